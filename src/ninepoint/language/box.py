@@ -1,0 +1,29 @@
+"""Box: the offsets, axis by axis, at which a stencil looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """All offsets o with lo[axis] <= o[axis] <= hi[axis]; it need not hold the point itself."""
+
+    lo: tuple[int, ...]
+    hi: tuple[int, ...]
+
+    @property
+    def ndim(self) -> int:
+        """How many axes the offsets have."""
+        return len(self.lo)
+
+    def shift(self, by: tuple[int, ...]) -> Box:
+        """Move every offset by `by`."""
+        return Box(
+            tuple(a + b for a, b in zip(self.lo, by, strict=True)),
+            tuple(a + b for a, b in zip(self.hi, by, strict=True)),
+        )
+
+    def __or__(self, other: Box) -> Box:
+        """Join: the smallest box that holds both."""
+        return Box(tuple(map(min, self.lo, other.lo)), tuple(map(max, self.hi, other.hi)))
