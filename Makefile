@@ -1,0 +1,76 @@
+# Everything runs in .venv, which is made on first use: a machine needs Python 3.11 to 3.13 with pip, and make.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint format core bench clean
+
+# The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	&& { echo $$p; break; }; done)
+
+VENV := .venv
+CORE := .venv-core
+BIN := $(VENV)/bin
+
+# Tests run on all cores, but not more than four: every process compiles for itself.
+JOBS ?= 4
+
+help:
+	@echo "make demo    run a stencil on photographs; pictures appear in demo-output/"
+	@echo "make test    run the tests"
+	@echo "make lint    check style, types and the direction of imports"
+	@echo "make format  rewrite the files in the project's style"
+	@echo "make core    check that NumPy and Numba alone are enough"
+	@echo "make bench   print the benchmark table and put it into the README"
+	@echo "make clean   remove what the other commands made"
+
+# Where Debian ships venv without ensurepip, the second line brings pip from outside.
+define make_venv
+	@test -n "$(PYTHON)" || { echo "ninepoint needs Python 3.11, 3.12 or 3.13"; exit 1; }
+	rm -rf $(1)
+	$(PYTHON) -m venv $(1) || { rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1) \
+	&& $(PYTHON) -m pip --python $(1)/bin/python install pip; }
+endef
+
+$(VENV)/.made: pyproject.toml
+	$(call make_venv,$(VENV))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.made-bench: $(VENV)/.made
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
+	@touch $@
+
+# Not editable: this also proves that the built package is complete.
+$(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
+	$(call make_venv,$(CORE))
+	$(CORE)/bin/python -m pip install --quiet --disable-pip-version-check .
+	@touch $@
+
+demo: $(VENV)/.made
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.made
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal
+
+lint: $(VENV)/.made
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.made
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+core: $(CORE)/.made
+	$(CORE)/bin/python -P tests/core_only.py
+
+bench: $(VENV)/.made-bench
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) $(CORE) build dist demo-output .pytest_cache .mypy_cache .ruff_cache \
+		.import_linter_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
