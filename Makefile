@@ -11,6 +11,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 
 VENV := .venv
 CORE := .venv-core
+BENCH := .venv-bench
 BIN := $(VENV)/bin
 
 # Tests run on all cores, but not more than four: every process compiles for itself.
@@ -38,8 +39,10 @@ $(VENV)/.made: pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
-$(VENV)/.made-bench: $(VENV)/.made
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
+# Apart from .venv, because some peers hold NumPy and others back to older versions.
+$(BENCH)/.made: pyproject.toml
+	$(call make_venv,$(BENCH))
+	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
 	@touch $@
 
 # Not editable: this also proves that the built package is complete.
@@ -67,10 +70,10 @@ format: $(VENV)/.made
 core: $(CORE)/.made
 	$(CORE)/bin/python -P tests/core_only.py
 
-bench: $(VENV)/.made-bench
-	$(BIN)/python -m benchmarks
+bench: $(BENCH)/.made
+	$(BENCH)/bin/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) $(CORE) build dist demo-output .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(CORE) $(BENCH) build dist demo-output .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
