@@ -1,0 +1,85 @@
+"""Every Python block of the documentation runs, and prints what the page says.
+
+The blocks of a page run in order, in one namespace and in an empty folder. A block marked
+`text` that follows a Python block is what that block prints.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One fenced block: its language, its text, and the place of its first line and its fence."""
+
+    language: str
+    text: str
+    line: int
+    start: int
+    end: int
+
+
+def blocks(page: str) -> list[Block]:
+    return [
+        Block(
+            found[1], found[2], page.count("\n", 0, found.start(2)) + 1, found.start(), found.end()
+        )
+        for found in FENCE.finditer(page)
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_page(path, tmp_path, monkeypatch):
+    page = path.read_text()
+    script = tmp_path / f"{path.stem}.py"
+    monkeypatch.chdir(tmp_path)
+
+    # A stencil reads its own source. So the code lies in a real file, on the lines that it has
+    # on the page, which also makes tracebacks point at the page.
+    lines = [""] * (page.count("\n") + 2)
+    for block in blocks(page):
+        if block.language == "python":
+            for number, line in enumerate(block.text.splitlines(), start=block.line):
+                lines[number - 1] = line
+    script.write_text("\n".join(lines) + "\n")
+
+    namespace = {"__name__": "__main__", "__file__": str(script)}
+    for block, following in itertools.zip_longest(blocks(page), blocks(page)[1:]):
+        if block.language != "python":
+            continue
+        code = compile("\n" * (block.line - 1) + block.text, str(script), "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, namespace)
+        if (
+            following is not None
+            and following.language == "text"
+            and not page[block.end : following.start].strip()
+        ):
+            assert printed.getvalue() == following.text, f"{path.name}, line {following.line}"
+
+
+def test_a_page_is_cut_into_blocks():
+    page = "one\n```python\nx = 1\n```\n\n```text\n1\n```\n"
+    assert [(b.language, b.text, b.line) for b in blocks(page)] == [
+        ("python", "x = 1\n", 3),
+        ("text", "1\n", 7),
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_links_between_pages_lead_somewhere(path):
+    for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", path.read_text()):
+        assert not target or (path.parent / target).exists(), target
