@@ -1,0 +1,108 @@
+"""The types a value has inside a kernel, and how they mix.
+
+Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
+are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
+holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import numpy as np
+
+
+class DType(Enum):
+    """The type of a value at one point."""
+
+    BOOL = "bool"
+    INT = "int"
+    UINT = "uint"
+    F32 = "float32"
+    F64 = "float64"
+    C64 = "complex64"
+    C128 = "complex128"
+
+    @property
+    def is_integer(self) -> bool:
+        return self in (DType.BOOL, DType.INT, DType.UINT)
+
+    @property
+    def is_float(self) -> bool:
+        return self in (DType.F32, DType.F64)
+
+    @property
+    def is_complex(self) -> bool:
+        return self in (DType.C64, DType.C128)
+
+    @property
+    def numpy(self) -> np.dtype:
+        """The storage that holds every value of this type."""
+        return np.dtype(_STORAGE[self])
+
+
+_STORAGE = {
+    DType.BOOL: "bool",
+    DType.INT: "int64",
+    DType.UINT: "uint64",
+    DType.F32: "float32",
+    DType.F64: "float64",
+    DType.C64: "complex64",
+    DType.C128: "complex128",
+}
+
+
+def value_type(storage: np.dtype) -> DType:
+    """The type that a stored element has once it is read.
+
+    Raises
+    ------
+    TypeError
+        If `storage` holds no numbers.
+    """
+    if storage.kind == "b":
+        return DType.BOOL
+    if storage.kind == "u" and storage.itemsize == 8:
+        return DType.UINT
+    if storage.kind in "iu":
+        return DType.INT
+    found = {
+        ("f", 2): DType.F32,
+        ("f", 4): DType.F32,
+        ("f", 8): DType.F64,
+        ("c", 8): DType.C64,
+        ("c", 16): DType.C128,
+    }.get((storage.kind, storage.itemsize))
+    if found is None:
+        raise TypeError(f"An array of {storage} holds no numbers that a kernel can read.")
+    return found
+
+
+def promote(left: DType, right: DType, left_weak: bool, right_weak: bool) -> DType:
+    """The type in which an arithmetic operation on two values is done.
+
+    An integer never widens a float; a weak (Python) float never widens a NumPy one.
+    """
+    if left is right:
+        return DType.INT if left is DType.BOOL else left
+    if left.is_integer and right.is_integer:
+        return DType.UINT if DType.UINT in (left, right) else DType.INT
+    if left.is_integer or right.is_integer:
+        whole, real, weak = (
+            (left, right, right_weak) if left.is_integer else (right, left, left_weak)
+        )
+        assert whole.is_integer
+        return real if not weak else _widest(real)
+    if left_weak != right_weak:
+        strong, weak_type = (right, left) if left_weak else (left, right)
+        if weak_type.is_complex and not strong.is_complex:
+            return DType.C64 if strong is DType.F32 else DType.C128
+        return strong
+    narrow = left in (DType.F32, DType.C64) and right in (DType.F32, DType.C64)
+    if left.is_complex or right.is_complex:
+        return DType.C64 if narrow else DType.C128
+    return DType.F32 if narrow else DType.F64
+
+
+def _widest(real: DType) -> DType:
+    return DType.C128 if real.is_complex else DType.F64

@@ -1,0 +1,370 @@
+"""What the user did wrong, where, and what to do instead.
+
+A mistake in a user's kernel is a `StencilError` that points at the smallest piece of source
+that is wrong.  Every message of the compiler is written in this file, one function for each
+mistake, so that its whole voice can be read in one sitting.  Callers pass facts, never prose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of one line of the user's source.
+
+    Columns count characters from 0 and `end` is exclusive.  The text of the line travels
+    along: an error may be printed in a process that has no such file.
+    """
+
+    file: str
+    line: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """The facts of one mistake; `str` lays them out."""
+
+    code: str
+    message: str
+    span: Span
+    label: str
+    help: str
+
+    def __str__(self) -> str:
+        at, gutter = self.span, len(str(self.span.line))
+        carets = " " * at.start + "^" * max(1, at.end - at.start)
+        return "\n".join(
+            [
+                f"{self.message} [{self.code}]",
+                f'  File "{at.file}", line {at.line}',
+                f"    {at.line} | {at.text}",
+                f"    {'':{gutter}} | {carets} {self.label}",
+                f"  Help: {self.help}",
+            ]
+        )
+
+
+class StencilError(ValueError):
+    """The kernel cannot be compiled as it is written.
+
+    Holds exactly one `Diagnostic` as its only argument, which also makes it picklable.
+    """
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic)
+        self.diagnostic = diagnostic
+
+
+def _mistake(code: str, message: str, span: Span, label: str, help: str) -> StencilError:
+    return StencilError(Diagnostic(code, message, span, label, help))
+
+
+# The function as a whole.
+
+
+def source_missing(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "source-missing",
+        f"The source of '{name}' cannot be found, and a stencil is compiled from its source.",
+        span,
+        "no text is stored for this function",
+        "Define it with 'def' in a file or a notebook cell; exec() and the plain Python "
+        "prompt keep no source.",
+    )
+
+
+def source_changed(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "source-changed",
+        f"The source of '{name}' has changed since Python read it.",
+        span,
+        "this text is not what the function was made from",
+        "Restart Python, or reload the module, so that the function and its file agree.",
+    )
+
+
+def lambda_ambiguous(span: Span) -> StencilError:
+    return _mistake(
+        "lambda-ambiguous",
+        "This line holds several lambdas that cannot be told apart.",
+        span,
+        "which one is meant is not known",
+        "Put each lambda on a line of its own, or write it with 'def'.",
+    )
+
+
+def parameter_kind(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "parameter-kind",
+        "A kernel takes a fixed list of parameters.",
+        span,
+        f"'{name}' can hold any number of arguments",
+        "Name each field and each scalar as a parameter of its own.",
+    )
+
+
+def generator(span: Span, word: str) -> StencilError:
+    return _mistake(
+        "generator",
+        "A kernel is a plain function: it cannot be a generator or a coroutine.",
+        span,
+        f"'{word}' makes it one",
+        "Return the value of the point with 'return'.",
+    )
+
+
+def recursion(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "recursion",
+        "A kernel cannot call itself.",
+        span,
+        f"'{name}' is being read already",
+        "Write the repetition as a 'for' loop over a constant range.",
+    )
+
+
+def undefined_name(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "undefined-name",
+        f"The name '{name}' is not defined.",
+        span,
+        "neither a parameter, a local, a global nor a builtin",
+        "Define it before the stencil is decorated; names are read once, at decoration.",
+    )
+
+
+def maybe_undefined(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "maybe-undefined",
+        f"The local '{name}' may have no value here.",
+        span,
+        "not assigned on every path that leads here",
+        f"Give '{name}' a value before the branch, or in each of its sides.",
+    )
+
+
+def no_field(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "no-field",
+        f"The kernel '{name}' looks at no neighbour, so it is no stencil.",
+        span,
+        "no parameter is indexed with offsets",
+        "Read a field relative to the point, such as x[0, 0] or x[-1].",
+    )
+
+
+def no_return(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "no-return",
+        f"The kernel '{name}' does not return a value on every path.",
+        span,
+        "a path through it ends without 'return'",
+        "End every path with 'return' and the value of the point.",
+    )
+
+
+def return_mismatch(span: Span, first: int, second: int) -> StencilError:
+    return _mistake(
+        "return-mismatch",
+        "Every 'return' of a kernel must give the same number of values.",
+        span,
+        f"{second} here, {first} elsewhere",
+        "Return the same outputs on every path.",
+    )
+
+
+def not_a_number(span: Span, words: str) -> StencilError:
+    return _mistake(
+        "not-a-number",
+        "The value of a point must be a number.",
+        span,
+        f"this is {words}",
+        "Reduce a window with .sum(), .mean() and the like, or return the numbers as a tuple.",
+    )
+
+
+# Fields and their offsets.
+
+
+def assigned_field(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "assigned-field",
+        "A kernel cannot assign to its fields.",
+        span,
+        f"'{name}' is an input",
+        "Keep the value in a local and return it: the result is a new array.",
+    )
+
+
+def offset_not_constant(span: Span, words: str) -> StencilError:
+    return _mistake(
+        "offset-not-constant",
+        "The offset of a neighbour must be known when the stencil is compiled.",
+        span,
+        f"{words} can differ from point to point or from call to call",
+        "Write the offset as a number, or declare how far the kernel looks: "
+        "'@stencil(neighborhood=((-1, 1), ...))'.",
+    )
+
+
+def offset_outside(
+    span: Span, offset: int, axis: int, low: int, high: int
+) -> StencilError:
+    return _mistake(
+        "offset-outside",
+        "The kernel reads outside its declared neighborhood.",
+        span,
+        f"offset {offset} on axis {axis} is not in {low}..{high}",
+        "Widen 'neighborhood', or remove it: constant offsets are found by themselves.",
+    )
+
+
+def offset_type(span: Span, words: str) -> StencilError:
+    return _mistake(
+        "offset-type",
+        "The offset of a neighbour must be an integer.",
+        span,
+        f"this is {words}",
+        "Write whole steps, such as x[-1, 0].",
+    )
+
+
+def offset_count(span: Span, name: str, found: int, expected: int) -> StencilError:
+    return _mistake(
+        "offset-count",
+        "Every read of a kernel must have the same number of offsets.",
+        span,
+        f"'{name}' has {found} here, {expected} elsewhere",
+        "Write one offset for each core axis; 0 where the neighbour is in line.",
+    )
+
+
+def window_open(span: Span) -> StencilError:
+    return _mistake(
+        "window-open",
+        "A window needs both its ends.",
+        span,
+        "an open end would reach to the edge of the array",
+        "Write the first offset and one past the last, such as x[-1:2].",
+    )
+
+
+def window_step(span: Span) -> StencilError:
+    return _mistake(
+        "window-step",
+        "A window takes every element between its ends.",
+        span,
+        "a step is not supported",
+        "Weight the window with a constant array that is zero where it should not look.",
+    )
+
+
+def window_empty(span: Span, start: int, stop: int) -> StencilError:
+    return _mistake(
+        "window-empty",
+        "A window must hold at least one element.",
+        span,
+        f"no offset lies in {start}:{stop}",
+        "As in Python, the end is exclusive: x[-1:2] holds the offsets -1, 0 and 1.",
+    )
+
+
+def window_shape(span: Span, first: tuple[int, ...], second: tuple[int, ...]) -> StencilError:
+    return _mistake(
+        "window-shape",
+        "Windows and arrays can be combined only when their shapes are equal.",
+        span,
+        f"shapes {first} and {second}",
+        "Give both the same shape; nothing is broadcast inside a kernel.",
+    )
+
+
+def index_outside(span: Span, name: str, index: int, length: int) -> StencilError:
+    return _mistake(
+        "index-outside",
+        f"The array '{name}' is read outside its bounds.",
+        span,
+        f"index {index} in an axis of length {length}",
+        "Absolute indices run from 0 to the length minus one.",
+    )
+
+
+# Expressions and statements.
+
+
+def unknown_method(span: Span, words: str, name: str) -> StencilError:
+    return _mistake(
+        "unknown-method",
+        f"{words} has no '{name}' in a kernel.",
+        span,
+        "not known here",
+        "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and ptp; "
+        "a number has real and imag.",
+    )
+
+
+def unknown_function(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "unknown-function",
+        f"'{name}' cannot be called in a kernel.",
+        span,
+        "not a function that can be compiled",
+        "Use Python's or NumPy's scalar functions, the functions of 'math', or a function of "
+        "your own whose source can be found.",
+    )
+
+
+def wrong_arguments(span: Span, name: str, reason: str) -> StencilError:
+    return _mistake(
+        "wrong-arguments",
+        f"'{name}' is called with arguments that it does not take.",
+        span,
+        reason,
+        f"Compare the call with the signature of '{name}'.",
+    )
+
+
+def bad_operand(span: Span, operation: str, words: str) -> StencilError:
+    return _mistake(
+        "bad-operand",
+        f"{operation} has no meaning for {words}.",
+        span,
+        "the operands do not fit",
+        "Convert the operands first, with int(), float() or a NumPy type.",
+    )
+
+
+def bad_constant(span: Span, name: str, words: str) -> StencilError:
+    return _mistake(
+        "bad-constant",
+        f"'{name}' cannot be used in a kernel.",
+        span,
+        f"it is {words}",
+        "A kernel can use numbers, tuples, NumPy arrays of numbers, and functions.",
+    )
+
+
+def unsupported(span: Span, words: str, cure: str) -> StencilError:
+    return _mistake(
+        "unsupported",
+        f"A kernel cannot contain {words}.",
+        span,
+        "not part of the language",
+        cure,
+    )
+
+
+def not_compiled(span: Span, reason: str) -> StencilError:
+    return _mistake(
+        "not-compiled",
+        "This kernel cannot be compiled.",
+        span,
+        reason,
+        "Use numbers, loops, branches and small NumPy buffers, or keep to the constructs of "
+        "the reference page.",
+    )

@@ -1,0 +1,542 @@
+"""The functions that a kernel may call: Python's builtins, `math` and NumPy.
+
+One table from the function itself to how it is built; whoever wants to know whether a
+function is understood looks here.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import errors, ir
+from .dtypes import DType, promote, value_type
+from .ir import Const, Offset, ReduceKind
+from .values import Coefficients, Operations, Value, constant, is_number, words
+
+Builder: TypeAlias = Callable[..., Any]
+
+# NumPy's name for each function of one float; `math` has most of them under another name.
+_FLOAT_FUNCTIONS = (
+    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh "
+    "tanh arcsinh arccosh arctanh rint fabs deg2rad rad2deg"
+).split()
+_COMPLEX_FUNCTIONS = frozenset("sqrt exp log sin cos tan sinh cosh tanh".split())
+_MATH_NAMES = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "degrees": "rad2deg",
+    "radians": "deg2rad",
+    "erf": "erf",
+    "erfc": "erfc",
+    "gamma": "gamma",
+    "lgamma": "lgamma",
+}
+_MATH_PAIRS = {"pow": "power", "atan2": "arctan2", "hypot": "hypot", "fmod": "fmod"}
+_OPERATORS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "left_shift": "<<",
+    "right_shift": ">>",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "equal": "==",
+    "not_equal": "!=",
+}
+
+
+def _strong(ops: Operations, value: Any) -> Value:
+    """An operand of a NumPy function; what it returns is never weak."""
+    (lifted,), _ = ops.together(value)
+    return lifted
+
+
+def _float_of(dtype: DType) -> DType:
+    return DType.F64 if dtype.is_integer else dtype
+
+
+def _numpy_float(name: str) -> Builder:
+    def build(ops: Operations, value: Any) -> Any:
+        lifted = _strong(ops, value)
+        dtype = _float_of(lifted.atom.dtype)
+        if dtype.is_complex and name not in _COMPLEX_FUNCTIONS:
+            raise errors.bad_operand(ops.span, f"np.{name}", "complex numbers")
+        return ops.call(name, dtype, lifted)
+
+    return build
+
+
+def _math_float(name: str) -> Builder:
+    def build(ops: Operations, value: Any) -> Any:
+        return ops.call(name, DType.F64, _real(ops, value, f"math.{name}"), weak=True)
+
+    return build
+
+
+def _math_pair(name: str) -> Builder:
+    def build(ops: Operations, left: Any, right: Any) -> Any:
+        a, b = (_real(ops, v, f"math.{name}") for v in (left, right))
+        if name == "power":
+            (x, y), shape = ops.together(a, b)
+            return ops.emit(
+                ir.Binary(DType.F64, "**", ops.cast(x, DType.F64), ops.cast(y, DType.F64)),
+                True,
+                shape,
+            )
+        return ops.call(name, DType.F64, a, b, weak=True)
+
+    return build
+
+
+def _real(ops: Operations, value: Any, name: str) -> Value:
+    lifted = _strong(ops, value)
+    if lifted.atom.dtype.is_complex:
+        raise errors.bad_operand(ops.span, name, "complex numbers")
+    return lifted
+
+
+def _numpy_pair(name: str) -> Builder:
+    def build(ops: Operations, left: Any, right: Any) -> Any:
+        a, b = _real(ops, left, f"np.{name}"), _real(ops, right, f"np.{name}")
+        common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
+        return ops.call(name, _float_of(common), a, b)
+
+    return build
+
+
+def _operator(op: str) -> Builder:
+    def build(ops: Operations, left: Any, right: Any) -> Any:
+        return _made_strong(ops.binary(op, left, right))
+
+    return build
+
+
+def _made_strong(value: Any) -> Any:
+    return Value(value.atom, False, value.shape) if isinstance(value, Value) else value
+
+
+def _extreme(op: Any) -> Builder:
+    """`np.minimum` and `np.maximum`: NaN wins."""
+
+    def build(ops: Operations, left: Any, right: Any) -> Any:
+        (a, b), shape = ops.together(left, right)
+        x, y = a.atom.dtype, b.atom.dtype
+        common = x if x is y else promote(x, y, a.weak, b.weak)
+        if common.is_complex:
+            raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
+        expr = ir.Binary(common, op, ops.cast(a, common), ops.cast(b, common))
+        return ops.emit(expr, a.weak and b.weak, shape)
+
+    return build
+
+
+def _builtin_extreme(op: Any, comparison: str) -> Builder:
+    """Python's `min` and `max`: the later wins only if it compares as better."""
+    numpy = _extreme(op)
+
+    def pair(ops: Operations, left: Any, right: Any) -> Any:
+        if is_number(left) and is_number(right):
+            return min(left, right) if op == "minimum" else max(left, right)
+        (a, b), _ = ops.together(left, right)
+        if a.atom.dtype.is_integer and b.atom.dtype.is_integer:
+            return numpy(ops, a, b)
+        return ops.select(ops.binary(comparison, b, a), b, a)
+
+    def build(ops: Operations, *args: Any) -> Any:
+        items = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
+        if len(args) == 1 and isinstance(args[0], Value) and args[0].shape is not None:
+            raise errors.wrong_arguments(ops.span, op[:3], "a window: use its method instead")
+        if not items or (len(args) == 1 and not isinstance(args[0], tuple)):
+            raise errors.wrong_arguments(ops.span, op[:3], "it needs two values or a tuple")
+        result = items[0]
+        for item in items[1:]:
+            result = pair(ops, result, item)
+        return result
+
+    return build
+
+
+def _absolute(ops: Operations, value: Any) -> Any:
+    if is_number(value):
+        return abs(constant(value))
+    (lifted,), shape = ops.together(value)
+    dtype = lifted.atom.dtype
+    if dtype is DType.UINT:
+        return lifted
+    if dtype.is_complex:
+        real = DType.F32 if dtype is DType.C64 else DType.F64
+        return ops.emit(ir.Unary(real, "abs", lifted.atom), lifted.weak, shape)
+    dtype = DType.INT if dtype is DType.BOOL else dtype
+    return ops.emit(ir.Unary(dtype, "abs", ops.cast(lifted, dtype)), lifted.weak, shape)
+
+
+def _part(op: Any) -> Builder:
+    def build(ops: Operations, value: Any) -> Any:
+        (lifted,), shape = ops.together(value)
+        dtype = lifted.atom.dtype
+        if not dtype.is_complex:
+            if op == "imag":
+                return ops.select(True, 0, 0)
+            return lifted
+        real = DType.F32 if dtype is DType.C64 else DType.F64
+        return ops.emit(
+            ir.Unary(dtype if op == "conj" else real, op, lifted.atom), lifted.weak, shape
+        )
+
+    return build
+
+
+def _rounded(function: str, to_integer: bool) -> Builder:
+    """Floor and its like: NumPy's leave integers as they are, `math`'s make integers."""
+
+    def build(ops: Operations, value: Any) -> Any:
+        lifted = _real(ops, value, function)
+        if lifted.atom.dtype.is_integer:
+            return lifted
+        result = ops.call(function, lifted.atom.dtype, lifted, weak=lifted.weak)
+        return ops.to_integer(result) if to_integer else _made_strong(result)
+
+    return build
+
+
+def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
+    lifted = _real(ops, value, "round()")
+    if digits is None:
+        if lifted.atom.dtype.is_integer:
+            return lifted
+        return ops.to_integer(ops.call("rint", lifted.atom.dtype, lifted, weak=lifted.weak))
+    return _numpy_round(ops, value, digits)
+
+
+def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
+    lifted = _real(ops, value, "round()")
+    if not isinstance(decimals, int):
+        raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
+    if lifted.atom.dtype.is_integer:
+        return lifted
+    dtype = lifted.atom.dtype
+    if decimals == 0:
+        return ops.call("rint", dtype, lifted, weak=lifted.weak)
+    scale = 10.0 ** abs(decimals)
+    steps = ("*", "/") if decimals > 0 else ("/", "*")
+    scaled = ops.call("rint", dtype, ops.lift(ops.binary(steps[0], lifted, scale)))
+    return ops.binary(steps[1], scaled, scale)
+
+
+def _test(function: str) -> Builder:
+    """isnan, isinf, isfinite, signbit."""
+
+    def build(ops: Operations, value: Any) -> Any:
+        lifted = _strong(ops, value)
+        dtype = lifted.atom.dtype
+        if dtype.is_integer:
+            if function == "signbit":
+                return ops.binary("<", lifted, 0)
+            return ops.binary("==" if function == "isfinite" else "!=", lifted, lifted)
+        return ops.emit(ir.Call(DType.BOOL, function, (lifted.atom,)), False, lifted.shape)
+
+    return build
+
+
+def _sign(ops: Operations, value: Any) -> Any:
+    lifted = _real(ops, value, "np.sign")
+    if not lifted.atom.dtype.is_integer:
+        return ops.call("sign", lifted.atom.dtype, lifted)
+    negative = ops.binary("<", lifted, 0)
+    return ops.select(ops.binary(">", lifted, 0), 1, ops.select(negative, -1, 0))
+
+
+def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
+    return _made_strong(ops.select(test, then, other))
+
+
+def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any:
+    if low is not None:
+        value = _extreme("maximum")(ops, value, low)
+    if high is not None:
+        value = _extreme("minimum")(ops, value, high)
+    return _made_strong(value)
+
+
+def _logical(op: str) -> Builder:
+    def build(ops: Operations, left: Any, right: Any) -> Any:
+        return ops.binary(op, ops.truth(left), ops.truth(right))
+
+    return build
+
+
+def _square(ops: Operations, value: Any) -> Any:
+    return _made_strong(ops.binary("*", value, value))
+
+
+def _reciprocal(ops: Operations, value: Any) -> Any:
+    return _made_strong(ops.binary("/", 1.0, value))
+
+
+def _log(ops: Operations, value: Any, base: Any = None) -> Any:
+    top = _math_float("log")(ops, value)
+    return top if base is None else ops.binary("/", top, _math_float("log")(ops, base))
+
+
+def _copysign(weak: bool) -> Builder:
+    def build(ops: Operations, left: Any, right: Any) -> Any:
+        a, b = _real(ops, left, "copysign"), _real(ops, right, "copysign")
+        common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
+        dtype = DType.F64 if weak else _float_of(common)
+        return ops.call("copysign", dtype, a, b, weak=weak)
+
+    return build
+
+
+# Casts.
+
+
+def _cast(target: type) -> Builder:
+    def build(ops: Operations, value: Any = 0) -> Any:
+        if target is bool or target is np.bool:
+            return ops.truth(value)
+        if target is int:
+            return ops.to_integer(value)
+        if target is float:
+            return Value(ops.cast(_real(ops, value, "float()"), DType.F64), True, _shape(value))
+        if target is complex:
+            lifted = _strong(ops, value)
+            return Value(ops.cast(lifted, DType.C128), True, lifted.shape)
+        storage = np.dtype(target)
+        if storage.kind in "iu":
+            return ops.to_integer(ops.lift(value) if is_number(value) else value, storage.name)
+        lifted = _strong(ops, value)
+        dtype = value_type(storage)
+        if lifted.atom.dtype.is_complex and not dtype.is_complex:
+            raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
+        return Value(ops.cast(lifted, dtype), False, lifted.shape)
+
+    return build
+
+
+def _shape(value: Any) -> Offset | None:
+    return value.shape if isinstance(value, Value) else None
+
+
+# Reductions of windows.
+
+
+def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0) -> Value:
+    """One number from a window."""
+    if isinstance(value, np.ndarray | Coefficients) or is_number(value):
+        raise errors.bad_operand(ops.span, f"'{kind}'", words(value))
+    window = ops.lift(value)
+    if window.shape is None:
+        raise errors.bad_operand(ops.span, f"'{kind}'", "a single number")
+    source = window.atom.dtype
+    if source.is_complex and kind in ("min", "max", "argmin", "argmax", "quantile", "var"):
+        raise errors.bad_operand(ops.span, f"'{kind}'", "complex numbers")
+    whole = DType.INT if source is DType.BOOL else source
+    taken, dtype = {
+        "sum": (whole, whole),
+        "prod": (whole, whole),
+        "mean": (_float_of(source), _float_of(source)),
+        "var": (_float_of(source), _float_of(source)),
+        "min": (source, source),
+        "max": (source, source),
+        "any": (DType.BOOL, DType.BOOL),
+        "all": (DType.BOOL, DType.BOOL),
+        "argmin": (source, DType.INT),
+        "argmax": (source, DType.INT),
+        "quantile": (whole, _float_of(source)),
+    }[kind]
+    if kind in ("mean", "var") and source.is_integer:
+        taken = whole
+    atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
+    body = ops.windows.assignments((atom,))
+    return ops.emit(ir.Reduce(dtype, kind, window.shape, body, atom, parameter))
+
+
+def _reduction(kind: ReduceKind) -> Builder:
+    def build(ops: Operations, value: Any) -> Any:
+        return reduce(ops, kind, value)
+
+    return build
+
+
+def _spread(root: bool) -> Builder:
+    def build(ops: Operations, value: Any, ddof: Any = 0) -> Any:
+        if not is_number(ddof):
+            raise errors.wrong_arguments(ops.span, "var", "'ddof' is not constant")
+        variance = reduce(ops, "var", value, float(ddof))
+        return ops.call("sqrt", variance.atom.dtype, variance) if root else variance
+
+    return build
+
+
+def _quantile(scale: float) -> Builder:
+    def build(ops: Operations, value: Any, q: Any) -> Any:
+        if not is_number(q) or not 0 <= q <= scale:
+            raise errors.wrong_arguments(
+                ops.span, "percentile", f"the fraction must be a constant from 0 to {scale:g}"
+            )
+        return reduce(ops, "quantile", value, float(q) / scale)
+
+    return build
+
+
+def _median(ops: Operations, value: Any) -> Any:
+    return reduce(ops, "quantile", value, 0.5)
+
+
+def _peak_to_peak(ops: Operations, value: Any) -> Any:
+    return ops.binary("-", reduce(ops, "max", value), reduce(ops, "min", value))
+
+
+def _any_all(kind: Any, op: str) -> Builder:
+    """Builtin any/all of a tuple."""
+
+    def build(ops: Operations, items: Any) -> Any:
+        if not isinstance(items, tuple):
+            return reduce(ops, kind, items)
+        result: Any = op == "&"
+        for item in items:
+            result = ops.logical(op, result, ops.truth(item))
+        return result
+
+    return build
+
+
+def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
+    if not isinstance(items, tuple):
+        raise errors.wrong_arguments(ops.span, "sum", "it needs a tuple or a list of numbers")
+    result = start
+    for item in items:
+        result = ops.binary("+", result, item)
+    return result
+
+
+METHODS: dict[str, Builder] = {
+    "sum": _reduction("sum"),
+    "prod": _reduction("prod"),
+    "mean": _reduction("mean"),
+    "min": _reduction("min"),
+    "max": _reduction("max"),
+    "any": _reduction("any"),
+    "all": _reduction("all"),
+    "argmin": _reduction("argmin"),
+    "argmax": _reduction("argmax"),
+    "std": _spread(True),
+    "var": _spread(False),
+    "median": _median,
+    "ptp": _peak_to_peak,
+}
+
+
+def _table() -> dict[Any, Builder]:
+    table: dict[Any, Builder] = {
+        builtins.abs: _absolute,
+        builtins.min: _builtin_extreme("minimum", "<"),
+        builtins.max: _builtin_extreme("maximum", ">"),
+        builtins.round: _round,
+        builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
+        builtins.sum: _sum,
+        builtins.any: _any_all("any", "|"),
+        builtins.all: _any_all("all", "&"),
+        math.log: _log,
+        math.fabs: lambda ops, v: _absolute(ops, _cast(float)(ops, v)),
+        math.floor: _rounded("floor", True),
+        math.ceil: _rounded("ceil", True),
+        math.trunc: _rounded("trunc", True),
+        math.copysign: _copysign(True),
+        np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.together(v)[0][0])),
+        np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
+        np.positive: lambda ops, v: _made_strong(ops.unary("+", v)),
+        np.invert: lambda ops, v: _invert(ops, v),
+        np.logical_not: lambda ops, v: ops.unary("not", v),
+        np.logical_and: _logical("&"),
+        np.logical_or: _logical("|"),
+        np.logical_xor: _logical("^"),
+        np.minimum: _extreme("minimum"),
+        np.maximum: _extreme("maximum"),
+        np.sign: _sign,
+        np.where: _where,
+        np.clip: _clip,
+        np.square: _square,
+        np.reciprocal: _reciprocal,
+        np.round: _numpy_round,
+        np.around: _numpy_round,
+        np.conj: _part("conj"),
+        np.real: _part("real"),
+        np.imag: _part("imag"),
+        np.floor: _rounded("floor", False),
+        np.ceil: _rounded("ceil", False),
+        np.trunc: _rounded("trunc", False),
+        np.copysign: _copysign(False),
+        np.percentile: _quantile(100.0),
+        np.quantile: _quantile(1.0),
+        np.median: _median,
+        np.ptp: _peak_to_peak,
+        np.std: _spread(True),
+        np.var: _spread(False),
+    }
+    for name in ("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"):
+        table[getattr(np, name)] = METHODS[name]
+    table[np.amin], table[np.amax] = METHODS["min"], METHODS["max"]
+    for name, op in _OPERATORS.items():
+        table[getattr(np, name)] = _operator(op)
+    for name in _FLOAT_FUNCTIONS:
+        table.setdefault(getattr(np, name), _numpy_float(name))
+        if name != "fabs" and hasattr(math, name):
+            table.setdefault(getattr(math, name), _math_float(name))
+    for name, numpy in _MATH_NAMES.items():
+        table[getattr(math, name)] = _math_float(numpy)
+    for name, numpy in _MATH_PAIRS.items():
+        table[getattr(math, name)] = _math_pair(numpy)
+    for name in ("arctan2", "hypot", "fmod", "fmin", "fmax"):
+        table[getattr(np, name)] = _numpy_pair(name)
+    for name in ("isnan", "isinf", "isfinite"):
+        table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
+    table[np.signbit] = _test("signbit")
+    casts: list[type] = [bool, int, float, complex, np.bool, np.float16, np.float32, np.float64]
+    casts += [np.complex64, np.complex128]
+    casts += [getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
+    casts += [np.intp, np.uintp]
+    for target in casts:
+        table[target] = _cast(target)
+    return table
+
+
+def _invert(ops: Operations, value: Any) -> Any:
+    lifted = _strong(ops, value)
+    if lifted.atom.dtype is DType.BOOL:
+        return ops.unary("not", lifted)
+    return _made_strong(ops.unary("~", lifted))
+
+
+FUNCTIONS = _table()
+
+
+def known_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """The result of a call whose arguments are all known, or None if it fails."""
+    try:
+        with np.errstate(all="ignore"):
+            return constant(function(*args, **keywords))
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        return None
+
+
+__all__ = ["FUNCTIONS", "METHODS", "Const", "known_call", "reduce"]

@@ -1,0 +1,255 @@
+"""The stencil IR: what a kernel computes at one point, and nothing about how.
+
+A `Kernel` is a straight line of named assignments, each of one operation, and the values
+that are its outputs.  There are no loops, no borders and no schedule here.
+
+    kernel := Kernel(fields, scalars, coefficients, body, outputs)      body := Assign(name, expr)*
+    atom   := Const | Ref
+    expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom) | Select(atom, atom, atom)
+            | Cast(atom) | Call(function, atom*) | Element(array, index)
+            | Reduce(kind, shape, body, result)
+    and, only inside the body of a `Reduce`, which is computed at each index of its window,
+            | Tap(field, origin) | Weight(values) | Coefficient(array)
+
+An operation takes atoms only, so every sub-expression has one name, equal operations are one
+assignment, and an analysis is one walk down the list.  Nodes are frozen, typed from birth,
+and compare by value.
+
+Glossary: a *field* is an array read relative to the point; a *coefficient* is a small array
+read absolutely; an *offset* is a whole number of steps for each core axis; a *window* is a box
+of offsets; *reach* is the box of all offsets an output needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+import numpy as np
+
+from .dtypes import DType
+
+Offset: TypeAlias = tuple[int, ...]
+UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
+BinaryOp: TypeAlias = Literal[
+    "+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "minimum", "maximum",
+    "<", "<=", ">", ">=", "==", "!=",
+]  # fmt: skip
+ReduceKind: TypeAlias = Literal[
+    "sum", "prod", "mean", "var", "min", "max", "any", "all", "argmin", "argmax", "quantile"
+]
+COMPARISONS: frozenset[str] = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    """A number, kept as its shortest text so that 0.0 and -0.0 never compare equal."""
+
+    dtype: DType
+    text: str
+
+    @property
+    def value(self) -> bool | int | float | complex:
+        """The number itself, as Python's."""
+        match self.dtype:
+            case DType.BOOL:
+                return self.text == "True"
+            case DType.INT | DType.UINT:
+                return int(self.text)
+            case DType.F32 | DType.F64:
+                return float(self.text)
+            case DType.C64 | DType.C128:
+                return complex(self.text)
+            case _:
+                assert_never(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """The value of an earlier assignment, or of a scalar argument."""
+
+    dtype: DType
+    name: str
+
+
+Atom: TypeAlias = Const | Ref
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The element of a field, `offset` steps away from the point."""
+
+    dtype: DType
+    field: str
+    offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Unary:
+    """`op arg`."""
+
+    dtype: DType
+    op: UnaryOp
+    arg: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """`left op right`; both operands have the same type, save for `**`, `<<` and `>>`.
+
+    `minimum` and `maximum` propagate NaN.  A comparison has the type BOOL.
+    """
+
+    dtype: DType
+    op: BinaryOp
+    left: Atom
+    right: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Select:
+    """`then` where `test` holds and `other` elsewhere."""
+
+    dtype: DType
+    test: Atom
+    then: Atom
+    other: Atom
+
+
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """The value as another type; a float becomes an integer by truncation, saturating.
+
+    `storage` names a narrower integer type to wrap to (from integers) or saturate at (from
+    floats), as in `np.uint8(v)`; it is empty for the exact types.
+    """
+
+    dtype: DType
+    arg: Atom
+    storage: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A scalar function of NumPy's vocabulary, on floats or complex numbers."""
+
+    dtype: DType
+    function: str
+    args: tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Element:
+    """The element of a coefficient array at a constant, absolute index."""
+
+    dtype: DType
+    array: str
+    index: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """Inside a window: the element of a field at `origin` plus the window's index."""
+
+    dtype: DType
+    field: str
+    origin: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Weight:
+    """Inside a window: the element of a constant array at the window's index (C order)."""
+
+    dtype: DType
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficient:
+    """Inside a window: the element of a coefficient array at the window's index."""
+
+    dtype: DType
+    array: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """One number from the values that `body` gives `result` at every index of a window.
+
+    `shape` is the window's; `quantile` is the fraction in 0..1 for that kind.
+    A product with a `Weight` that is zero is zero, whatever the other factor.
+    """
+
+    dtype: DType
+    kind: ReduceKind
+    shape: Offset
+    body: tuple[Assign, ...]
+    result: Atom
+    quantile: float = 0.0
+
+
+Expr: TypeAlias = (
+    Read
+    | Unary
+    | Binary
+    | Select
+    | Cast
+    | Call
+    | Element
+    | Tap
+    | Weight
+    | Coefficient
+    | Reduce
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """`name = value` at every point.  A name is assigned once."""
+
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One whole kernel, for given types of its arguments.
+
+    Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
+    field; every offset has `ndim` entries.  `fields` and `coefficients` pair each name with
+    its storage type, `scalars` each name with its value type.
+    """
+
+    ndim: int
+    fields: tuple[tuple[str, np.dtype], ...]
+    scalars: tuple[tuple[str, DType], ...]
+    coefficients: tuple[tuple[str, np.dtype, Offset], ...]
+    body: tuple[Assign, ...]
+    outputs: tuple[Atom, ...]
+
+
+def atoms(expr: Expr) -> tuple[Atom, ...]:
+    """The operands of `expr` that lie outside it, from left to right."""
+    match expr:
+        case Read() | Element() | Tap() | Weight() | Coefficient():
+            return ()
+        case Unary() | Cast():
+            return (expr.arg,)
+        case Binary():
+            return (expr.left, expr.right)
+        case Select():
+            return (expr.test, expr.then, expr.other)
+        case Call():
+            return expr.args
+        case Reduce():
+            inner = {assign.name for assign in expr.body}
+            used = [a for assign in expr.body for a in atoms(assign.value)] + [expr.result]
+            return tuple(a for a in used if not (isinstance(a, Ref) and a.name in inner))
+        case _:
+            assert_never(expr)
+
+
+def window_indices(shape: Offset) -> Iterator[Offset]:
+    """Every index of a window, in C order."""
+    return iter(np.ndindex(*shape))

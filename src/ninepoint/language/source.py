@@ -1,0 +1,431 @@
+"""Find the text of a function, and freeze everything that the text refers to.
+
+    WEIGHT = 0.25
+    def smooth(x): return WEIGHT * np.sqrt(x[0])
+        ->  Function(name="smooth", lines=..., constants={"WEIGHT": 0.25, "np.sqrt": np.sqrt})
+
+A `Function` is all that the compiler ever looks at: it can be pickled, compared and read in a
+process that has neither the file nor the modules of the user.  Globals and closure values are
+read once, here; helper functions are captured with what they refer to in turn.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import linecache
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import errors
+from .errors import Span
+
+Definition: TypeAlias = ast.FunctionDef | ast.Lambda
+
+
+@dataclass(frozen=True, slots=True)
+class Unusable:
+    """A value that no kernel can use; it is an error only where it is used."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class SelfReference:
+    """A function that is being captured already: calling it would be a recursion."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of the user as its text and the values it refers to.
+
+    `text` holds whole lines of the file from line `first_line` on; a lambda is the piece
+    between the columns `start` and `end` of its first and last line.  `constants` maps names,
+    dotted where they are attributes of modules, to values.
+    """
+
+    name: str
+    file: str
+    first_line: int
+    text: str
+    is_lambda: bool
+    start: int
+    end: int
+    constants: Mapping[str, Any] = field(compare=False, repr=False)
+    defaults: Mapping[str, Any] = field(compare=False, repr=False)
+
+    @property
+    def definition(self) -> Definition:
+        """The syntax tree, with the line numbers of the file."""
+        return _parse(self)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        arguments = self.definition.args
+        return tuple(a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs)
+
+    def span(self, node: ast.AST) -> Span:
+        """Where `node`, a part of the definition, stands in the file."""
+        line = getattr(node, "lineno", self.first_line)
+        lines = self.text.split("\n")
+        row = min(max(line - self.first_line, 0), len(lines) - 1)
+        text = lines[row]
+        start = _characters(text, getattr(node, "col_offset", 0))
+        if getattr(node, "end_lineno", line) == line:
+            end = _characters(text, getattr(node, "end_col_offset", len(text.encode())))
+        else:
+            end = len(text)
+        if isinstance(node, ast.FunctionDef):
+            start = text.find(self.name)
+            end = start + len(self.name)
+        return Span(self.file, line, start, end, text)
+
+    @property
+    def place(self) -> Span:
+        """Where the function as a whole stands: its name."""
+        return self.span(self.definition)
+
+
+def _characters(text: str, column: int) -> int:
+    """A column in characters, from `ast`'s column in UTF-8 bytes."""
+    return len(text.encode()[:column].decode(errors="ignore"))
+
+
+@functools.lru_cache(maxsize=512)
+def _parse_text(text: str, first_line: int, is_lambda: bool, start: int, end: int) -> Definition:
+    if is_lambda:
+        lines = text.split("\n")
+        lines[-1] = lines[-1].encode()[:end].decode()
+        lines[0] = " " * start + lines[0].encode()[start:].decode()
+        source = "(" + "\n".join([lines[0][1:] if start else lines[0], *lines[1:]]) + ")"
+        tree: ast.AST = ast.parse(source, mode="eval").body
+        shift = first_line - 1
+    elif text[:1].isspace():
+        tree = ast.parse("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
+        shift = first_line - 2
+    else:
+        tree = ast.parse(text).body[0]
+        shift = first_line - 1
+    ast.increment_lineno(tree, shift)
+    assert isinstance(tree, ast.FunctionDef | ast.Lambda)
+    return tree
+
+
+def _parse(function: Function) -> Definition:
+    return _parse_text(
+        function.text, function.first_line, function.is_lambda, function.start, function.end
+    )
+
+
+def capture(function: Any) -> Function:
+    """Find the source of `function` and freeze the values of the names in it.
+
+    Raises
+    ------
+    StencilError
+        If the source cannot be found, is not that of the function any more, or refers to a
+        name that does not exist.
+    """
+    return _capture(_plain(function), {})
+
+
+def _plain(function: Any) -> types.FunctionType:
+    """The Python function behind a `numba.njit` function, or the function itself."""
+    plain = getattr(function, "py_func", function)
+    assert isinstance(plain, types.FunctionType), plain
+    return plain
+
+
+def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) -> Function:
+    code = function.__code__
+    lines, node = _locate(function)
+    is_lambda = isinstance(node, ast.Lambda)
+    last = node.end_lineno or node.lineno
+    captured = Function(
+        name=function.__name__,
+        file=code.co_filename,
+        first_line=node.lineno,
+        text="\n".join(line.rstrip("\n") for line in lines[node.lineno - 1 : last]),
+        is_lambda=is_lambda,
+        start=node.col_offset if is_lambda else 0,
+        end=(node.end_col_offset or 0) if is_lambda else 0,
+        constants={},
+        defaults={},
+    )
+    _check_signature(captured)
+    active = {**active, code: function.__name__}
+    constants = dict(_constants(captured, function, active))
+    defaults = {
+        name: _freeze(p.default, active)
+        for name, p in inspect.signature(function).parameters.items()
+        if p.default is not inspect.Parameter.empty
+    }
+    return Function(
+        captured.name,
+        captured.file,
+        captured.first_line,
+        captured.text,
+        captured.is_lambda,
+        captured.start,
+        captured.end,
+        constants,
+        defaults,
+    )
+
+
+def _check_signature(function: Function) -> None:
+    arguments = function.definition.args
+    for extra in (arguments.vararg, arguments.kwarg):
+        if extra is not None:
+            raise errors.parameter_kind(function.span(extra), extra.arg)
+    for node in _own_nodes(function.definition):
+        if isinstance(node, ast.Yield | ast.YieldFrom):
+            raise errors.generator(function.span(node), "yield")
+        if isinstance(node, ast.Await):
+            raise errors.generator(function.span(node), "await")
+
+
+def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function, leaving out the functions defined inside it."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if not isinstance(child, ast.FunctionDef | ast.Lambda):
+            yield from _own_nodes(child)
+
+
+# Finding the text.
+
+
+@functools.lru_cache(maxsize=32)
+def _file_definitions(file: str, text: str) -> tuple[list[ast.AST], list[types.CodeType]]:
+    """Every function in a text: as syntax, and as the code Python makes of it."""
+    tree = ast.parse(text)
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    ]
+    codes: list[types.CodeType] = []
+    pending = [compile(text, file, "exec", dont_inherit=True)]
+    while pending:
+        for constant in pending.pop().co_consts:
+            if isinstance(constant, types.CodeType):
+                codes.append(constant)
+                pending.append(constant)
+    return nodes, codes
+
+
+def _locate(function: types.FunctionType) -> tuple[list[str], Definition]:
+    code, name = function.__code__, function.__name__
+    nowhere = Span(code.co_filename, code.co_firstlineno, 0, len(name), name)
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if not lines:
+        raise errors.source_missing(nowhere, name)
+    try:
+        nodes, codes = _file_definitions(code.co_filename, "".join(lines))
+    except SyntaxError:
+        raise errors.source_missing(nowhere, name) from None
+    wanted = [node for node in nodes if _matches(node, code)]
+    line = lines[min(code.co_firstlineno, len(lines)) - 1].rstrip("\n")
+    here = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
+    if not wanted:
+        raise errors.source_changed(here, name)
+    if len(wanted) > 1 and isinstance(wanted[0], ast.Lambda):
+        places = set(code.co_positions())
+        exact = [n for n in wanted if isinstance(n, ast.Lambda) and _place(n.body) in places]
+        if len(exact) != 1:
+            raise errors.lambda_ambiguous(here)
+        wanted = exact
+    node = wanted[-1]
+    if isinstance(node, ast.AsyncFunctionDef):
+        raise errors.generator(here, "async")
+    if not any(_same_code(code, other) for other in codes):
+        raise errors.source_changed(here, name)
+    assert isinstance(node, ast.FunctionDef | ast.Lambda)
+    return lines, node
+
+
+def _place(node: ast.expr) -> tuple[int | None, int | None, int | None, int | None]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def _matches(node: ast.AST, code: types.CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
+    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+    return node.name == code.co_name and code.co_firstlineno in (first, node.lineno)
+
+
+def _same_code(code: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two code objects do the same; where they stand may differ."""
+    return (
+        code.co_name == other.co_name
+        and code.co_firstlineno == other.co_firstlineno
+        and code.co_code == other.co_code
+        and code.co_names == other.co_names
+        and _plain_constants(code) == _plain_constants(other)
+    )
+
+
+def _plain_constants(code: types.CodeType) -> list[str]:
+    return [repr(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
+
+
+# Freezing what the names mean.
+
+
+def bound_names(definition: ast.AST) -> set[str]:
+    """Every name that a function gives a value to: parameters, locals, loop variables."""
+    names: set[str] = set()
+    for node in ast.walk(definition):
+        match node:
+            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
+                names.add(name)
+            case ast.arg(arg=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) if node is not definition:
+                names.add(name)
+            case _:
+                pass
+    return names
+
+
+def _constants(
+    function: Function, live: types.FunctionType, active: dict[types.CodeType, str]
+) -> Iterator[tuple[str, Any]]:
+    definition = function.definition
+    bound = bound_names(definition)
+    closure = inspect.getclosurevars(live).nonlocals
+    body = definition.body if isinstance(definition.body, list) else [definition.body]
+    for statement in body:
+        for node in _name_uses(statement):
+            chain = _chain(node)
+            root = chain[0]
+            if root in bound and root not in closure:
+                continue
+            if root in closure:
+                value = closure[root]
+            elif root in live.__globals__:
+                value = live.__globals__[root]
+            elif hasattr(builtins, root):
+                value = getattr(builtins, root)
+            else:
+                raise errors.undefined_name(function.span(node), root)
+            name = root
+            for attribute in chain[1:]:
+                if not isinstance(value, types.ModuleType | types.SimpleNamespace | type):
+                    break
+                name = f"{name}.{attribute}"
+                if not hasattr(value, attribute):
+                    raise errors.undefined_name(function.span(node), name)
+                value = getattr(value, attribute)
+            yield name, _freeze(value, active)
+
+
+def _name_uses(node: ast.AST) -> Iterator[ast.expr]:
+    """Every use of a name, with the attributes that follow it; annotations are not uses."""
+    if isinstance(node, ast.Attribute) and _chain(node):
+        yield node
+        return
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield node
+    for name, value in ast.iter_fields(node):
+        if name in ("annotation", "returns"):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _name_uses(child)
+
+
+def _chain(node: ast.AST) -> list[str]:
+    """`a.b.c` as ["a", "b", "c"]; empty for anything else."""
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        head = _chain(node.value)
+        return [*head, node.attr] if head else []
+    return []
+
+
+def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
+    """The value as something that never changes and can be pickled."""
+    if value is None or isinstance(
+        value, bool | int | float | complex | str | np.number | np.bool | slice | np.ufunc | type
+    ):
+        return value
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+        frozen = np.array(value)
+        frozen.flags.writeable = False
+        return frozen
+    if isinstance(value, tuple | list):
+        return tuple(_freeze(item, active) for item in value)
+    if isinstance(value, np.dtype):
+        return value.type
+    plain = getattr(value, "py_func", value)
+    if isinstance(plain, types.FunctionType):
+        if _is_numpy(plain):
+            return value
+        if plain.__code__ in active:
+            return SelfReference(plain.__name__)
+        try:
+            return _capture(plain, active)
+        except errors.StencilError as error:
+            if error.diagnostic.code == "source-missing":
+                return Unusable(f"a function whose source cannot be found ('{plain.__name__}')")
+            raise
+    if isinstance(value, types.BuiltinFunctionType) or _is_numpy(value):
+        return value
+    if isinstance(value, types.ModuleType):
+        return Unusable(f"the module '{value.__name__}'")
+    return Unusable(f"a value of type '{type(value).__name__}'")
+
+
+def _is_numpy(value: Any) -> bool:
+    module = getattr(value, "__module__", None) or ""
+    return callable(value) and module.partition(".")[0] == "numpy"
+
+
+def rebuild(function: Function) -> Any:
+    """Make a live Python function again, in a process that never saw the user's module."""
+    names: dict[str, Any] = {"__builtins__": builtins}
+    for name, value in function.constants.items():
+        root, *attributes = name.split(".")
+        live = rebuild(value) if isinstance(value, Function) else value
+        if not attributes:
+            names[root] = live
+            continue
+        space = names.setdefault(root, types.SimpleNamespace())
+        for attribute in attributes[:-1]:
+            if not hasattr(space, attribute):
+                setattr(space, attribute, types.SimpleNamespace())
+            space = getattr(space, attribute)
+        setattr(space, attributes[-1], live)
+    definition = function.definition
+    if isinstance(definition, ast.Lambda):
+        code = compile(ast.Expression(definition), function.file, "eval")
+        made = eval(code, names)
+    else:
+        bare = ast.FunctionDef(**{**dict(ast.iter_fields(definition)), "decorator_list": []})
+        ast.copy_location(bare, definition)
+        bare.args = ast.arguments(
+            **{**dict(ast.iter_fields(definition.args)), "defaults": [], "kw_defaults": [
+                None for _ in definition.args.kwonlyargs
+            ]}
+        )
+        exec(compile(ast.Module([bare], []), function.file, "exec"), names)
+        made = names[function.name]
+    parameters = function.parameters
+    positional = [p for p in parameters if p in function.defaults]
+    made.__defaults__ = tuple(function.defaults[p] for p in positional) or None
+    names.setdefault(function.name, made)
+    return made

@@ -1,0 +1,413 @@
+"""The values a kernel's names have while it is read, and the operations on them.
+
+    x[0] * 2 + 1     ->     t0 = read x +0;  t1 = t0 * 2;  t2 = t1 + 1
+
+Constants are computed at once, as Python's; anything else becomes a `Value`: the name of an
+assignment in a `Body`.  A value with a shape is a window, element by element, and is
+assigned in the body of windows until a reduction makes a number of it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import errors, ir
+from .dtypes import DType, promote, value_type
+from .errors import Span
+from .ir import Atom, Const, Offset, Ref
+
+Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
+
+# More assignments than this are not worth unrolling: the compiler would take many seconds.
+# (Numba 0.68 on straight lines of additions: 1000 take 0.9 s, 4000 take 7 s.)
+UNROLLED_LIMIT = 2500
+
+
+class NotUnderstood(Exception):
+    """The kernel holds something that is not analysed; the general path may run it."""
+
+    def __init__(self, reason: str, span: Span) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.span = span
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A number known only at run time, or a window of such (then with a shape).
+
+    A weak value is a Python float: it takes the type of the NumPy float it meets.
+    """
+
+    atom: Atom
+    weak: bool = False
+    shape: Offset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A parameter that is read relative to the point."""
+
+    name: str
+    storage: np.dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Coefficients:
+    """A parameter that is a small array read absolutely."""
+
+    name: str
+    storage: np.dtype
+    shape: Offset
+
+
+class Body:
+    """Assignments in order; the same operation is assigned once."""
+
+    def __init__(self, prefix: str, span: Span) -> None:
+        self.prefix = prefix
+        self.span = span
+        self.names: dict[ir.Expr, Ref] = {}
+
+    def emit(self, expr: ir.Expr) -> Ref:
+        """The name of the assignment that holds `expr`."""
+        found = self.names.get(expr)
+        if found is None:
+            if len(self.names) >= UNROLLED_LIMIT:
+                raise NotUnderstood(
+                    f"it unrolls to more than {UNROLLED_LIMIT} operations", self.span
+                )
+            found = Ref(expr.dtype, f"{self.prefix}{len(self.names)}")
+            self.names[expr] = found
+        return found
+
+    def assignments(self, wanted: tuple[Atom, ...]) -> tuple[ir.Assign, ...]:
+        """The assignments that `wanted` need, in order."""
+        expressions = {ref.name: expr for expr, ref in self.names.items()}
+        needed: set[str] = set()
+        pending = [a.name for a in wanted if isinstance(a, Ref)]
+        while pending:
+            name = pending.pop()
+            if name in expressions and name not in needed:
+                needed.add(name)
+                pending += [a.name for a in ir.atoms(expressions[name]) if isinstance(a, Ref)]
+        return tuple(ir.Assign(n, e) for n, e in expressions.items() if n in needed)
+
+
+def constant(value: Any) -> Any:
+    """A frozen constant as the builder computes with it: NumPy integers become Python's."""
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, np.bool):
+        return bool(value)
+    return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether `value` is a number known while the kernel is read."""
+    return isinstance(value, bool | int | float | complex | np.number | np.bool)
+
+
+def wrapped(value: int) -> int:
+    """An integer as 64 bits hold it."""
+    return (value + 2**63) % 2**64 - 2**63
+
+
+class Operations:
+    """Build the operations of a kernel; `span` is where errors point."""
+
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        self.body = Body("t", span)
+        self.windows = Body("w", span)
+
+    # Making values.
+
+    def lift(self, value: Any) -> Value:
+        """A number, known or not, as a value; anything else is the user's mistake."""
+        if isinstance(value, Value):
+            return value
+        value = constant(value)
+        if isinstance(value, bool):
+            return Value(Const(DType.BOOL, str(value)), True)
+        if isinstance(value, int):
+            return Value(Const(DType.INT, str(wrapped(value))), True)
+        if isinstance(value, np.number):
+            return Value(Const(value_type(value.dtype), repr(value.item())))
+        if isinstance(value, float):
+            return Value(Const(DType.F64, repr(value)), True)
+        if isinstance(value, complex):
+            return Value(Const(DType.C128, repr(value)), True)
+        raise errors.not_a_number(self.span, words(value))
+
+    def emit(self, expr: ir.Expr, weak: bool = False, shape: Offset | None = None) -> Value:
+        body = self.body if shape is None else self.windows
+        return Value(body.emit(expr), weak, shape)
+
+    def as_window(self, value: Any, shape: Offset) -> Value:
+        """An array of a window's shape, as a value in the window."""
+        if isinstance(value, Coefficients):
+            if value.shape != shape:
+                raise errors.window_shape(self.span, shape, value.shape)
+            dtype = value_type(value.storage)
+            return self.emit(ir.Coefficient(dtype, value.name), False, shape)
+        if isinstance(value, np.ndarray):
+            if value.shape != shape:
+                raise errors.window_shape(self.span, shape, value.shape)
+            dtype = value_type(value.dtype)
+            texts = tuple(repr(item) for item in value.ravel().tolist())
+            return self.emit(ir.Weight(dtype, texts), False, shape)
+        return self.lift(value)
+
+    def together(self, *values: Any) -> tuple[list[Value], Offset | None]:
+        """Operands as values, with the shape of their common window, if any."""
+        shapes = {v.shape for v in values if isinstance(v, Value) and v.shape is not None}
+        if len(shapes) > 1:
+            first, second = sorted(shapes)[:2]
+            raise errors.window_shape(self.span, first, second)
+        shape = shapes.pop() if shapes else None
+        if shape is None:
+            return [self.lift(v) for v in values], None
+        return [self.as_window(v, shape) for v in values], shape
+
+    def cast(self, value: Value, dtype: DType) -> Atom:
+        """The value in another type."""
+        atom = value.atom
+        if atom.dtype is dtype:
+            return atom
+        if isinstance(atom, Const):
+            known = _converted(atom.value, dtype)
+            if known is not None:
+                return Const(dtype, known)
+        return self.emit(ir.Cast(dtype, atom), value.weak, value.shape).atom
+
+    def truth(self, value: Any) -> Any:
+        """`bool(value)`: a Python bool when it is known."""
+        if is_number(value):
+            return bool(value)
+        if isinstance(value, tuple | str):
+            return len(value) > 0
+        if value is None:
+            return False
+        lifted = self.lift(value)
+        if lifted.atom.dtype is DType.BOOL:
+            return lifted
+        return self.binary("!=", lifted, 0)
+
+    # Operations.
+
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        """`left op right` for the operators of Python."""
+        left, right = constant(left), constant(right)
+        if is_number(left) and is_number(right):
+            return self._known(op, left, right)
+        (a, b), shape = self.together(left, right)
+        x, y = a.atom.dtype, b.atom.dtype
+        weak = a.weak and b.weak
+        if op in ir.COMPARISONS:
+            if (x.is_complex or y.is_complex) and op not in ("==", "!="):
+                raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
+            common = x if x is y else promote(x, y, a.weak, b.weak)
+            return self._emit_binary(op, DType.BOOL, common, a, b, shape)
+        if op in ("&", "|", "^", "<<", ">>"):
+            if not (x.is_integer and y.is_integer):
+                raise errors.bad_operand(self.span, f"'{op}'", "floats")
+            both = x is DType.BOOL and y is DType.BOOL and op not in ("<<", ">>")
+            common = DType.BOOL if both else promote(x, y, a.weak, b.weak)
+            common = DType.INT if common is DType.BOOL and not both else common
+            return self._emit_binary(op, common, common, a, b, shape, weak)
+        common = promote(x, y, a.weak, b.weak)
+        if op in ("//", "%") and common.is_complex:
+            raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
+        if op == "/" and common.is_integer:
+            weak = weak and not (isinstance(left, Value) and isinstance(right, Value))
+            return self._emit_binary("/", DType.F64, DType.F64, a, b, shape, weak)
+        if op == "**":
+            return self._power(a, b, common, shape, weak)
+        return self._emit_binary(op, common, common, a, b, shape, weak)
+
+    def _emit_binary(
+        self,
+        op: Any,
+        dtype: DType,
+        common: DType,
+        a: Value,
+        b: Value,
+        shape: Offset | None,
+        weak: bool = False,
+    ) -> Value:
+        expr = ir.Binary(dtype, op, self.cast(a, common), self.cast(b, common))
+        return self.emit(expr, weak, shape)
+
+    def _power(
+        self, a: Value, b: Value, common: DType, shape: Offset | None, weak: bool
+    ) -> Value:
+        exponent = b.atom.value if isinstance(b.atom, Const) else None
+        if common.is_integer:
+            natural = b.atom.dtype is not DType.INT or (
+                exponent is not None and int(exponent.real) >= 0
+            )
+            if natural:
+                return self._emit_binary("**", common, common, a, b, shape, weak)
+            return self._emit_binary("**", DType.F64, DType.F64, a, b, shape, weak)
+        if exponent == 2 and not common.is_complex:
+            return self._emit_binary("*", common, common, a, a, shape, weak)
+        return self._emit_binary("**", common, common, a, b, shape, weak)
+
+    def _known(self, op: str, left: Any, right: Any) -> Any:
+        try:
+            with np.errstate(all="ignore"):
+                return constant(_PYTHON[op](left, right))
+        except ZeroDivisionError:
+            if op == "/" or isinstance(left, float) or isinstance(right, float):
+                with np.errstate(all="ignore"):
+                    return float(_PYTHON[op](np.float64(left), np.float64(right)))
+            return 0
+        except (TypeError, OverflowError, ValueError):
+            raise errors.bad_operand(
+                self.span, f"'{op}'", f"{words(left)} and {words(right)}"
+            ) from None
+
+    def unary(self, op: str, arg: Any) -> Any:
+        """`-`, `+`, `~` and `not`."""
+        arg = constant(arg)
+        if op == "not":
+            truth = self.truth(arg)
+            return not truth if isinstance(truth, bool) else self._not(truth)
+        if is_number(arg):
+            if op == "~" and not isinstance(arg, int):
+                raise errors.bad_operand(self.span, "'~'", words(arg))
+            return {"-": operator.neg, "+": operator.pos, "~": lambda v: ~int(v)}[op](arg)
+        (value,), shape = self.together(arg)
+        dtype = DType.INT if value.atom.dtype is DType.BOOL else value.atom.dtype
+        atom = self.cast(value, dtype)
+        if op == "+":
+            return Value(atom, value.weak, shape)
+        if op == "~":
+            if not dtype.is_integer:
+                raise errors.bad_operand(self.span, "'~'", "floats")
+            return self.emit(ir.Unary(dtype, "~", atom), value.weak, shape)
+        return self.emit(ir.Unary(dtype, "-", atom), value.weak, shape)
+
+    def _not(self, value: Value) -> Value:
+        return self.emit(ir.Unary(DType.BOOL, "not", value.atom), False, value.shape)
+
+    def select(self, test: Any, then: Any, other: Any) -> Any:
+        """`then if test else other`, for numbers, windows and tuples of them."""
+        truth = self.truth(test)
+        if isinstance(truth, bool):
+            return then if truth else other
+        if then is other:
+            return then
+        if isinstance(then, tuple) and isinstance(other, tuple) and len(then) == len(other):
+            return tuple(self.select(truth, a, b) for a, b in zip(then, other, strict=True))
+        if is_number(then) and is_number(other) and type(then) is type(other) and then == other:
+            return then
+        (t, a, b), shape = self.together(truth, then, other)
+        x, y = a.atom.dtype, b.atom.dtype
+        common = x if x is y else promote(x, y, a.weak, b.weak)
+        if a.atom == b.atom:
+            return a
+        expr = ir.Select(common, t.atom, self.cast(a, common), self.cast(b, common))
+        return self.emit(expr, a.weak and b.weak, shape)
+
+    def logical(self, op: str, left: Any, right: Any) -> Any:
+        """`and` and `or` of two truths."""
+        if isinstance(left, bool) and isinstance(right, bool):
+            return (left and right) if op == "&" else (left or right)
+        for known, unknown in ((left, right), (right, left)):
+            if isinstance(known, bool):
+                absorbs = known is (op == "|")
+                return known if absorbs else unknown
+        return self.binary(op, left, right)
+
+    def call(self, function: str, dtype: DType, *args: Value, weak: bool = False) -> Value:
+        """A scalar function, all of whose arguments are taken as `dtype`."""
+        values, shape = self.together(*args)
+        expr = ir.Call(dtype, function, tuple(self.cast(v, dtype) for v in values))
+        return self.emit(expr, weak, shape)
+
+    def to_integer(self, value: Any, storage: str = "") -> Any:
+        """`int(value)`, or the cast to a narrower integer type."""
+        if is_number(value) and not storage:
+            return _saturated(value)
+        (lifted,), shape = self.together(value)
+        if lifted.atom.dtype.is_complex:
+            raise errors.bad_operand(self.span, "int()", "complex numbers")
+        if not storage:
+            if lifted.atom.dtype is DType.UINT:
+                return lifted
+            return Value(self.cast(lifted, DType.INT), lifted.weak, shape)
+        dtype = DType.UINT if storage == "uint64" else DType.INT
+        return self.emit(ir.Cast(dtype, lifted.atom, storage), False, shape)
+
+
+_PYTHON: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def _saturated(value: Any) -> int:
+    if isinstance(value, complex):
+        return 0
+    if value != value:
+        return 0
+    return int(max(-(2.0**63), min(value, 2.0**63 - 1))) if abs(value) >= 2**63 else int(value)
+
+
+def _converted(value: Any, dtype: DType) -> str | None:
+    """The text of a known number in another type; None where it must be computed."""
+    if dtype.is_integer:
+        if isinstance(value, complex):
+            return None
+        if dtype is DType.BOOL:
+            return str(bool(value))
+        whole = _saturated(value)
+        return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
+    if isinstance(value, complex) and not dtype.is_complex:
+        return None
+    with np.errstate(all="ignore"):
+        return repr(dtype.numpy.type(value).item())
+
+
+def words(value: Any) -> str:
+    """What a value is, in words."""
+    if isinstance(value, Value):
+        return "a number" if value.shape is None else f"a window of shape {value.shape}"
+    if isinstance(value, Field):
+        return f"the field '{value.name}' itself"
+    if isinstance(value, Coefficients | np.ndarray):
+        return f"an array of shape {tuple(value.shape)}"
+    if value is None:
+        return "None"
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, tuple):
+        return f"a tuple of {len(value)}"
+    if is_number(value):
+        return f"the number {value}"
+    if callable(value):
+        return "a function"
+    return f"a value of type '{type(value).__name__}'"
