@@ -7,16 +7,23 @@ The blocks of a page run in order, in one namespace and in an empty folder. A bl
 from __future__ import annotations
 
 import contextlib
+import doctest
+import importlib
 import io
 import itertools
+import pkgutil
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import ninepoint as npt
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MODULES = sorted(found.name for found in pkgutil.walk_packages(npt.__path__, "ninepoint."))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -83,3 +90,11 @@ def test_a_page_is_cut_into_blocks():
 def test_links_between_pages_lead_somewhere(path):
     for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", path.read_text()):
         assert not target or (path.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    module = importlib.import_module(name)
+    failed, _ = doctest.testmod(module, extraglobs={"np": np, "npt": npt})
+    assert failed == 0
