@@ -15,7 +15,7 @@ import numpy as np
 
 from . import errors, ir
 from .dtypes import DType, promote, value_type
-from .ir import Const, Offset, ReduceKind
+from .ir import Offset, ReduceKind
 from .values import Coefficients, Operations, Value, constant, is_number, words
 
 Builder: TypeAlias = Callable[..., Any]
@@ -538,5 +538,3 @@ def known_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
 
-
-__all__ = ["FUNCTIONS", "METHODS", "Const", "known_call", "reduce"]
