@@ -1,0 +1,1 @@
+"""Arrays: recognise them, cut them with their neighbours, join the results."""

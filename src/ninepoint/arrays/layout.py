@@ -1,0 +1,214 @@
+"""Layout: which points are computed, which are only filled, and from which blocks.
+
+For one shape of array and one border, everything that does not depend on the data:
+
+    +---------------------+      W  an output's window: the points it is computed at
+    | slab                |         (all of them, less those whose neighbours are absent)
+    |    +-----------+    |      U  the smallest box that holds every output's window
+    |slab| interior  |slab|      interior: its neighbours all lie inside, no copy is made
+    |    +-----------+    |      slabs: the rest of U; each gets a small padded copy
+    | slab                |      zones: the rest of an output; "fill" and "keep" write it
+    +---------------------+
+
+A layout is made once per (shape, reaches, border) and remembered.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TypeAlias
+
+from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
+from ninepoint.language.box import Box
+
+Shape: TypeAlias = tuple[int, ...]
+
+# Below this many points a stencil is run once on a padded copy: 5 calls (interior and four
+# slabs) cost more than the copy. Measured with benchmarks of one float64 field, 3x3 sum, two
+# cores of a cloud Xeon: equal at about 180x180.
+WHOLE_POINTS = 32_768
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The points start <= i < stop, axis by axis."""
+
+    start: Shape
+    stop: Shape
+
+    @property
+    def shape(self) -> Shape:
+        """Its lengths, never negative."""
+        return tuple(max(0, b - a) for a, b in zip(self.start, self.stop, strict=True))
+
+    @property
+    def points(self) -> int:
+        """How many points it has."""
+        return math.prod(self.shape)
+
+    def clip(self, other: Region) -> Region:
+        """Give the points in both."""
+        return Region(
+            tuple(map(max, self.start, other.start)), tuple(map(min, self.stop, other.stop))
+        )
+
+    def index(self, origin: Shape) -> Index:
+        """Slices, after one for the stack, into an array whose element 0 is point `origin`."""
+        cut = (
+            slice(a - o, max(a, b) - o)
+            for a, b, o in zip(self.start, self.stop, origin, strict=True)
+        )
+        return (slice(None), *cut)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where one output of a piece goes.
+
+    `scratch` is None if the piece lies inside the output, and it is written in place; else it is
+    computed apart and the part that is wanted is copied.
+    """
+
+    place: Index
+    scratch: Shape | None
+    part: Index
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Points that one call computes, from a block inside the fields or from a padded copy."""
+
+    region: Region
+    source: Index
+    gather: Gather | None
+    targets: tuple[Target, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output: the points its array covers, those that are computed, those that are written.
+
+    `extent.start` is the point that element 0 stands for (not 0 only under "valid").
+    """
+
+    extent: Region
+    window: Region
+    fills: tuple[Index, ...]
+    keeps: tuple[tuple[Index, Index], ...]
+
+
+class Layout:
+    """The geometry of a stencil on fields of one core shape."""
+
+    def __init__(self, shape: Shape, reaches: tuple[Box, ...], border: Border) -> None:
+        self.shape = shape
+        self.border = border
+        self.reach = reaches[0]
+        for reach in reaches[1:]:
+            self.reach = self.reach | reach
+        self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
+        windows = [output.window for output in self.outputs if output.window.points]
+        nothing = Region((0,) * len(shape), (0,) * len(shape))
+        self.computed = _join(windows) if windows else nothing
+        self.points = self.computed.points
+
+    @cached_property
+    def pieces(self) -> tuple[Piece, ...]:
+        """The points to compute, as few calls as are fast; the interior comes first."""
+        if not self.points:
+            return ()
+        everywhere = Region((0,) * len(self.shape), self.shape)
+        interior = _window(everywhere, self.shape, self.reach).clip(self.computed)
+        if interior == self.computed:
+            return (self.piece(interior),)
+        if not interior.points or self.points <= WHOLE_POINTS:
+            return (self.piece(self.computed),)
+        return tuple(map(self.piece, (interior, *_around(interior, self.computed))))
+
+    def piece(self, region: Region) -> Piece:
+        """Say how `region` is computed."""
+        start = tuple(a + r for a, r in zip(region.start, self.reach.lo, strict=True))
+        stop = tuple(b + r for b, r in zip(region.stop, self.reach.hi, strict=True))
+        inside = min(start) >= 0 and all(b <= n for b, n in zip(stop, self.shape, strict=True))
+        return Piece(
+            region,
+            (slice(None), *map(slice, start, stop)),
+            None if inside else Gather(self.shape, start, stop, self.border),
+            tuple(_target(region, output.extent) for output in self.outputs),
+        )
+
+
+@lru_cache(maxsize=512)
+def layout(shape: Shape, reaches: tuple[Box, ...], border: Border) -> Layout:
+    """Give the layout, from memory if it was asked for before."""
+    return Layout(shape, reaches, border)
+
+
+def _output(shape: Shape, reach: Box, border: Border) -> Output:
+    whole = Region((0,) * len(shape), shape)
+    fit = _window(whole, shape, reach)
+    start, stop, low, high = [], [], [], []
+    for axis, (before, after) in enumerate(border.rules):
+        start.append(fit.start[axis] if before == "valid" else 0)
+        stop.append(fit.stop[axis] if after == "valid" else shape[axis])
+        low.append(fit.start[axis] if before in ABSENT else 0)
+        high.append(fit.stop[axis] if after in ABSENT else shape[axis])
+    # A stencil that does not fit leaves nothing, at the place where its window would begin.
+    extent = Region(tuple(start), tuple(map(max, start, stop)))
+    window = Region(tuple(low), tuple(high))
+    fills: list[Index] = []
+    keeps: list[tuple[Index, Index]] = []
+    for axis, rules in enumerate(border.rules):
+        ends = (
+            (extent.start[axis], min(window.start[axis], extent.stop[axis])),
+            (max(window.stop[axis], extent.start[axis]), extent.stop[axis]),
+        )
+        for rule, (a, b) in zip(rules, ends, strict=True):
+            if a >= b:
+                continue
+            zone = Region(_with(extent.start, axis, a), _with(extent.stop, axis, b))
+            if rule == "fill":
+                fills.append(zone.index(extent.start))
+            elif rule == "keep":
+                keeps.append((zone.index(extent.start), zone.index(whole.start)))
+    return Output(extent, window, tuple(fills), tuple(keeps))
+
+
+def _window(whole: Region, shape: Shape, reach: Box) -> Region:
+    """Give the points of `whole` whose neighbours all lie inside an array of `shape`."""
+    return Region(
+        tuple(max(a, -lo) for a, lo in zip(whole.start, reach.lo, strict=True)),
+        tuple(min(b, n - hi) for b, n, hi in zip(whole.stop, shape, reach.hi, strict=True)),
+    )
+
+
+def _around(inner: Region, outer: Region) -> list[Region]:
+    """Cut `outer` less `inner` into disjoint slabs, the thickest axis of memory first."""
+    slabs: list[Region] = []
+    rest = outer
+    for axis, (a, b) in enumerate(zip(inner.start, inner.stop, strict=True)):
+        slabs.append(Region(rest.start, _with(rest.stop, axis, a)))
+        slabs.append(Region(_with(rest.start, axis, b), rest.stop))
+        rest = Region(_with(rest.start, axis, a), _with(rest.stop, axis, b))
+    return [slab for slab in slabs if slab.points]
+
+
+def _target(region: Region, extent: Region) -> Target:
+    part = region.clip(extent)
+    return Target(
+        part.index(extent.start) if part.points else (slice(0, 0),) * (len(part.start) + 1),
+        None if part == region else region.shape,
+        part.index(region.start) if part.points else (slice(0, 0),) * (len(part.start) + 1),
+    )
+
+
+def _join(regions: list[Region]) -> Region:
+    starts = zip(*(region.start for region in regions), strict=True)
+    stops = zip(*(region.stop for region in regions), strict=True)
+    return Region(tuple(map(min, starts)), tuple(map(max, stops)))
+
+
+def _with(shape: Shape, axis: int, value: int) -> Shape:
+    return (*shape[:axis], value, *shape[axis + 1 :])

@@ -1,0 +1,456 @@
+"""Apply a compiled stencil to NumPy arrays.
+
+    fields -> broadcast -> core axes last -> stack as one axis -> pieces -> program.run
+
+A `Program` computes points whose neighbours all exist, on arrays with one stack axis. All the
+rest is here: the points near the border are run on small padded copies, everything else on
+views of the caller's arrays. An array that cannot be read as it is (foreign byte order, odd
+strides, another dtype) is copied one block at a time, never as a whole: it may be a memmap.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+
+from ninepoint.arrays.borders import Array, Border, fitting_cval
+from ninepoint.arrays.layout import Layout, Piece, Region, Shape, layout
+from ninepoint.backends.threads import run_parallel, thread_count
+from ninepoint.language.box import Box
+
+# Elements of a block that is copied before it is read: 2 MB of float64, which stays in a
+# second-level cache. Sizes from 64k to 512k were within 5 % of each other.
+BLOCK = 262_144
+
+# Points below which a call stays on its thread: handing work to the pool and waiting for it
+# costs about 60 us here, a 3x3 sum of 131 072 float64 about as much.
+THREAD_POINTS = 131_072
+
+# Pieces for each thread: enough that a thread which starts late takes less of the work.
+PIECES = 4
+
+
+class Program(Protocol):
+    """A compiled stencil, its scalars bound, for fields of certain dtypes."""
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        """Where each output looks."""
+
+    @property
+    def field_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """What the fields must be, in native byte order."""
+
+    @property
+    def out_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """What the outputs are."""
+
+    def run(self, fields: list[Array], outs: list[Array]) -> None:
+        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
+
+
+def as_field(value: object) -> Array:
+    """Give `value` as a plain array that a stencil can read, without copying an array.
+
+    Raises
+    ------
+    TypeError
+        If it is masked, or its dtype is not a number or bool.
+    """
+    array: Array
+    if type(value) is np.ndarray:
+        array = value
+    else:
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(
+                "a masked array would lose its mask; fill it first with .filled(value), "
+                "or pass .data to ignore the mask."
+            )
+        array = np.asarray(value)
+    if array.dtype.kind not in "biufc" or array.dtype.char in "gG":
+        raise TypeError(_refusal(array.dtype))
+    return array
+
+
+def _refusal(dtype: np.dtype[Any]) -> str:
+    match dtype.kind:
+        case "O":
+            cure = 'convert it first, for example with .astype("float64")'
+        case "M" | "m":
+            cure = 'use .astype("int64") for the counts of its unit'
+        case "V":
+            cure = "pass one of its members, array[name]" if dtype.names else "use .view(dtype)"
+        case "f" | "c":
+            smaller = "float64" if dtype.kind == "f" else "complex128"
+            cure = f'use .astype("{smaller}")'
+        case _:
+            cure = 'convert it to numbers first, for example with .astype("float64")'
+    return f"a stencil cannot compute with an array of dtype {dtype}; {cure}."
+
+
+def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Give `dtype` in this machine's byte order."""
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+def apply(
+    program: Program,
+    fields: Sequence[object],
+    *,
+    border: Border,
+    cval: Any = 0,
+    axes: Sequence[int] | None = None,
+    out: object = None,
+    threads: int | None = None,
+) -> Array | tuple[Array, ...]:
+    """Run `program` at every point of `fields`.
+
+    Parameters
+    ----------
+    program : Program
+        What to compute, for the dtypes of these fields.
+    fields : sequence of array_like
+        Broadcast against each other as NumPy does; never modified.
+    border : Border
+        What a neighbour outside is.
+    cval : number
+        Value of outputs under "fill" and of neighbours under "constant".
+    axes : sequence of int, optional
+        The core axes of the broadcast fields; the last ones if left out.
+    out : array or tuple of arrays, optional
+        Where to write; may overlap the fields.
+    threads : int, optional
+        At most this many threads.
+
+    Returns
+    -------
+    array or tuple of arrays
+        One array for each output, bare if there is one.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not broadcast, `axes` or `out` do not fit, or `cval` does not fit a dtype.
+    TypeError
+        If a field or `out` is no array of numbers.
+    """
+    arrays = _broadcast([as_field(value) for value in fields], program.ndim)
+    order = None
+    if axes is not None:
+        order = core_axes(axes, arrays[0].ndim, program.ndim)
+        arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
+    lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
+    plan = layout(core, program.reaches, border)
+    values = _Values(program, plan, cval, len(arrays))
+    shapes = [(*lead, *output.extent.shape) for output in plan.outputs]
+    count = thread_count(threads)
+    if out is not None:
+        given = _checked_out(out, shapes, program, order)
+        inner = given
+        if order is not None:
+            inner = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in given]
+        # An exact answer about overlap can take for ever; bounds are enough to decide on a copy.
+        shared = any(np.may_share_memory(o, array) for o in inner for array in arrays)
+        results = [np.empty(o.shape, native(o.dtype)) for o in inner] if shared else inner
+        _over_stack(program, plan, values, arrays, results, count)
+        if shared:
+            for o, result in zip(inner, results, strict=True):
+                o[...] = result
+        return given[0] if len(given) == 1 else tuple(given)
+    results = [np.empty(s, dtype) for s, dtype in zip(shapes, program.out_dtypes, strict=True)]
+    _over_stack(program, plan, values, arrays, results, count)
+    if order is not None:
+        results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def core_axes(axes: Sequence[int], ndim: int, core: int) -> tuple[int, ...]:
+    """Check an `axes=` option and count its axes from the front."""
+    if isinstance(axes, str) or not isinstance(axes, Sequence):
+        raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
+    if len(axes) != core:
+        raise ValueError(f"axes={tuple(axes)} names {len(axes)} axes; the stencil has {core}.")
+    for axis in axes:
+        if isinstance(axis, bool) or not isinstance(axis, int | np.integer):
+            raise TypeError(f"axes must be integers, not {axis!r}.")
+        if not -ndim <= axis < ndim:
+            raise ValueError(f"axis {axis} does not exist in an array of {ndim} dimensions.")
+    order = tuple(int(axis) % ndim for axis in axes)
+    if len(set(order)) != core:
+        raise ValueError(f"axes={tuple(axes)} names one axis twice.")
+    return order
+
+
+def _broadcast(arrays: list[Array], ndim: int) -> list[Array]:
+    shape = arrays[0].shape
+    for array in arrays:
+        if array.shape != shape:
+            shape = broadcast_shape([other.shape for other in arrays])
+            arrays = [
+                other if other.shape == shape else np.broadcast_to(other, shape)
+                for other in arrays
+            ]
+            break
+    if len(shape) < ndim:
+        raise ValueError(
+            f"a stencil of {ndim} axes needs an array of at least {ndim} dimensions, "
+            f"not of shape {shape}."
+        )
+    return arrays
+
+
+def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
+    """Give the common shape, as NumPy's broadcasting makes it."""
+    try:
+        return tuple(np.broadcast_shapes(*shapes))
+    except ValueError as error:
+        named = " and ".join(map(str, shapes))
+        raise ValueError(
+            f"the fields' shapes {named} do not broadcast; "
+            "each pair of lengths, counted from the last axis, must be equal or contain a 1."
+        ) from error
+
+
+def _checked_out(
+    out: object, shapes: list[Shape], program: Program, order: tuple[int, ...] | None
+) -> list[Array]:
+    given: list[Any] = list(out) if isinstance(out, tuple | list) else [out]
+    if len(given) != len(shapes):
+        raise ValueError(
+            f"out has {len(given)} arrays, but the stencil has {len(shapes)} outputs."
+        )
+    for array, shape, dtype in zip(given, shapes, program.out_dtypes, strict=True):
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+            raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
+        wanted = shape
+        if order is not None:
+            rest = iter(shape[: -len(order)])
+            ends = dict(zip(order, shape[-len(order) :], strict=True))
+            wanted = tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
+        if array.shape != wanted:
+            raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
+        if native(array.dtype) != dtype:
+            raise TypeError(f"out has dtype {array.dtype}, but the result has {dtype}.")
+        if not array.flags.writeable:
+            raise ValueError("out is read-only.")
+    for k, one in enumerate(given):
+        if any(np.may_share_memory(one, other) for other in given[:k]):
+            raise ValueError("two of the arrays in out share memory; give each its own.")
+    return given
+
+
+class _Values:
+    """`cval` as every field and every output holds it, checked before anything runs."""
+
+    __slots__ = ("fields", "outs")
+
+    def __init__(self, program: Program, plan: Layout, cval: Any, fields: int) -> None:
+        outs = program.out_dtypes
+        self.fields = [cval] * fields
+        self.outs = [cval] * len(outs)
+        if not (type(cval) is int and cval == 0):
+            if plan.border.uses("constant"):
+                self.fields = [
+                    fitting_cval(cval, dtype, f"field {k + 1}")
+                    for k, dtype in enumerate(program.field_dtypes)
+                ]
+            if plan.border.uses("fill"):
+                self.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
+        if plan.border.uses("keep"):
+            for k, dtype in enumerate(outs):
+                if k >= fields:
+                    raise ValueError(
+                        f'boundary "keep" needs a field for each output, but output {k + 1} has '
+                        "none; choose another boundary."
+                    )
+                if not _keepable(program.field_dtypes[k], dtype):
+                    raise ValueError(
+                        f'boundary "keep" cannot hold {program.field_dtypes[k]} values in a '
+                        f"{dtype} result; choose another boundary or dtype."
+                    )
+
+
+def _keepable(field: np.dtype[Any], result: np.dtype[Any]) -> bool:
+    # Rounding to a shorter float is what dtype= asks for; a wrapped integer is not.
+    return np.can_cast(field, result, "same_kind" if result.kind in "fc" else "safe")
+
+
+def _over_stack(
+    program: Program,
+    plan: Layout,
+    values: _Values,
+    fields: list[Array],
+    outs: list[Array],
+    threads: int,
+) -> None:
+    """Make the stack one axis, without a copy where strides allow it, and run."""
+    core = len(plan.shape)
+    lead = fields[0].shape[:-core]
+    if not lead:
+        flat = [field[None] for field in fields], [out[None] for out in outs]
+        return _over_pieces(program, plan, values, *flat, threads)
+    if len(lead) == 1:
+        return _over_pieces(program, plan, values, fields, outs, threads)
+    if 0 in lead:
+        return None
+    if all(_mergeable(array, len(lead)) for array in (*fields, *outs)):
+        flat = [_merged(field, core) for field in fields], [_merged(out, core) for out in outs]
+        return _over_pieces(program, plan, values, *flat, threads)
+    inner = math.prod(lead[1:]) * max(1, math.prod(plan.shape))
+    if inner > BLOCK:
+        for k in range(lead[0]):
+            parts = [field[k] for field in fields], [out[k] for out in outs]
+            _over_stack(program, plan, values, *parts, threads)
+        return None
+    # Tiny images in a stack of odd strides: many of them at a time, through a copy.
+    for k in range(0, lead[0], BLOCK // inner):
+        cut = slice(k, k + BLOCK // inner)
+        blocks = [_merged(field[cut], core) for field in fields]
+        fresh = [np.empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
+        _over_pieces(program, plan, values, blocks, fresh, 1)
+        for out, computed in zip(outs, fresh, strict=True):
+            out[cut] = computed.reshape(out[cut].shape)
+    return None
+
+
+def _mergeable(array: Array, lead: int) -> bool:
+    """Whether the first `lead` axes lie in memory as one axis would."""
+    axes = [k for k in range(lead) if array.shape[k] != 1]
+    return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
+
+
+def _merged(array: Array, core: int) -> Array:
+    # Not -1: with a core axis of length 0 there would be no telling.
+    lead = math.prod(array.shape[:-core])
+    return array.reshape(lead, *array.shape[-core:])
+
+
+def _over_pieces(
+    program: Program,
+    plan: Layout,
+    values: _Values,
+    fields: list[Array],
+    outs: list[Array],
+    threads: int,
+) -> None:
+    """Compute every piece, then write the zones. Arrays have one stack axis."""
+    stack = fields[0].shape[0]
+    if stack == 0:
+        return
+    dtypes = program.field_dtypes
+    copied = [not _readable(a, dtype) for a, dtype in zip(fields, dtypes, strict=True)]
+    staged = [not _readable(a, d) for a, d in zip(outs, program.out_dtypes, strict=True)]
+    job = _Job(program, values, fields, outs, copied, staged)
+    points = stack * plan.points
+    split = threads if threads > 1 and points >= THREAD_POINTS else 1
+    everything = slice(None)
+    if split == 1 and points <= BLOCK:
+        for piece in plan.pieces:
+            job.run(piece, everything)
+    else:
+        tasks: list[Callable[[], None]] = []
+        for piece in plan.pieces:
+            direct = piece.gather is None and not any(copied) and not any(staged)
+            parts = split * PIECES if split > 1 else 1
+            for part, cut in _cut(plan, piece, stack, None if direct else BLOCK, parts):
+                tasks.append(partial(job.run, part, cut))
+        run_parallel(tasks, split)
+    for k, output in enumerate(plan.outputs):
+        for target, source in output.keeps:
+            outs[k][(everything, *target[1:])] = fields[k][source]
+        for target in output.fills:
+            outs[k][target] = values.outs[k]
+
+
+def _readable(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether a program can work on `array` itself."""
+    return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
+
+
+def _cut(
+    plan: Layout, piece: Piece, stack: int, limit: int | None, parts: int
+) -> list[tuple[Piece, slice]]:
+    """Cut a piece along the stack, else along its first axis.
+
+    Gives about `parts` parts for threads, and none with more than `limit` points if it is
+    given, unless a single row is longer.
+    """
+    points = piece.region.points
+    wanted = min(parts, max(1, stack * points * 4 // THREAD_POINTS))
+    if limit is not None:
+        wanted = max(wanted, -(-stack * points // limit))
+    if wanted <= 1:
+        return [(piece, slice(None))]
+    if stack >= wanted:
+        bounds = [stack * k // wanted for k in range(wanted + 1)]
+        return [(piece, slice(a, b)) for a, b in pairwise(bounds)]
+    each = -(-wanted // stack)
+    first, last = piece.region.start[0], piece.region.stop[0]
+    # A part reads a halo of rows besides its own; thinner parts would mostly copy halo.
+    halo = plan.reach.hi[0] - plan.reach.lo[0] + 1
+    each = max(1, min(each, (last - first) // min(halo, 64)))
+    bounds = [first + (last - first) * k // each for k in range(each + 1)]
+    cut: list[tuple[Piece, slice]] = []
+    for a, b in pairwise(bounds):
+        region = Region((a, *piece.region.start[1:]), (b, *piece.region.stop[1:]))
+        part = piece if each == 1 else plan.piece(region)
+        cut.extend((part, slice(k, k + 1)) for k in range(stack))
+    return cut
+
+
+class _Job:
+    """One call's arrays; runs single pieces of it, in any thread."""
+
+    __slots__ = ("copied", "fields", "outs", "program", "staged", "values")
+
+    def __init__(
+        self,
+        program: Program,
+        values: _Values,
+        fields: list[Array],
+        outs: list[Array],
+        copied: list[bool],
+        staged: list[bool],
+    ) -> None:
+        self.program = program
+        self.values = values
+        self.fields = fields
+        self.outs = outs
+        self.copied = copied
+        self.staged = staged
+
+    def run(self, piece: Piece, cut: slice) -> None:
+        dtypes = self.program.field_dtypes
+        blocks: list[Array] = []
+        for k, field in enumerate(self.fields):
+            part = field if cut == slice(None) else field[cut]
+            if piece.gather is not None:
+                blocks.append(piece.gather(part, self.values.fields[k], dtypes[k]))
+            elif self.copied[k]:
+                blocks.append(np.array(part[piece.source], dtypes[k], order="C"))
+            else:
+                blocks.append(part[piece.source])
+        results: list[Array] = []
+        pending: list[tuple[Array, Array]] = []
+        for k, out in enumerate(self.outs):
+            target = piece.targets[k]
+            place = (out if cut == slice(None) else out[cut])[target.place]
+            if target.scratch is None and not self.staged[k]:
+                results.append(place)
+                continue
+            shape = (blocks[0].shape[0], *(target.scratch or place.shape[1:]))
+            fresh: Array = np.empty(shape, self.program.out_dtypes[k])
+            results.append(fresh)
+            pending.append((place, fresh[target.part]))
+        self.program.run(blocks, results)
+        for place, computed in pending:
+            place[...] = computed

@@ -1,0 +1,137 @@
+"""A small real program for the tests of the arrays room: weighted sums by plain slicing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ninepoint.arrays.borders import Border, source_indices
+from ninepoint.language.box import Box
+
+Offset = tuple[int, ...]
+# One output: (field, offset) -> weight.
+Weights = dict[tuple[int, Offset], float]
+
+
+@dataclass(frozen=True)
+class WindowSum:
+    """Each output is a weighted sum of neighbours of the fields."""
+
+    outputs: tuple[Weights, ...]
+    field_dtypes: tuple[np.dtype[Any], ...]
+    out_dtypes: tuple[np.dtype[Any], ...]
+
+    @property
+    def ndim(self) -> int:
+        return len(next(iter(self.outputs[0]))[1])
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        return tuple(
+            Box(
+                tuple(map(min, *(o for _, o in weights), next(iter(weights))[1])),
+                tuple(map(max, *(o for _, o in weights), next(iter(weights))[1])),
+            )
+            for weights in self.outputs
+        )
+
+    @property
+    def reach(self) -> Box:
+        joined = self.reaches[0]
+        for box in self.reaches[1:]:
+            joined = joined | box
+        return joined
+
+    def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
+        lo, hi = self.reach.lo, self.reach.hi
+        n = outs[0].shape[1:]
+        assert min(n) >= 1
+        for field, dtype in zip(fields, self.field_dtypes, strict=True):
+            assert field.dtype == dtype
+            assert field.flags.aligned
+            assert field.strides[-1] == field.itemsize
+            assert field.shape[1:] == tuple(k + b - a for k, a, b in zip(n, lo, hi, strict=True))
+        for out, dtype, weights in zip(outs, self.out_dtypes, self.outputs, strict=True):
+            assert out.dtype == dtype
+            assert out.strides[-1] == out.itemsize
+            assert out.shape == outs[0].shape
+            total = np.zeros(out.shape, np.result_type(dtype, np.float64))
+            for (field, offset), weight in weights.items():
+                cut = tuple(slice(o - a, o - a + k) for o, a, k in zip(offset, lo, n, strict=True))
+                total = total + weight * fields[field][(slice(None), *cut)]
+            out[...] = total.astype(dtype)
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Picklable: dtypes -> WindowSum, as the compiler gives programs to Dask tasks."""
+
+    outputs: tuple[Weights, ...]
+    out_dtypes: tuple[np.dtype[Any], ...]
+
+    def __call__(self, field_dtypes: Sequence[np.dtype[Any]]) -> WindowSum:
+        return WindowSum(self.outputs, tuple(field_dtypes), self.out_dtypes)
+
+
+def brute(
+    program: WindowSum, fields: Sequence[np.ndarray], border: Border, cval: Any = 0
+) -> tuple[np.ndarray, ...]:
+    """Every point by itself, on fields without a stack, straight from the words of the design."""
+    fields = np.broadcast_arrays(*fields)
+    shape = fields[0].shape
+    results = []
+    for k, (weights, reach) in enumerate(zip(program.outputs, program.reaches, strict=True)):
+        result = np.zeros(shape, program.out_dtypes[k])
+        dropped = [[False] * n for n in shape]
+        for place in itertools.product(*map(range, shape)):
+            met = set()
+            for axis, (i, n) in enumerate(zip(place, shape, strict=True)):
+                before, after = border.rules[axis]
+                if i + reach.lo[axis] < 0:
+                    met.add(before)
+                    dropped[axis][i] |= before == "valid"
+                if i + reach.hi[axis] >= n:
+                    met.add(after)
+                    dropped[axis][i] |= after == "valid"
+            if "valid" in met:
+                continue
+            if "fill" in met:
+                result[place] = cval
+            elif "keep" in met:
+                result[place] = fields[k][place]
+            else:
+                total = np.zeros((), np.result_type(program.out_dtypes[k], np.float64))
+                for (field, offset), weight in weights.items():
+                    where = [
+                        int(source_indices(i + o, i + o + 1, n, *rules)[0])
+                        for i, o, n, rules in zip(place, offset, shape, border.rules, strict=True)
+                    ]
+                    value = cval if -1 in where else fields[field][tuple(where)]
+                    total = total + weight * value
+                result[place] = total.astype(result.dtype)
+        for axis, gone in enumerate(dropped):
+            result = result.compress([not g for g in gone], axis=axis)
+        results.append(result)
+    return tuple(results)
+
+
+def window(reach: Sequence[tuple[int, int]], seed: int = 0, field: int = 0) -> Weights:
+    """Whole-number weights on a full box, so that sums are exact in any order."""
+    rng = np.random.default_rng(seed)
+    offsets = itertools.product(*(range(a, b + 1) for a, b in reach))
+    return {(field, offset): int(rng.integers(-3, 4)) or 1 for offset in offsets}
+
+
+def program(
+    *outputs: Weights, fields: int = 1, dtype: Any = np.float64, out: Any = None
+) -> WindowSum:
+    """Give a program whose fields share `dtype`, and whose outputs have dtype `out`."""
+    result = np.dtype(dtype if out is None else out)
+    return WindowSum(outputs, (np.dtype(dtype),) * fields, (result,) * len(outputs))
+
+
+Check = Callable[..., None]
