@@ -1,0 +1,1 @@
+"""Stencils for arrays of any kind."""

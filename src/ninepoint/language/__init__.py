@@ -1,0 +1,1 @@
+"""What a kernel is: its source, its tree, its types, its meaning."""

@@ -1,0 +1,160 @@
+"""The user's function, called at every point."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .arguments import argument, call_arguments, python_function, results
+from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, outside, parsed_rules
+from .footprints import dimensions, joined, reaches
+from .number import see
+from .views import Field
+from .world import rebound
+
+_DOMAIN_ERRORS = ("math domain error", "math range error", "expected a ")
+
+
+def evaluate(
+    function: Callable[..., Any],
+    arrays: Mapping[str, Array] | Sequence[Array],
+    *,
+    scalars: Mapping[str, Any] | None = None,
+    standard: Iterable[str] = (),
+    boundary: Any = "fill",
+    cval: Any = 0,
+    ndim: int | None = None,
+    neighborhood: Sequence[tuple[int, int]] | None = None,
+    footprints: Sequence[Reach] | None = None,
+) -> tuple[Array, ...]:
+    """Call `function` at every point.
+
+    Parameters
+    ----------
+    function : callable
+        The user's function, undecorated.
+    arrays : mapping or sequence of arrays
+        The fields, and the arrays named in `standard`; a sequence is in the order of the
+        parameters that are not in `scalars`.
+    scalars : mapping, optional
+        Values of other parameters, numbers or small arrays; those left out take their
+        defaults.
+    standard : iterable of str
+        Parameters that are indexed absolutely.
+    boundary, cval
+        The border rule: a name, or one for each axis, each a name or (before, after).
+    ndim : int, optional
+        Number of core axes; by default the number of indices of the first read.
+    neighborhood : sequence of (int, int), optional
+        For each axis the least and greatest offset; takes the place of `footprints`.
+    footprints : sequence of (lo, hi), optional
+        The reach of each output, where it cannot be found by running the function.
+
+    Returns
+    -------
+    tuple of arrays of object
+        One for each output, holding exact Python integers, truth values, or NumPy's
+        float and complex scalars.
+
+    Raises
+    ------
+    IndexError
+        If the function reads outside `neighborhood` or `footprints`.
+    """
+    standard = (standard,) if isinstance(standard, str) else tuple(standard)
+    given = dict(scalars or {})
+    if not isinstance(arrays, Mapping):
+        names = inspect.signature(python_function(function)).parameters
+        arrays = dict(zip([name for name in names if name not in given], arrays, strict=False))
+    given |= {name: np.asarray(array) for name, array in arrays.items() if name in standard}
+    fields = {name: np.asarray(array) for name, array in arrays.items() if name not in standard}
+    fields = dict(zip(fields, np.broadcast_arrays(*fields.values()), strict=True))
+    shape = next(iter(fields.values())).shape
+
+    known: tuple[Reach, ...] | None = tuple(footprints) if footprints is not None else None
+    if neighborhood is not None:
+        lo, hi = zip(*[(int(lo), int(hi)) for lo, hi in neighborhood], strict=True)
+        known = ((lo, hi),)
+    if ndim is None:
+        ndim = len(known[0][0]) if known else dimensions(function, given, standard)
+    rules = parsed_rules(boundary, ndim)
+    bounded = any(rule in NOTHING_OUTSIDE for pair in rules for rule in pair)
+    if known is None and (bounded or 0 in shape):
+        known = reaches(function, ndim, given, standard)
+
+    kernel = _Kernel(function, fields, given, rules, cval, joined(known) if known else None)
+    with np.errstate(all="ignore"):
+        points = [kernel.at(point) for point in np.ndindex(shape)]
+    count = max([len(point) for point in points if point] or [len(known or [0])])
+    undefined = (np.float64(np.nan),) * count
+    outputs = np.empty((count, *shape), object)
+    for point, values in zip(np.ndindex(shape), points, strict=True):
+        outputs[(slice(None), *point)] = values or undefined
+    if not bounded or known is None:
+        return tuple(outputs)
+    own = known if neighborhood is None else known * count
+    kept: Iterator[Array | None] = iter([*fields.values(), *[None] * count])
+    return tuple(
+        bordered(values, reach, rules, cval, field)
+        for values, reach, field in zip(outputs, own, kept, strict=False)
+    )
+
+
+class _Kernel:
+    """The function with its arrays, to be called at one point after another."""
+
+    def __init__(
+        self,
+        function: Any,
+        fields: Mapping[str, Array],
+        given: Mapping[str, Any],
+        rules: Rules,
+        cval: Any,
+        reach: Reach | None,
+    ) -> None:
+        views = {
+            name: Field(name, self._reader(name, array), see(array.dtype.type(0)))
+            for name, array in fields.items()
+        }
+        others = {name: argument(value) for name, value in given.items()}
+        self._function = rebound(function)
+        self._arguments = call_arguments(function, others | views)
+        self._rules, self._cval, self._reach = rules, cval, reach
+        self._point: tuple[int, ...] = ()
+
+    def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
+        """The outputs at `point`; None where Python has no number for them."""
+        self._point = point
+        positional, named = self._arguments
+        try:
+            return results(self._function(*positional, **named))
+        except ArithmeticError:
+            return None
+        except ValueError as error:
+            if str(error).startswith(_DOMAIN_ERRORS):
+                return None
+            raise
+
+    def _reader(self, name: str, array: Array) -> Callable[[tuple[int, ...]], Any]:
+        def read(offset: tuple[int, ...]) -> Any:
+            ndim = len(self._rules)
+            if len(offset) != ndim:
+                raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
+            if self._reach is not None:
+                inside = zip(self._reach[0], offset, self._reach[1], strict=True)
+                if not all(lo <= o <= hi for lo, o, hi in inside):
+                    raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
+            stack, here = self._point[:-ndim], self._point[-ndim:]
+            index = []
+            core = array.shape[-ndim:]
+            for o, position, size, pair in zip(offset, here, core, self._rules, strict=True):
+                rule = pair[0] if position + o < 0 else pair[1]
+                if rule == "constant" and not 0 <= position + o < size:
+                    return see(array.dtype.type(self._cval))
+                index.append(outside(position + o, size, rule))
+            return see(array[(*stack, *index)])
+
+        return read

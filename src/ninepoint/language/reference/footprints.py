@@ -1,0 +1,124 @@
+"""Which neighbours each output depends on, found by running the function on probes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .arguments import call_arguments, python_function
+from .borders import Reach
+from .probe import Probe, Trace, outcomes
+from .views import Field, Table, Window
+from .world import rebound
+
+
+def footprints(
+    function: Callable[..., Any],
+    ndim: int | None = None,
+    *,
+    scalars: Mapping[str, Any] | None = None,
+    standard: Iterable[str] = (),
+) -> tuple[Reach, ...]:
+    """For each output the least and greatest offset that it depends on, (lo, hi).
+
+    `scalars` are values for parameters that steer loops or offsets.
+    """
+    standard = (standard,) if isinstance(standard, str) else tuple(standard)
+    others = dict(scalars or {})
+    ndim = ndim or dimensions(function, others, standard)
+    return reaches(function, ndim, others, standard)
+
+
+def reaches(
+    function: Any, ndim: int, others: Mapping[str, Any], standard: Iterable[str]
+) -> tuple[Reach, ...]:
+    """The reach of each output."""
+    trace = Trace()
+    run, _ = _probing(function, trace, others, standard)
+    return tuple(_box(output.taint | trace.loose, ndim) for output in outcomes(trace, run))
+
+
+def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]) -> int:
+    """The number of indices of the reads on the first path through the function."""
+    run, reads = _probing(function, Trace(), others, standard)
+    run()
+    lengths = {len(offset) for offset in reads}
+    if len(lengths) != 1:
+        raise TypeError(f"reads with {sorted(lengths)} indices: give `ndim`")
+    return lengths.pop()
+
+
+class _Unknown(Probe):
+    """A parameter that may turn out to be a field, a scalar, or a table."""
+
+    __slots__ = ("field",)
+
+    field: Any
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.field[index]
+
+
+class _UnknownTable(Probe):
+    """A table whose elements are not known."""
+
+    __slots__ = ()
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.trace.join("element", self)
+
+
+def _probing(
+    function: Any,
+    trace: Trace,
+    others: Mapping[str, Any],
+    standard: Iterable[str],
+) -> tuple[Callable[[], tuple[Any, ...]], list[tuple[int, ...]]]:
+    """A call of `function` on probes, and the list that it adds its reads to."""
+    kernel = rebound(function)
+    reads: list[tuple[int, ...]] = []
+
+    def unknown(name: str, value: Any) -> Any:
+        def read(offset: tuple[int, ...]) -> Probe:
+            reads.append(offset)
+            return trace.probe("read", name, offset, taint=frozenset([offset]))
+
+        if isinstance(value, np.ndarray) and value.ndim:
+            return value.view(Table)
+        if name in standard:
+            plain_probe = trace.probe("table", name)
+            return _UnknownTable(trace, plain_probe.id, frozenset(), None)
+        number = value if isinstance(value, (bool, int, float, np.number)) else None
+        probe = _Unknown(trace, trace.probe("parameter", name).id, frozenset(), number)
+        probe.field = Field(name, read, trace.constant(0))
+        return probe
+
+    given = {}
+    for name, parameter in inspect.signature(python_function(function)).parameters.items():
+        default = None if parameter.default is parameter.empty else parameter.default
+        given[name] = unknown(name, others.get(name, default))
+    positional, named = call_arguments(function, given)
+
+    def run() -> tuple[Any, ...]:
+        returned = kernel(*positional, **named)
+        outputs = returned if isinstance(returned, tuple) else (returned,)
+        if any(isinstance(output, Window) for output in outputs):
+            raise TypeError("a kernel returns numbers, not a window: reduce it")
+        return outputs
+
+    return run, reads
+
+
+def _box(offsets: Iterable[tuple[int, ...]], ndim: int) -> Reach:
+    """The smallest box around the offsets; the centre where there are none."""
+    axes = list(zip(*offsets, strict=True)) or [(0,)] * ndim
+    return tuple(min(axis) for axis in axes), tuple(max(axis) for axis in axes)
+
+
+def joined(boxes: Sequence[Reach]) -> Reach:
+    """The smallest box that holds all of them."""
+    corners = [corner for box in boxes for corner in box]
+    return _box(corners, len(corners[0]))

@@ -1,0 +1,193 @@
+"""What Python's, `math`'s and NumPy's functions mean for the numbers of a kernel.
+
+The functions themselves do the work; here are only the places where a kernel's rules
+differ from them: integers stay exact, an integer never widens a float, nothing raises.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .number import (
+    DOUBLE,
+    SINGLE,
+    Number,
+    binary,
+    common,
+    converted,
+    plain,
+    see,
+    truncated,
+)
+
+
+def to_int(value: Any = 0) -> Number:
+    """`int(value)`: toward zero, saturating, NaN as 0."""
+    value = plain(value)
+    return Number(value if isinstance(value, np.uint64) else truncated(value))
+
+
+def to_float(value: Any = 0.0) -> Number:
+    """`float(value)`: a weak float."""
+    return Number(float(plain(value)))
+
+
+def to_bool(value: Any = False) -> Number:
+    """`bool(value)`."""
+    return Number(bool(plain(value)))
+
+
+def to_complex(real: Any = 0, imag: Any = 0) -> Number:
+    """`complex(real, imag)`: a weak complex."""
+    return Number(complex(plain(real), plain(imag)))
+
+
+CONVERSIONS: dict[Any, Callable[..., Any]] = {
+    int: to_int,
+    float: to_float,
+    bool: to_bool,
+    complex: to_complex,
+}
+
+
+def call_math(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function of `math`: weak floats; NaN where Python would raise."""
+    values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
+    if function in (math.floor, math.ceil, math.trunc):
+        value = values[0]
+        if isinstance(value, int):
+            return see(plain(arguments[0]) if not isinstance(value, bool) else int(value))
+        rounding = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}[function]
+        return Number(truncated(rounding(value)))
+    try:
+        return see(function(*values))
+    except (ValueError, ArithmeticError):
+        pole = {math.log: 0, math.log2: 0, math.log10: 0, math.log1p: -1}.get(function)
+        return Number(-math.inf if values[0] == pole else math.nan)
+
+
+def call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
+    """A scalar function of NumPy."""
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return Number(converted(arguments[0] if arguments else 0, function))
+    exact = EXACT.get(function)
+    if exact is not None:
+        return exact(*arguments, **{name: plain(value) for name, value in options.items()})
+    values = [plain(value) for value in arguments]
+    narrow = any(isinstance(v, SINGLE) for v in values)
+    wide = any(isinstance(v, DOUBLE) for v in values)
+    float_kind = np.float32 if narrow and not wide else np.float64
+    values = [converted(v, float_kind) if _integer(v) else v for v in values]
+    return see(function(*values, **{name: plain(value) for name, value in options.items()}))
+
+
+def choose(condition: Any, then: Any, other: Any) -> Number:
+    """`np.where` of scalars: one of two values, in their common type."""
+    return Number(common(then, other)[0 if plain(condition) else 1])
+
+
+def minimum(left: Any, right: Any) -> Number:
+    """The lesser of two, or NaN."""
+    return _extreme(np.minimum, min, left, right)
+
+
+def maximum(left: Any, right: Any) -> Number:
+    """The greater of two, or NaN."""
+    return _extreme(np.maximum, max, left, right)
+
+
+def clip(value: Any, least: Any = None, greatest: Any = None, **named: Any) -> Any:
+    """`np.clip`: the maximum with `least`, then the minimum with `greatest`."""
+    least, greatest = named.get("min", least), named.get("max", greatest)
+    value = value if least is None else maximum(value, least)
+    return see(plain(value)) if greatest is None else minimum(value, greatest)
+
+
+def _integer(value: Any) -> bool:
+    return isinstance(value, (int, np.uint64))
+
+
+def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
+    a, b = common(left, right)
+    return Number(builtin(a, b) if _integer(a) else ufunc(a, b))
+
+
+def _only_floats(function: Any, of_integer: Callable[[Any], Any]) -> Callable[..., Any]:
+    """`function`, but `of_integer` where the value is one."""
+
+    def call(value: Any, *rest: Any, **options: Any) -> Any:
+        if _integer(plain(value)):
+            return of_integer(see(plain(value)))
+        return see(function(plain(value), *map(plain, rest), **options))
+
+    return call
+
+
+def _round(value: Any, decimals: Any = 0) -> Any:
+    value, decimals = see(plain(value)), plain(decimals)
+    if _integer(value.value):
+        return value if decimals >= 0 else round(value, decimals)
+    return see(np.round(value.value, decimals))
+
+
+def _sign(value: Number) -> Number:
+    return binary("-", value > 0, value < 0) if value < 0 or value > 0 else value * 0
+
+
+def _operator(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda left, right: binary(symbol, see(plain(left)), right)
+
+
+def _logical(function: Any) -> Callable[..., Any]:
+    return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
+
+
+EXACT: dict[Any, Callable[..., Any]] = {
+    np.add: _operator("+"),
+    np.subtract: _operator("-"),
+    np.multiply: _operator("*"),
+    np.divide: _operator("/"),
+    np.floor_divide: _operator("//"),
+    np.remainder: _operator("%"),
+    np.power: _operator("**"),
+    np.bitwise_and: _operator("&"),
+    np.bitwise_or: _operator("|"),
+    np.bitwise_xor: _operator("^"),
+    np.left_shift: _operator("<<"),
+    np.right_shift: _operator(">>"),
+    np.less: _operator("<"),
+    np.less_equal: _operator("<="),
+    np.greater: _operator(">"),
+    np.greater_equal: _operator(">="),
+    np.equal: _operator("=="),
+    np.not_equal: _operator("!="),
+    np.logical_and: _logical(np.logical_and),
+    np.logical_or: _logical(np.logical_or),
+    np.logical_xor: _logical(np.logical_xor),
+    np.logical_not: _logical(np.logical_not),
+    np.negative: lambda value: -see(plain(value)),
+    np.positive: lambda value: +see(plain(value)),
+    np.invert: lambda value: ~see(plain(value)),
+    np.absolute: lambda value: abs(see(plain(value))),
+    np.square: lambda value: see(plain(value)) * see(plain(value)),
+    np.minimum: minimum,
+    np.maximum: maximum,
+    np.where: choose,
+    np.clip: clip,
+    np.round: _round,
+    np.around: _round,
+    np.floor: _only_floats(np.floor, lambda value: +value),
+    np.ceil: _only_floats(np.ceil, lambda value: +value),
+    np.trunc: _only_floats(np.trunc, lambda value: +value),
+    np.sign: _only_floats(np.sign, _sign),
+    np.isnan: _only_floats(np.isnan, lambda value: Number(False)),
+    np.isinf: _only_floats(np.isinf, lambda value: Number(False)),
+    np.isfinite: _only_floats(np.isfinite, lambda value: Number(True)),
+    np.conjugate: _only_floats(np.conjugate, lambda value: value),
+    np.real: lambda value: see(plain(value).real),
+    np.imag: lambda value: see(plain(value).imag),
+}

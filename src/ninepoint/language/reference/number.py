@@ -1,0 +1,333 @@
+"""Numbers as a kernel sees them: one value each, whose type says how it computes.
+
+    bool            a truth value; counts as 0 or 1 in arithmetic
+    int             exact, wraps at 64 bits as two's complement
+    np.uint64       modular: whatever it meets becomes an integer modulo 2**64
+    float, complex  weak, as Python's literals in NEP 50
+    np.float32, np.float64, np.complex64, np.complex128
+
+`Number` wraps such a value and is no subclass of `int` or `float`: Python's own
+`0.5 * n` would swallow a subclass of `int` and give a weak float.  Literals in the user's
+function are plain Python numbers and reach this module as the other operand.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+
+WORD = 2**64
+Array: TypeAlias = np.ndarray[Any, Any]
+
+LEAST, GREATEST = -(2**63), 2**63 - 1
+SINGLE = (np.float32, np.complex64)
+DOUBLE = (np.float64, np.complex128)
+PLAIN = (bool, int, float, complex, np.generic)
+
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "**": operator.pow,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+}
+UNARY: dict[str, Callable[[Any], Any]] = {
+    "-": operator.neg,
+    "+": operator.pos,
+    "~": operator.invert,
+    "abs": operator.abs,
+}
+
+
+def _forward(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self.combine(symbol, self, other, other)
+
+
+def _reflected(symbol: str) -> Callable[[Any, Any], Any]:
+    return lambda self, other: self.combine(symbol, other, self, other)
+
+
+def _single(symbol: str) -> Callable[[Any], Any]:
+    return lambda self: self.change(symbol)
+
+
+class Operand:
+    """Python's operators, spelled once for numbers, windows and probes.
+
+    A subclass has `combine(symbol, left, right, other)`, which may answer NotImplemented
+    for an `other` that knows better, and `change(symbol)`.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # NumPy's arrays and scalars leave the operation to us
+
+    __add__, __radd__ = _forward("+"), _reflected("+")
+    __sub__, __rsub__ = _forward("-"), _reflected("-")
+    __mul__, __rmul__ = _forward("*"), _reflected("*")
+    __truediv__, __rtruediv__ = _forward("/"), _reflected("/")
+    __floordiv__, __rfloordiv__ = _forward("//"), _reflected("//")
+    __mod__, __rmod__ = _forward("%"), _reflected("%")
+    __pow__, __rpow__ = _forward("**"), _reflected("**")
+    __and__, __rand__ = _forward("&"), _reflected("&")
+    __or__, __ror__ = _forward("|"), _reflected("|")
+    __xor__, __rxor__ = _forward("^"), _reflected("^")
+    __lshift__, __rlshift__ = _forward("<<"), _reflected("<<")
+    __rshift__, __rrshift__ = _forward(">>"), _reflected(">>")
+    __lt__, __le__ = _forward("<"), _forward("<=")
+    __gt__, __ge__ = _forward(">"), _forward(">=")
+    __eq__, __ne__ = _forward("=="), _forward("!=")
+    __neg__, __pos__ = _single("-"), _single("+")
+    __invert__, __abs__ = _single("~"), _single("abs")
+
+    def __divmod__(self, other: Any) -> tuple[Any, Any]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Any, Any]:
+        return other // self, other % self
+
+
+class Number(Operand):
+    """One value of a field, a scalar argument, or what was computed from them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
+        if isinstance(other, np.ndarray):
+            left, right = (np.asarray(v) if v is other else plain(v) for v in (left, right))
+            return (ARITHMETIC | COMPARISONS)[symbol](left, right).view(type(other))
+        return binary(symbol, left, right) if _scalar(other) else NotImplemented
+
+    def change(self, symbol: str) -> Number:
+        value = self.value
+        if not _integer(value):
+            return Number(UNARY[symbol](value))
+        return _wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
+
+    def __round__(self, digits: Any = None) -> Number:
+        value = self.value
+        if _integer(value):
+            rounded = int(value) if digits is None else round(int(value), plain(digits))
+            return _wrapped(rounded, isinstance(value, np.uint64))
+        if digits is None:
+            return Number(truncated(np.rint(value)))
+        return Number(type(value)(np.round(value, plain(digits))))
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __index__(self) -> int:
+        return operator.index(self.value)
+
+    def __int__(self) -> int:
+        return truncated(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def __complex__(self) -> complex:
+        return complex(self.value)
+
+    def __hash__(self) -> int:
+        return hash(self.value)
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+    def __format__(self, spec: str) -> str:
+        return format(self.value, spec)
+
+    @property
+    def real(self) -> Any:
+        """The real part."""
+        return see(self.value.real)
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary part."""
+        return see(self.value.imag)
+
+    def conjugate(self) -> Any:
+        """Give the complex conjugate."""
+        return see(self.value.conjugate())
+
+
+def see(value: Any) -> Any:
+    """A bare value as a `Number`; a tuple as a tuple of them."""
+    if isinstance(value, tuple):
+        return tuple(see(item) for item in value)
+    return Number(plain(value))
+
+
+def plain(value: Any) -> Any:
+    """The value in a `Number`, or a bare value as one of the types above."""
+    if isinstance(value, Number):
+        return value.value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, np.integer) and not isinstance(value, np.uint64):
+        return int(value)
+    return np.float32(value) if isinstance(value, np.float16) else value
+
+
+def binary(symbol: str, left: Any, right: Any) -> Number:
+    """`left symbol right`; at least one of them is a `Number`, or the caller wants one."""
+    a, b = plain(left), plain(right)
+    if _integer(a) and _integer(b):
+        return _integers(symbol, a, b)
+    a, b = _beside(left, b), _beside(right, a)
+    weak = not isinstance(a, np.generic) and not isinstance(b, np.generic)
+    if symbol in COMPARISONS:
+        return Number(bool(COMPARISONS[symbol](a, b)))
+    if not weak:
+        return Number(ARITHMETIC[symbol](a, b))
+    # Python would raise on 1.0 / 0.0; in double precision NumPy's result is the same number.
+    result = ARITHMETIC[symbol](np.asarray(a)[()], np.asarray(b)[()])
+    return Number(result.item())
+
+
+def common(left: Any, right: Any) -> tuple[Any, Any]:
+    """Both values, converted to the type in which they would be added."""
+    a, b = plain(left), plain(right)
+    if isinstance(a, bool) and isinstance(b, bool):
+        return a, b
+    if _integer(a) and _integer(b):
+        modular = isinstance(a, np.uint64) or isinstance(b, np.uint64)
+        return _wrapped(int(a), modular).value, _wrapped(int(b), modular).value
+    a, b = _beside(left, b), _beside(right, a)
+    kind = np.result_type(a, b).type  # two weak floats give a float64, as np.where does
+    return kind(a), kind(b)
+
+
+def truncated(value: Any) -> int:
+    """A number as an integer of 64 bits: toward zero, saturating, NaN as 0."""
+    if _integer(value):
+        return int(value)
+    if math.isnan(value):
+        return 0
+    if math.isinf(value):
+        return GREATEST if value > 0 else LEAST
+    return min(max(int(value), LEAST), GREATEST)
+
+
+def converted(value: Any, kind: type[np.generic]) -> Any:
+    """`kind(value)` with a single rounding; integers wrap, floats truncate and saturate."""
+    value = plain(value)
+    dtype = np.dtype(kind)
+    if dtype.kind == "b":
+        return bool(value)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        whole: int
+        if _integer(value):
+            whole = int(value) % 2**info.bits
+            whole -= 2**info.bits if whole > info.max else 0
+        elif math.isnan(value):
+            whole = 0
+        elif math.isinf(value):
+            whole = int(info.max if value > 0 else info.min)
+        else:
+            whole = min(max(int(value), int(info.min)), int(info.max))
+        return np.uint64(whole) if kind is np.uint64 else whole
+    if _integer(value):
+        word = np.int64 if LEAST <= int(value) <= GREATEST else np.uint64
+        value = word(int(value) % WORD if word is np.uint64 else int(value))
+    return plain(np.asarray(value).astype(dtype)[()])
+
+
+def _integer(value: Any) -> bool:
+    return isinstance(value, (int, np.uint64))
+
+
+def _scalar(value: Any) -> bool:
+    return isinstance(value, (Number, *PLAIN))
+
+
+def _beside(operand: Any, other: Any) -> Any:
+    """`operand` as it enters a floating operation with the value `other`.
+
+    An integer never widens a float: it takes the type of the float beside it.  Beside a
+    weak float an integer of the kernel is a float64, and a literal stays weak.
+    """
+    value = plain(operand)
+    if not _integer(value):
+        return value
+    if isinstance(other, SINGLE):
+        return converted(value, np.float32)
+    if isinstance(other, DOUBLE) or isinstance(operand, Number):
+        return converted(value, np.float64)
+    return float(value)
+
+
+def _wrapped(value: int, modular: bool) -> Number:
+    if modular:
+        return Number(np.uint64(value % WORD))
+    return Number((value - LEAST) % WORD + LEAST)
+
+
+def _integers(symbol: str, a: Any, b: Any) -> Number:
+    """Exact arithmetic, wrapped at the end; modular operands enter modulo 2**64."""
+    if symbol == "/":
+        return Number(converted(a, np.float64) / converted(b, np.float64))
+    if isinstance(a, bool) and isinstance(b, bool) and symbol in "&|^":
+        return Number(ARITHMETIC[symbol](a, b))
+    modular = isinstance(a, np.uint64) or isinstance(b, np.uint64)
+    a, b = (int(v) % WORD if modular else int(v) for v in (a, b))
+    if symbol in COMPARISONS:
+        return Number(COMPARISONS[symbol](a, b))
+    if symbol in ("//", "%") and b == 0:
+        return Number(np.uint64(0) if modular else 0)
+    if symbol in ("<<", ">>") and not 0 <= b < 64:
+        return _wrapped(-1 if symbol == ">>" and a < 0 else 0, modular)
+    if symbol == "**":
+        if b < 0:
+            return Number(converted(a, np.float64) ** np.float64(b))
+        return _wrapped(pow(a, b, WORD), modular)
+    return _wrapped(ARITHMETIC[symbol](a, b), modular)
+
+
+def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
+    """Convert `values` to an array of `dtype`.
+
+    Floats become integers toward zero, saturating, NaN as 0.  An integer that does not
+    fit is an OverflowError unless `overflow` is "saturate" or "wrap".
+    """
+    dtype = np.dtype(dtype).newbyteorder("=")
+    result = np.empty(values.shape, dtype)
+    for place in np.ndindex(values.shape):
+        value = plain(values[place])
+        if dtype.kind in "iu" and isinstance(value, (int, np.uint64)):
+            info = np.iinfo(dtype)
+            value = int(value)
+            if overflow == "saturate":
+                value = min(max(value, int(info.min)), int(info.max))
+            elif overflow != "wrap" and not info.min <= value <= info.max:
+                raise OverflowError(f"{value} does not fit into {dtype}")
+        elif dtype.kind in "iu" and overflow == "wrap":
+            value = converted(value, np.int64)
+        elif dtype.kind == "f" and isinstance(value, (complex, np.complexfloating)):
+            raise TypeError(f"a complex value does not fit into {dtype}")
+        with np.errstate(all="ignore"):
+            result[place] = converted(value, dtype.type)
+    return result

@@ -1,0 +1,69 @@
+"""The reductions of a window: NumPy's, with exact integers.
+
+Integers: sums, differences and extremes stay integers; what divides is a float64.  Floats
+are added from left to right in double precision; the result has the type of the elements.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .number import WORD, Number
+
+REDUCTIONS = frozenset(
+    ("sum", "mean", "min", "max", "median", "any", "all", "std", "var", "argmin", "argmax")
+    + ("ptp", "percentile", "quantile")
+)
+
+
+def reduced(name: str, values: list[Any], *arguments: Any) -> Any:
+    """The reduction called `name` of bare values of one type."""
+    if name in ("any", "all"):
+        return {"any": any, "all": all}[name](bool(value) for value in values)
+    if all(isinstance(value, (int, np.uint64)) for value in values):
+        return _of_integers(name, values, *arguments)
+    return _of_floats(name, np.array(values), *arguments)
+
+
+def _of_integers(name: str, values: list[Any], *arguments: Any) -> Any:
+    whole = [int(value) for value in values]
+    match name:
+        case "min" | "max":
+            return min(values) if name == "min" else max(values)
+        case "argmin" | "argmax":
+            return whole.index(min(whole) if name == "argmin" else max(whole))
+        case "sum" | "ptp":
+            result = sum(whole) if name == "sum" else max(whole) - min(whole)
+            if any(isinstance(value, np.uint64) for value in values):
+                return np.uint64(result % WORD)
+            return (Number(0) + result).value
+        case "mean":
+            return np.float64(sum(whole) / len(whole))
+        case "median":
+            ordered, half = sorted(whole), len(whole) // 2
+            return np.float64((ordered[half] + ordered[-1 - half]) / 2)
+        case _:
+            return getattr(np, name)(np.array(whole, np.float64), *arguments)
+
+
+def _of_floats(name: str, values: np.ndarray[Any, Any], *arguments: Any) -> Any:
+    if values.dtype.kind == "c" and name not in ("sum", "mean", "std", "var"):
+        raise TypeError(f"complex numbers have no order: {name}")
+    kind = values.dtype.type
+    wide = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+    if name in ("sum", "mean"):
+        total = wide[0]
+        for value in wide[1:]:
+            total = total + value
+        result = total if name == "sum" else total / len(wide)
+    elif name == "median" and np.isnan(wide).any():
+        result = np.float64(np.nan)
+    else:
+        result = getattr(np, name)(wide, *arguments)
+    if name in ("argmin", "argmax"):
+        return int(result)
+    if kind is np.complex64:
+        return result.astype(np.complex64 if result.dtype.kind == "c" else np.float32)
+    return result.astype(np.float32) if kind is np.float32 else result

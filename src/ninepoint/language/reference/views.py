@@ -1,0 +1,199 @@
+"""What the user's function is given: fields, their windows, and small tables."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .number import Number, Operand, binary, plain, see
+from .probe import Probe
+from .reductions import reduced
+
+
+class Table(np.ndarray[Any, Any]):
+    """A small array, indexed absolutely, whose elements are numbers of the kernel."""
+
+    def __getitem__(self, index: Any) -> Any:
+        item = super().__getitem__(index)
+        return item if isinstance(item, np.ndarray) else see(item)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[position] for position in range(len(self)))
+
+
+class Constant(Table):
+    """A table from the enclosing scope: known at decoration, so its zeros are dropped."""
+
+
+class Cell:
+    """One element of a window, computed when it is first needed."""
+
+    __slots__ = ("_make", "_value")
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._value: Any = None
+
+    def __call__(self) -> Any:
+        if self._value is None:
+            self._value = self._make()
+        return self._value
+
+
+def _reduction(name: str) -> Callable[[Any], Any]:
+    return lambda self: self.reduce(name)
+
+
+class Window(Operand):
+    """A small array of neighbours, or of what was computed from them.
+
+    `blank` is any number of the type of the elements: it says what zero a dropped element
+    leaves behind without reading it.
+    """
+
+    __slots__ = ("blank", "cells")
+
+    def __init__(self, cells: np.ndarray[Any, Any], blank: Any) -> None:
+        self.cells, self.blank = cells, blank
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        shape: tuple[int, ...] = self.cells.shape
+        return shape
+
+    @property
+    def size(self) -> int:
+        return self.cells.size
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __getitem__(self, index: Any) -> Any:
+        item = self.cells[index]
+        return Window(item, self.blank) if isinstance(item, np.ndarray) else item()
+
+    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
+        weights = other if symbol == "*" and isinstance(other, Constant) else None
+        return elementwise(_operation(symbol), left, right, weights=weights)
+
+    def change(self, symbol: str) -> Window:
+        return elementwise(lambda value: value.change(symbol), self)
+
+    def values(self) -> list[Any]:
+        """The elements in C order."""
+        return [cell() for cell in self.cells.flat]
+
+    def reduce(self, name: str, *arguments: Any) -> Any:
+        """The reduction of NumPy's name."""
+        values = self.values()
+        probes = [value for value in (*values, self.blank) if isinstance(value, Probe)]
+        if probes:
+            return probes[0].trace.join(name, *values, *arguments)
+        return see(reduced(name, [plain(value) for value in values], *map(plain, arguments)))
+
+    sum = _reduction("sum")
+    mean = _reduction("mean")
+    min = _reduction("min")
+    max = _reduction("max")
+    median = _reduction("median")
+    any = _reduction("any")
+    all = _reduction("all")
+    std = _reduction("std")
+    var = _reduction("var")
+    argmin = _reduction("argmin")
+    argmax = _reduction("argmax")
+    ptp = _reduction("ptp")
+
+
+class Field:
+    """An array seen from one point: `read(offset)` gives the neighbour there."""
+
+    __slots__ = ("_blank", "_name", "_read")
+
+    def __init__(self, name: str, read: Callable[[tuple[int, ...]], Any], blank: Any) -> None:
+        self._name, self._read, self._blank = name, read, blank
+
+    def __getitem__(self, index: Any) -> Any:
+        parts = index if isinstance(index, tuple) else (index,)
+        if not any(isinstance(part, slice) for part in parts):
+            return self._read(tuple(operator.index(part) for part in parts))
+        spans = [_span(part) for part in parts]
+        cells = np.empty([len(span) for span in spans], object)
+        for place in np.ndindex(cells.shape):
+            offset = tuple(span[k] for span, k in zip(spans, place, strict=True))
+            cells[place] = Cell(partial(self._read, offset))
+        axes = tuple(k for k, part in enumerate(parts) if not isinstance(part, slice))
+        return Window(cells.squeeze(axes), self._blank)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(f"a kernel cannot assign to its field {self._name!r}: return the value")
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"the field {self._name!r} has no end: index it")
+
+
+def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = None) -> Window:
+    """`function` of windows, arrays of their shape, and scalars; dropped where `weights` is 0."""
+    shape = next(item.cells.shape for item in operands if isinstance(item, Window))
+    for item in operands:
+        if isinstance(item, (Window, np.ndarray)) and item.shape not in ((), shape):
+            raise ValueError(f"a window of shape {shape} meets an array of shape {item.shape}")
+    blank = function(*(_blank(item) for item in operands))
+    cells = np.empty(shape, object)
+    for place in np.ndindex(shape):
+        if weights is not None and plain(weights[place]) == 0:
+            cells[place] = Cell(partial(_zero, blank))
+        else:
+            parts = [_element(item, place) for item in operands]
+            cells[place] = Cell(partial(_applied, function, parts))
+    return Window(cells, blank)
+
+
+def _span(part: Any) -> range:
+    if not isinstance(part, slice):
+        offset = operator.index(part)
+        return range(offset, offset + 1)
+    if part.start is None or part.stop is None or part.step not in (None, 1):
+        raise ValueError(f"a window needs both ends and no step: {part}")
+    span = range(operator.index(part.start), operator.index(part.stop))
+    if not span:
+        raise ValueError(f"a window without elements: {part}")
+    return span
+
+
+def _operation(symbol: str) -> Callable[[Any, Any], Any]:
+    def operation(left: Any, right: Any) -> Any:
+        probes = [item for item in (left, right) if isinstance(item, Probe)]
+        if probes:
+            return probes[0].trace.join(symbol, left, right)
+        return binary(symbol, left, right)
+
+    return operation
+
+
+def _blank(item: Any) -> Any:
+    if isinstance(item, Window):
+        return item.blank
+    return see(item.dtype.type(1)) if isinstance(item, np.ndarray) else item
+
+
+def _element(item: Any, place: tuple[int, ...]) -> Callable[[], Any]:
+    if isinstance(item, Window):
+        return item.cells[place]  # type: ignore[no-any-return]
+    if isinstance(item, np.ndarray):
+        return lambda: item[place] if isinstance(item, Table) else see(item[place])
+    return lambda: item
+
+
+def _applied(function: Callable[..., Any], parts: list[Callable[[], Any]]) -> Any:
+    return function(*(part() for part in parts))
+
+
+def _zero(blank: Any) -> Any:
+    if isinstance(blank, Probe):
+        return blank.trace.constant(0)
+    return Number(type(plain(blank))(0))

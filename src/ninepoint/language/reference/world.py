@@ -1,0 +1,157 @@
+"""The world outside the user's function, as the reference lets it see.
+
+The function itself is called, its own code object, so that breakpoints and prints work.
+Only what it finds under its global and closed-over names is exchanged (`rebound`): `math`,
+NumPy and the conversions of Python by versions that know the numbers of a kernel, helper
+functions by the same functions with their own names exchanged, `numba.njit` functions by
+the Python functions that they were made from.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import functions
+from .number import Number, plain, see
+from .probe import Probe
+from .reductions import REDUCTIONS
+from .views import Constant, Table, Window, elementwise
+
+
+def rebound(function: Any) -> Any:
+    """`function` with the names that it looks up exchanged; see the head of this file."""
+    memo: dict[int, Any] = {}
+
+    def exchanged(value: Any) -> Any:
+        if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
+            return _Known(value, functions.CONVERSIONS[value])
+        if isinstance(value, types.ModuleType):
+            return _Names(value, exchanged)
+        if isinstance(value, np.ndarray):
+            return value.view(Constant)
+        if isinstance(value, np.generic):
+            value = plain(value)
+            return int(value) if isinstance(value, np.uint64) else _literal(value)
+        if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
+            return type(value)(exchanged(item) for item in value)
+        if hasattr(value, "py_func"):
+            return exchanged(value.py_func)
+        module = (getattr(value, "__module__", None) or "").partition(".")[0]
+        if module == "math" and callable(value):
+            return _Known(value, lambda *a: _called(functions.call_math, value, a, {}))
+        if (module == "numpy" or isinstance(value, np.ufunc)) and callable(value):
+            return _Known(value, lambda *a, **o: _called(functions.call_numpy, value, a, o))
+        return clone(value) if isinstance(value, types.FunctionType) else value
+
+    def clone(original: types.FunctionType) -> types.FunctionType:
+        if id(original) in memo:
+            return memo[id(original)]  # type: ignore[no-any-return]
+        names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
+        cells = tuple(types.CellType() for _ in original.__closure__ or ())
+        copy = types.FunctionType(
+            original.__code__, names, original.__name__, original.__defaults__, cells
+        )
+        copy.__kwdefaults__ = original.__kwdefaults__
+        memo[id(original)] = copy
+        for name in _names(original.__code__):
+            if name in original.__globals__:
+                names[name] = exchanged(original.__globals__[name])
+            elif hasattr(builtins, name):
+                names[name] = exchanged(getattr(builtins, name))
+        for cell, source in zip(cells, original.__closure__ or (), strict=True):
+            if source != types.CellType():
+                cell.cell_contents = exchanged(source.cell_contents)
+        return copy
+
+    return exchanged(function)
+
+
+class _Known:
+    """A function that the reference has its own version of."""
+
+    def __init__(self, original: Any, call: Callable[..., Any]) -> None:
+        self.original, self._call = original, call
+        self.__doc__ = getattr(original, "__doc__", None)
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        if self.original in functions.CONVERSIONS:
+            call = self._call
+            return _called(lambda _, *a: call(*a), self.original, arguments, options)
+        return self._call(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.original, name)
+
+    def __repr__(self) -> str:
+        return repr(self.original)
+
+
+class _Names:
+    """A module whose functions are exchanged as they are looked up."""
+
+    def __init__(self, module: types.ModuleType, exchanged: Callable[[Any], Any]) -> None:
+        self._module, self._exchanged = module, exchanged
+
+    def __getattr__(self, name: str) -> Any:
+        return self._exchanged(getattr(self._module, name))
+
+    def __repr__(self) -> str:
+        return repr(self._module)
+
+
+def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -> Any:
+    """`function` of scalars, of windows, of probes, or of arrays."""
+    name = getattr(function, "__name__", str(function))
+    everything = [*arguments, *options.values()]
+    if any(isinstance(item, Window) for item in everything):
+        reduction = _REDUCTION_NAMES.get(name, name)
+        if reduction in REDUCTIONS and isinstance(arguments[0], Window):
+            return arguments[0].reduce(reduction, *arguments[1:], *options.values())
+        return elementwise(lambda *values: _called(call, function, values, options), *arguments)
+    probes = [item for item in _leaves(everything) if isinstance(item, Probe)]
+    if probes:
+        return probes[0].trace.join(name, *_leaves(everything))
+    if any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) or (
+        name in _MAKERS and getattr(function, "__module__", "") == "numpy"
+    ):
+        result = function(*map(_bare, arguments), **{k: _bare(v) for k, v in options.items()})
+        return result.view(Table) if isinstance(result, np.ndarray) else see(result)
+    return call(function, *arguments, **options)
+
+
+_MAKERS = {"zeros", "ones", "empty", "full", "arange", "array", "linspace", "eye", "identity"}
+_REDUCTION_NAMES = {"amin": "min", "amax": "max"}
+
+
+def _leaves(items: Any) -> list[Any]:
+    leaves: list[Any] = []
+    for item in items:
+        leaves.extend(_leaves(item) if isinstance(item, (list, tuple)) else [item])
+    return leaves
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, _Known):
+        return value.original
+    if isinstance(value, (list, tuple)):
+        return type(value)(_bare(item) for item in value)
+    return value.view(np.ndarray) if isinstance(value, np.ndarray) else plain(value)
+
+
+def _conversion(value: Any) -> bool:
+    return any(value is known for known in functions.CONVERSIONS)
+
+
+def _literal(value: Any) -> Any:
+    """A NumPy scalar from outside: integers and truth values are literals, floats strong."""
+    return value if isinstance(value, (bool, int)) else Number(value)
+
+
+def _names(code: types.CodeType) -> set[str]:
+    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    return set(code.co_names).union(*(_names(const) for const in inner))
