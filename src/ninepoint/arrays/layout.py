@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import pairwise
 from typing import TypeAlias
 
 from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
@@ -29,6 +30,12 @@ Shape: TypeAlias = tuple[int, ...]
 # slabs) cost more than the copy. Measured with benchmarks of one float64 field, 3x3 sum, two
 # cores of a cloud Xeon: equal at about 180x180.
 WHOLE_POINTS = 32_768
+
+# A part for a thread has at least as many points: cutting costs 10 us a part.
+PART_POINTS = 16_384
+
+# Cuts into more parts are made anew each time: they belong to calls that take long anyway.
+REMEMBERED_PARTS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +120,11 @@ class Layout:
         nothing = Region((0,) * len(shape), (0,) * len(shape))
         self.computed = _join(windows) if windows else nothing
         self.points = self.computed.points
+        self.out_shapes = tuple(output.extent.shape for output in self.outputs)
+        self._cuts: dict[tuple[Region, int, int, int | None], list[tuple[Piece, slice]]] = {}
+        self.has_fill = border.uses("fill")
+        self.has_keep = border.uses("keep")
+        self.has_constant = border.uses("constant")
 
     @cached_property
     def pieces(self) -> tuple[Piece, ...]:
@@ -138,6 +150,46 @@ class Layout:
             None if inside else Gather(self.shape, start, stop, self.border),
             tuple(_target(region, output.extent) for output in self.outputs),
         )
+
+    def cut(
+        self, piece: Piece, stack: int, parts: int, limit: int | None
+    ) -> list[tuple[Piece, slice]]:
+        """Cut a piece along the stack, else along its first axis.
+
+        Gives about `parts` parts, and none with more than `limit` points if it is given, unless
+        the first axis cannot be cut that fine.
+        """
+        key = (piece.region, stack, parts, limit)
+        if key not in self._cuts:
+            cut = self._cut(piece, stack, parts, limit)
+            if len(cut) > REMEMBERED_PARTS:
+                return cut
+            self._cuts[key] = cut
+        return self._cuts[key]
+
+    def _cut(
+        self, piece: Piece, stack: int, parts: int, limit: int | None
+    ) -> list[tuple[Piece, slice]]:
+        points = piece.region.points
+        wanted = min(parts, max(1, stack * points // PART_POINTS))
+        if limit is not None:
+            wanted = max(wanted, -(-stack * points // limit))
+        if wanted <= 1:
+            return [(piece, slice(None))]
+        if stack >= wanted:
+            bounds = [stack * k // wanted for k in range(wanted + 1)]
+            return [(piece, slice(a, b)) for a, b in pairwise(bounds)]
+        first, last = piece.region.start[0], piece.region.stop[0]
+        # A part reads a halo of rows besides its own; thinner parts would mostly copy halo.
+        halo = self.reach.hi[0] - self.reach.lo[0] + 1
+        each = max(1, min(-(-wanted // stack), (last - first) // min(halo, 64)))
+        bounds = [first + (last - first) * k // each for k in range(each + 1)]
+        cut: list[tuple[Piece, slice]] = []
+        for a, b in pairwise(bounds):
+            region = Region((a, *piece.region.start[1:]), (b, *piece.region.stop[1:]))
+            part = piece if each == 1 else self.piece(region)
+            cut.extend((part, slice(k, k + 1)) for k in range(stack))
+        return cut
 
 
 @lru_cache(maxsize=512)

@@ -14,12 +14,13 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
+from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Border, fitting_cval
-from ninepoint.arrays.layout import Layout, Piece, Region, Shape, layout
+from ninepoint.arrays.layout import Layout, Piece, Shape, layout
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box
 
@@ -27,12 +28,18 @@ from ninepoint.language.box import Box
 # second-level cache. Sizes from 64k to 512k were within 5 % of each other.
 BLOCK = 262_144
 
-# Points below which a call stays on its thread: handing work to the pool and waiting for it
-# costs about 60 us here, a 3x3 sum of 131 072 float64 about as much.
-THREAD_POINTS = 131_072
+# A call is split over threads when what is left of it, judged by its first part, takes longer
+# than this [s]: handing work to the pool and waiting for it took 40 us on a quiet machine of
+# two cores and 120 us on a busy one.
+HANDOFF = 200e-6
 
-# Pieces for each thread: enough that a thread which starts late takes less of the work.
-PIECES = 4
+# Points below which that is not even tried: looking up the number of cores takes 1.5 us.
+SPLIT_POINTS = 16_384
+
+# Parts for each thread: enough that a thread which starts late takes less of the work.
+PARTS = 4
+
+ALL = slice(None)
 
 
 class Program(Protocol):
@@ -150,9 +157,11 @@ def apply(
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     plan = layout(core, program.reaches, border)
-    values = _Values(program, plan, cval, len(arrays))
-    shapes = [(*lead, *output.extent.shape) for output in plan.outputs]
-    count = thread_count(threads)
+    values = _values(program, plan, cval, len(arrays))
+    shapes = [(*lead, *shape) for shape in plan.out_shapes]
+    if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
+        threads = thread_count(threads)
+    count = threads or 1
     if out is not None:
         given = _checked_out(out, shapes, program, order)
         inner = given
@@ -249,34 +258,41 @@ def _checked_out(
 
 
 class _Values:
-    """`cval` as every field and every output holds it, checked before anything runs."""
+    """`cval` as every field and every output holds it."""
 
     __slots__ = ("fields", "outs")
 
-    def __init__(self, program: Program, plan: Layout, cval: Any, fields: int) -> None:
-        outs = program.out_dtypes
-        self.fields = [cval] * fields
-        self.outs = [cval] * len(outs)
-        if not (type(cval) is int and cval == 0):
-            if plan.border.uses("constant"):
-                self.fields = [
-                    fitting_cval(cval, dtype, f"field {k + 1}")
-                    for k, dtype in enumerate(program.field_dtypes)
-                ]
-            if plan.border.uses("fill"):
-                self.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
-        if plan.border.uses("keep"):
-            for k, dtype in enumerate(outs):
-                if k >= fields:
-                    raise ValueError(
-                        f'boundary "keep" needs a field for each output, but output {k + 1} has '
-                        "none; choose another boundary."
-                    )
-                if not _keepable(program.field_dtypes[k], dtype):
-                    raise ValueError(
-                        f'boundary "keep" cannot hold {program.field_dtypes[k]} values in a '
-                        f"{dtype} result; choose another boundary or dtype."
-                    )
+    def __init__(self, fields: list[Any], outs: list[Any]) -> None:
+        self.fields = fields
+        self.outs = outs
+
+
+def _values(program: Program, plan: Layout, cval: Any, fields: int) -> _Values:
+    """Check `cval`, and that what "keep" keeps fits, before anything runs."""
+    outs = program.out_dtypes
+    values = _Values([cval] * fields, [cval] * len(outs))
+    if plan.has_keep:
+        for k, dtype in enumerate(outs):
+            if k >= fields:
+                raise ValueError(
+                    f'boundary "keep" needs a field for each output, but output {k + 1} has '
+                    "none; choose another boundary."
+                )
+            if not _keepable(program.field_dtypes[k], dtype):
+                raise ValueError(
+                    f'boundary "keep" cannot hold {program.field_dtypes[k]} values in a '
+                    f"{dtype} result; choose another boundary or dtype."
+                )
+    if type(cval) is int and cval == 0:
+        return values
+    if plan.has_constant:
+        values.fields = [
+            fitting_cval(cval, dtype, f"field {k + 1}")
+            for k, dtype in enumerate(program.field_dtypes)
+        ]
+    if plan.has_fill:
+        values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
+    return values
 
 
 def _keepable(field: np.dtype[Any], result: np.dtype[Any]) -> bool:
@@ -346,65 +362,41 @@ def _over_pieces(
     stack = fields[0].shape[0]
     if stack == 0:
         return
-    dtypes = program.field_dtypes
-    copied = [not _readable(a, dtype) for a, dtype in zip(fields, dtypes, strict=True)]
-    staged = [not _readable(a, d) for a, d in zip(outs, program.out_dtypes, strict=True)]
+    copied = [not _readable(*pair) for pair in zip(fields, program.field_dtypes, strict=True)]
+    staged = [not _readable(*pair) for pair in zip(outs, program.out_dtypes, strict=True)]
     job = _Job(program, values, fields, outs, copied, staged)
     points = stack * plan.points
-    split = threads if threads > 1 and points >= THREAD_POINTS else 1
-    everything = slice(None)
-    if split == 1 and points <= BLOCK:
+    if points <= BLOCK and (threads == 1 or points < SPLIT_POINTS):
         for piece in plan.pieces:
-            job.run(piece, everything)
+            job.run(piece, ALL)
     else:
-        tasks: list[Callable[[], None]] = []
+        direct = not any(copied) and not any(staged)
         for piece in plan.pieces:
-            direct = piece.gather is None and not any(copied) and not any(staged)
-            parts = split * PIECES if split > 1 else 1
-            for part, cut in _cut(plan, piece, stack, None if direct else BLOCK, parts):
-                tasks.append(partial(job.run, part, cut))
-        run_parallel(tasks, split)
+            limit = None if direct and piece.gather is None else BLOCK
+            parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
+            _in_parallel([partial(job.run, part, cut) for part, cut in parts], threads)
     for k, output in enumerate(plan.outputs):
         for target, source in output.keeps:
-            outs[k][(everything, *target[1:])] = fields[k][source]
+            outs[k][target] = fields[k][source]
         for target in output.fills:
-            outs[k][target] = values.outs[k]
+            outs[k][target].fill(values.outs[k])
+
+
+def _in_parallel(tasks: list[Callable[[], None]], threads: int) -> None:
+    """Run the tasks on threads, unless the first shows that they end sooner on this one."""
+    if threads == 1 or len(tasks) < 2:
+        for task in tasks:
+            task()
+        return
+    began = perf_counter()
+    tasks[0]()
+    took = perf_counter() - began
+    run_parallel(tasks[1:], threads if took * (len(tasks) - 1) > HANDOFF else 1)
 
 
 def _readable(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether a program can work on `array` itself."""
     return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
-
-
-def _cut(
-    plan: Layout, piece: Piece, stack: int, limit: int | None, parts: int
-) -> list[tuple[Piece, slice]]:
-    """Cut a piece along the stack, else along its first axis.
-
-    Gives about `parts` parts for threads, and none with more than `limit` points if it is
-    given, unless a single row is longer.
-    """
-    points = piece.region.points
-    wanted = min(parts, max(1, stack * points * 4 // THREAD_POINTS))
-    if limit is not None:
-        wanted = max(wanted, -(-stack * points // limit))
-    if wanted <= 1:
-        return [(piece, slice(None))]
-    if stack >= wanted:
-        bounds = [stack * k // wanted for k in range(wanted + 1)]
-        return [(piece, slice(a, b)) for a, b in pairwise(bounds)]
-    each = -(-wanted // stack)
-    first, last = piece.region.start[0], piece.region.stop[0]
-    # A part reads a halo of rows besides its own; thinner parts would mostly copy halo.
-    halo = plan.reach.hi[0] - plan.reach.lo[0] + 1
-    each = max(1, min(each, (last - first) // min(halo, 64)))
-    bounds = [first + (last - first) * k // each for k in range(each + 1)]
-    cut: list[tuple[Piece, slice]] = []
-    for a, b in pairwise(bounds):
-        region = Region((a, *piece.region.start[1:]), (b, *piece.region.stop[1:]))
-        part = piece if each == 1 else plan.piece(region)
-        cut.extend((part, slice(k, k + 1)) for k in range(stack))
-    return cut
 
 
 class _Job:
@@ -432,7 +424,7 @@ class _Job:
         dtypes = self.program.field_dtypes
         blocks: list[Array] = []
         for k, field in enumerate(self.fields):
-            part = field if cut == slice(None) else field[cut]
+            part = field if cut is ALL else field[cut]
             if piece.gather is not None:
                 blocks.append(piece.gather(part, self.values.fields[k], dtypes[k]))
             elif self.copied[k]:
@@ -443,7 +435,7 @@ class _Job:
         pending: list[tuple[Array, Array]] = []
         for k, out in enumerate(self.outs):
             target = piece.targets[k]
-            place = (out if cut == slice(None) else out[cut])[target.place]
+            place = (out if cut is ALL else out[cut])[target.place]
             if target.scratch is None and not self.staged[k]:
                 results.append(place)
                 continue
