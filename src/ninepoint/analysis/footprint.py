@@ -1,0 +1,112 @@
+"""Footprint: how far from a point each output looks.
+
+    a = u[1, 0];  b = u[-1, 0];  out = a - b     ->      out: rows -1..1, columns 0..0
+
+The walk follows an output's operands back to the reads.  The bound is the smallest box that
+holds every offset the output may read, on any branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from ..language.box import Box
+from ..language.ir import (
+    Assign,
+    Atom,
+    Binary,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    Ref,
+    Tap,
+    Weight,
+    atoms,
+    window_indices,
+)
+
+
+def reaches(kernel: Kernel) -> tuple[Box, ...]:
+    """The box of offsets of each output; the point itself where an output reads nothing."""
+    here = Box((0,) * kernel.ndim, (0,) * kernel.ndim)
+    found: list[Box] = []
+    for output in kernel.outputs:
+        box: Box | None = None
+        for expr in _cone(kernel.body, output):
+            for _, low, high in extents(expr):
+                one = Box(low, high)
+                box = one if box is None else box | one
+        found.append(box or here)
+    return tuple(found)
+
+
+def _cone(body: tuple[Assign, ...], output: Atom) -> Iterator[Expr]:
+    values = {assign.name: assign.value for assign in body}
+    pending, seen = [output], set[str]()
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, Const) or atom.name in seen or atom.name not in values:
+            continue
+        seen.add(atom.name)
+        yield values[atom.name]
+        pending += atoms(values[atom.name])
+
+
+def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
+    """Each field that an operation reads, with its first and last offset."""
+    if isinstance(expr, Read):
+        yield expr.field, expr.offset, expr.offset
+    elif isinstance(expr, Reduce):
+        for field, offsets in tap_offsets(expr):
+            axes = list(zip(*offsets, strict=True))
+            yield field, tuple(map(min, axes)), tuple(map(max, axes))
+
+
+def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
+    """Each tap's field and the offsets at which it matters: not where its weight is zero."""
+    values = {assign.name: assign.value for assign in reduce.body}
+    weighted = any(isinstance(value, Weight) for value in values.values())
+    found: dict[str, list[Offset]] = {name: [] for name in values}
+    for position, index in enumerate(window_indices(reduce.shape)):
+        for name in _live(reduce, values, position) if weighted else values:
+            value = values[name]
+            if isinstance(value, Tap):
+                found[name].append(tuple(o + i for o, i in zip(value.origin, index, strict=True)))
+    for name, value in values.items():
+        if isinstance(value, Tap) and found[name]:
+            yield value.field, found[name]
+
+
+def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[str]:
+    """The assignments of a window that its element at `position` depends on."""
+    live: set[str] = set()
+    pending = [reduce.result]
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, Ref) and atom.name in values and atom.name not in live:
+            live.add(atom.name)
+            if not zero_product(values[atom.name], values, position):
+                pending += atoms(values[atom.name])
+    return live
+
+
+def zero_product(expr: Expr, values: Mapping[str, Expr], position: int) -> bool:
+    """Whether a product in a window is zero because its constant weight is."""
+    if not isinstance(expr, Binary) or expr.op != "*":
+        return False
+    for side in (expr.left, expr.right):
+        found = values.get(side.name) if isinstance(side, Ref) else None
+        if isinstance(found, Cast) and isinstance(found.arg, Ref):
+            found = values.get(found.arg.name)
+        if isinstance(found, Weight) and is_zero(found.texts[position]):
+            return True
+    return False
+
+
+def is_zero(text: str) -> bool:
+    """Whether the text of a number is that of zero."""
+    return text == "False" or (text != "True" and complex(text) == 0)

@@ -1,0 +1,463 @@
+"""Ranges: the least and the greatest value of every operation.
+
+    x of uint8:   t0 = read x -1         0 .. 255
+                  t1 = read x +1         0 .. 255
+                  t2 = t1 - t0        -255 .. 255
+                  t3 = abs t2            0 .. 255
+
+The bound holds for every possible input.  Integers that may leave 64 bits are bounded by what
+64 bits hold, for there they wrap.  Floats are bounded too, with their rounding, so that
+`round(...)` of a weighted mean of bytes is known to be a byte; `nan` says whether the value may
+be no number at all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..language.dtypes import DType
+from ..language.ir import (
+    COMPARISONS,
+    Atom,
+    Binary,
+    Call,
+    Cast,
+    Coefficient,
+    Const,
+    Element,
+    Expr,
+    Kernel,
+    Read,
+    Reduce,
+    Ref,
+    Select,
+    Tap,
+    Unary,
+    Weight,
+)
+from .footprint import zero_product
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """All values from `low` to `high`; integers are Python's, of any size."""
+
+    low: float
+    high: float
+    nan: bool = False
+
+    def __or__(self, other: Interval) -> Interval:
+        return Interval(
+            min(self.low, other.low), max(self.high, other.high), self.nan or other.nan
+        )
+
+
+I64 = Interval(-(2**63), 2**63 - 1)
+U64 = Interval(0, 2**64 - 1)
+TRUTH = Interval(0, 1)
+ANY = Interval(-math.inf, math.inf, True)
+
+# Rounding of one operation, with room: 2 units in the last place of either float type.
+_SLACK = {DType.F32: 2.0**-22, DType.F64: 2.0**-51}
+
+
+def of_storage(storage: np.dtype) -> Interval:
+    """Every value that an array of `storage` can hold."""
+    if storage.kind == "b":
+        return TRUTH
+    if storage.kind in "iu":
+        info = np.iinfo(storage)
+        return Interval(int(info.min), int(info.max))
+    return ANY
+
+
+def of_type(dtype: DType) -> Interval:
+    """Every value of a type."""
+    return {DType.BOOL: TRUTH, DType.INT: I64, DType.UINT: U64}.get(dtype, ANY)
+
+
+def ranges(kernel: Kernel) -> dict[str, Interval]:
+    """Bound every assignment and every scalar of a kernel."""
+    known = {name: of_type(dtype) for name, dtype in kernel.scalars}
+    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
+    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+    values = {assign.name: assign.value for assign in kernel.body}
+    for assign in kernel.body:
+        known[assign.name] = bound(assign.value, known, arrays, values)
+    return known
+
+
+def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:
+    """The range of an operand."""
+    if isinstance(atom, Ref):
+        return known[atom.name]
+    if atom.dtype.is_complex:
+        return ANY
+    value = atom.value
+    assert not isinstance(value, complex)
+    if isinstance(value, float) and math.isnan(value):
+        return ANY
+    return Interval(int(value), int(value)) if atom.dtype.is_integer else Interval(value, value)
+
+
+def bound(
+    expr: Expr,
+    known: Mapping[str, Interval],
+    arrays: Mapping[str, Interval],
+    values: Mapping[str, Expr],
+    position: int = 0,
+) -> Interval:
+    """Bound one operation, from the bounds of what it refers to.
+
+    `position` is the place in the window, in C order, for what stands inside one.
+    """
+    match expr:
+        case Read(field=name) | Tap(field=name) | Element(array=name) | Coefficient(array=name):
+            return arrays[name]
+        case Weight():
+            return interval(Const(expr.dtype, expr.texts[position]), known)
+        case Unary():
+            return _unary(expr, interval(expr.arg, known))
+        case Binary():
+            return _binary(expr, interval(expr.left, known), interval(expr.right, known))
+        case Select():
+            then = _refined(expr.then, expr.test, True, known, values)
+            other = _refined(expr.other, expr.test, False, known, values)
+            return then | other if then and other else then or other or ANY
+        case Cast():
+            return _cast(expr, interval(expr.arg, known))
+        case Call():
+            return _call(expr, [interval(a, known) for a in expr.args])
+        case Reduce():
+            return _reduce(expr, known, arrays)
+
+
+def _settled(result: Interval, dtype: DType) -> Interval:
+    """A computed bound as its type holds it."""
+    if dtype is DType.INT:
+        return result if I64.low <= result.low and result.high <= I64.high else I64
+    if dtype is DType.UINT:
+        return result if U64.low <= result.low and result.high <= U64.high else U64
+    if dtype.is_float:
+        if math.isnan(result.low) or math.isnan(result.high):
+            return ANY
+        slack = _SLACK[dtype]
+        low, high = result.low - abs(result.low) * slack, result.high + abs(result.high) * slack
+        return Interval(low, high, result.nan)
+    return result if dtype is DType.BOOL else ANY
+
+
+def _unary(expr: Unary, arg: Interval) -> Interval:
+    match expr.op:
+        case "-":
+            return _settled(Interval(-arg.high, -arg.low, arg.nan), expr.dtype)
+        case "~":
+            return _settled(Interval(-arg.high - 1, -arg.low - 1), expr.dtype)
+        case "abs":
+            if not expr.dtype.is_integer and arg == ANY:
+                return Interval(0.0, math.inf, True)
+            least = 0 if arg.low <= 0 <= arg.high else min(abs(arg.low), abs(arg.high))
+            most = max(abs(arg.low), abs(arg.high))
+            return _settled(Interval(least, most, arg.nan), expr.dtype)
+        case "not":
+            return TRUTH
+        case _:
+            return ANY
+
+
+def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
+    nan = a.nan or b.nan
+    if expr.op in COMPARISONS:
+        return TRUTH
+    if expr.dtype.is_complex:
+        return ANY
+    match expr.op:
+        case "+":
+            result = Interval(a.low + b.low, a.high + b.high, nan)
+        case "-":
+            result = Interval(a.low - b.high, a.high - b.low, nan)
+        case "*":
+            result = _product(expr, a, b)
+        case "/":
+            result = _quotient(a, b)
+        case "//":
+            result = _floor_quotient(expr, a, b)
+        case "%":
+            result = _modulo(expr, a, b)
+        case "**":
+            result = _power(expr, a, b)
+        case "minimum":
+            return Interval(min(a.low, b.low), min(a.high, b.high), nan)
+        case "maximum":
+            return Interval(max(a.low, b.low), max(a.high, b.high), nan)
+        case "<<" | ">>" | "&" | "|" | "^":
+            result = _bits(expr, a, b)
+        case _:
+            raise AssertionError(expr.op)
+    return _settled(result, expr.dtype)
+
+
+def _product(expr: Binary, a: Interval, b: Interval) -> Interval:
+    corners = [x * y for x in (a.low, a.high) for y in (b.low, b.high)]
+    if any(math.isnan(c) for c in corners if isinstance(c, float)):
+        return ANY
+    low = 0 if expr.left == expr.right and a.low <= 0 <= a.high else min(corners)
+    if expr.left == expr.right:
+        low = max(low, 0)
+    infinite = math.inf in (abs(a.low), abs(a.high), abs(b.low), abs(b.high))
+    nan = a.nan or b.nan or (infinite and expr.dtype.is_float)
+    return Interval(low, max(corners), nan)
+
+
+def _quotient(a: Interval, b: Interval) -> Interval:
+    if b.low <= 0 <= b.high or a.nan or b.nan or math.isinf(a.low) or math.isinf(a.high):
+        return ANY
+    corners = [float(x) / float(y) for x in (a.low, a.high) for y in (b.low, b.high)]
+    return Interval(min(corners), max(corners))
+
+
+def _floor_quotient(expr: Binary, a: Interval, b: Interval) -> Interval:
+    if expr.dtype.is_float:
+        quotient = _quotient(a, b)
+        return Interval(quotient.low - 1, quotient.high, quotient.nan)
+    divisors = [d for d in (b.low, b.high, -1, 1) if b.low <= d <= b.high and d != 0]
+    corners = [int(x) // int(d) for x in (a.low, a.high) for d in divisors]
+    if b.low <= 0 <= b.high:
+        corners.append(0)
+    return Interval(min(corners), max(corners))
+
+
+def _modulo(expr: Binary, a: Interval, b: Interval) -> Interval:
+    if expr.dtype.is_float:
+        if b.low <= 0 <= b.high or b.nan or a.nan or math.isinf(a.low) or math.isinf(a.high):
+            return ANY
+        return Interval(min(b.low, 0.0), max(b.high, 0.0))
+    if 0 <= a.low and a.high < b.low:
+        return a
+    low = min(0, b.low + 1) if b.low < 0 else 0
+    high = max(0, b.high - 1) if b.high > 0 else 0
+    if a.low >= 0 and b.low >= 0:
+        high = min(high, a.high)
+    return Interval(low, high)
+
+
+def _power(expr: Binary, a: Interval, b: Interval) -> Interval:
+    if not expr.dtype.is_integer:
+        return ANY
+    if b.low < 0 or b.high > 64:
+        return of_type(expr.dtype)
+    corners = [int(x) ** int(n) for x in (a.low, a.high) for n in (b.low, b.high)]
+    if a.low <= 0:
+        corners += [0, 1]
+        for n in (b.high, b.high - 1):
+            if n >= 0:
+                corners += [int(a.low) ** int(n), -(int(-a.low) ** int(n))]
+    even = b.low == b.high and b.low % 2 == 0
+    low = max(0, min(corners)) if even else min(corners)
+    return Interval(low, max(corners))
+
+
+def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
+    whole = of_type(expr.dtype)
+    if expr.op == ">>":
+        if b.low < 0:
+            return Interval(min(a.low, -1 if a.low < 0 else 0), max(a.high, 0))
+        corners = [int(x) >> min(int(n), 64) for x in (a.low, a.high) for n in (b.low, b.high)]
+        return Interval(min(corners), max(corners))
+    if expr.op == "<<":
+        if b.low < 0 or b.high > 64:
+            return whole
+        corners = [int(x) << int(n) for x in (a.low, a.high) for n in (b.low, b.high)]
+        return Interval(min(0, *corners), max(0, *corners)) if b.high >= 64 else Interval(
+            min(corners), max(corners)
+        )
+    if a.low >= 0 and b.low >= 0:
+        bits = max(int(a.high).bit_length(), int(b.high).bit_length())
+        if expr.op == "&":
+            return Interval(0, min(a.high, b.high))
+        least = max(a.low, b.low) if expr.op == "|" else 0
+        return Interval(least, 2**bits - 1)
+    if expr.op == "&" and (a.low >= 0 or b.low >= 0):
+        return Interval(0, a.high if a.low >= 0 else b.high)
+    bits = max(int(abs(v)).bit_length() for v in (a.low, a.high, b.low, b.high))
+    return Interval(-(2**bits), 2**bits - 1)
+
+
+def _cast(expr: Cast, arg: Interval) -> Interval:
+    if expr.dtype is DType.BOOL:
+        return TRUTH
+    if expr.dtype.is_float:
+        # Every integer up to 2**24 or 2**53 is exact; the slack covers the others.
+        return _settled(Interval(float(arg.low), float(arg.high), arg.nan), expr.dtype)
+    if expr.dtype.is_complex:
+        return ANY
+    target = of_storage(np.dtype(expr.storage)) if expr.storage else of_type(expr.dtype)
+    if isinstance(arg.low, int) and isinstance(arg.high, int):
+        return arg if target.low <= arg.low and arg.high <= target.high else target
+    low = target.low if arg.low <= target.low else math.trunc(arg.low)
+    high = target.high if arg.high >= target.high else math.trunc(arg.high)
+    low, high = min(low, target.high), max(high, target.low)
+    return Interval(min(low, 0), max(high, 0)) if arg.nan else Interval(low, high)
+
+
+_MONOTONE = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "rint": round}
+
+
+def _call(expr: Call, args: list[Interval]) -> Interval:
+    if expr.dtype is DType.BOOL:
+        return TRUTH
+    if not args or not expr.dtype.is_float:
+        return ANY
+    arg = args[0]
+    if expr.function in _MONOTONE:
+        step = _MONOTONE[expr.function]
+        low, high = (v if math.isinf(v) else float(step(v)) for v in (arg.low, arg.high))
+        return Interval(low, high, arg.nan)
+    if expr.function == "sqrt" and arg.low >= 0:
+        return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
+    if expr.function in ("sin", "cos", "tanh", "sign", "erf"):
+        nan = arg.nan or (expr.function in ("sin", "cos") and math.isinf(max(-arg.low, arg.high)))
+        return Interval(-1.0, 1.0, nan)
+    if expr.function == "exp":
+        return Interval(0.0, math.inf if arg.high > 0 or arg.nan else 1.0, arg.nan)
+    return ANY
+
+
+def _refined(
+    atom: Atom,
+    test: Atom,
+    holds: bool,
+    known: Mapping[str, Interval],
+    values: Mapping[str, Expr],
+) -> Interval | None:
+    """The range of `atom` where `test` is `holds`; None where that cannot be."""
+    plain = interval(atom, known)
+    comparison = values.get(test.name) if isinstance(test, Ref) else None
+    if not isinstance(comparison, Binary) or comparison.op not in COMPARISONS or plain.nan:
+        return plain
+    if not comparison.left.dtype.is_integer:
+        # A comparison with NaN is false, so only what is known to be a number is refined.
+        sides = (interval(comparison.left, known), interval(comparison.right, known))
+        if any(side.nan for side in sides):
+            return plain
+    op = comparison.op if holds else _OPPOSITE[comparison.op]
+    for left, right, one in (
+        (comparison.left, comparison.right, op),
+        (comparison.right, comparison.left, _MIRRORED[op]),
+    ):
+        other = interval(right, known)
+        if atom == left:
+            return _narrowed(plain, one, other)
+        value = values.get(atom.name) if isinstance(atom, Ref) else None
+        if isinstance(value, Unary) and value.op == "-" and value.arg == left:
+            inner = _narrowed(interval(left, known), one, other)
+            if inner is None:
+                return None
+            flipped = Interval(-inner.high, -inner.low)
+            return flipped if plain.low <= flipped.low and flipped.high <= plain.high else plain
+    return plain
+
+
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def _narrowed(plain: Interval, op: str, other: Interval) -> Interval | None:
+    step = 1 if isinstance(plain.low, int) and isinstance(other.low, int) else 0
+    low, high = plain.low, plain.high
+    if op in ("<", "<=", "=="):
+        high = min(high, other.high - (step if op == "<" else 0))
+    if op in (">", ">=", "=="):
+        low = max(low, other.low + (step if op == ">" else 0))
+    return Interval(low, high) if low <= high else None
+
+
+def _reduce(
+    expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
+) -> Interval:
+    if expr.dtype is DType.BOOL:
+        return TRUTH
+    count = math.prod(expr.shape)
+    if expr.kind in ("argmin", "argmax"):
+        return Interval(0, count - 1)
+    if expr.dtype.is_complex:
+        return ANY
+    items = window_ranges(expr, known, arrays)
+    low, high = min(i.low for i in items), max(i.high for i in items)
+    nan = any(i.nan for i in items)
+    match expr.kind:
+        case "min":
+            return Interval(min(i.low for i in items), min(i.high for i in items), nan)
+        case "max":
+            return Interval(max(i.low for i in items), max(i.high for i in items), nan)
+        case "quantile":
+            result = Interval(low, high, nan)
+        case "sum" | "mean":
+            each = count if len(items) == 1 else 1
+            divisor = count if expr.kind == "mean" else 1
+            result = Interval(
+                each * sum(i.low for i in items),
+                each * sum(i.high for i in items),
+                nan or (expr.dtype.is_float and math.isinf(max(-low, high))),
+            )
+            if divisor > 1:
+                result = Interval(result.low / divisor, result.high / divisor, result.nan)
+        case "var":
+            if math.isinf(low) or math.isinf(high) or count <= expr.quantile:
+                return ANY
+            spread = (high - low) ** 2 / 4 * count / (count - expr.quantile)
+            result = Interval(0.0, spread, nan)
+        case _:
+            return of_type(expr.dtype)
+    if expr.dtype.is_float:
+        slack = count * _SLACK[expr.dtype] * max(abs(result.low), abs(result.high))
+        if expr.kind in ("sum", "mean") and not math.isinf(slack):
+            largest = max(max(abs(i.low), abs(i.high)) for i in items)
+            slack = count * _SLACK[expr.dtype] * max(largest, abs(result.low), abs(result.high))
+            # Terms of one sign round towards each other: zero stays a bound.
+            low = result.low - slack if result.low != 0 or low < 0 else result.low
+            high = result.high + slack if result.high != 0 or high > 0 else result.high
+            result = Interval(low, high, result.nan)
+        return _settled(result, expr.dtype) if not math.isinf(slack) else result
+    return _settled(result, expr.dtype)
+
+
+def window_ranges(
+    expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
+) -> list[Interval]:
+    """The range of the window's elements: one for all, or one for each where weights differ."""
+    values = {assign.name: assign.value for assign in expr.body}
+    weighted = any(isinstance(v, Weight) for v in values.values())
+    items = []
+    for position in range(math.prod(expr.shape) if weighted else 1):
+        inner = dict(known)
+        for assign in expr.body:
+            inner[assign.name] = bound(assign.value, inner, arrays, values, position)
+            if zero_product(assign.value, values, position):
+                zero = 0 if assign.value.dtype.is_integer else 0.0
+                inner[assign.name] = Interval(zero, zero)
+        items.append(interval(expr.result, inner))
+    return items
+
+
+def holds(storage: np.dtype, value: Interval) -> bool:
+    """Whether an integer type can hold every value of a range."""
+    target = of_storage(storage)
+    return target.low <= value.low and value.high <= target.high
+
+
+_INTEGERS = tuple(
+    np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("u", "")
+)
+
+
+def smallest_integer(value: Interval) -> np.dtype:
+    """The narrowest integer type that holds a range; unsigned where nothing is negative."""
+    for storage in _INTEGERS:
+        if (storage.kind == "u") == (value.low >= 0) and holds(storage, value):
+            return storage
+    return np.dtype("int64")

@@ -1,0 +1,111 @@
+"""Simplify: the same values with fewer operations, exactly.
+
+    t1 = 0 + t0;  t2 = t1 * 1;  out = t2        ->      out = t0      (integers)
+
+Only what is exact is done: for floats 0 + x is not x when x is -0.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..language.ir import (
+    Assign,
+    Atom,
+    Binary,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Reduce,
+    Ref,
+    Select,
+    Unary,
+    atoms,
+)
+
+
+def simplify(kernel: Kernel) -> Kernel:
+    """Remove operations that do nothing, join equal ones, and drop what no output needs."""
+    alias: dict[str, Atom] = {}
+    seen: dict[Expr, Ref] = {}
+    body: list[Assign] = []
+    for assign in kernel.body:
+        expr = renamed(assign.value, alias)
+        same = _identity(expr)
+        if same is not None:
+            alias[assign.name] = same
+            continue
+        ref = seen.setdefault(expr, Ref(expr.dtype, assign.name))
+        if ref.name != assign.name:
+            alias[assign.name] = ref
+            continue
+        body.append(Assign(assign.name, expr))
+    outputs = tuple(alias.get(o.name, o) if isinstance(o, Ref) else o for o in kernel.outputs)
+    return drop_dead(replace(kernel, body=tuple(body), outputs=outputs))
+
+
+def drop_dead(kernel: Kernel) -> Kernel:
+    """Remove the assignments that no output needs.
+
+    a = u[1];  b = u[5];  out = a       ->      a = u[1];  out = a
+    """
+    needed = {o.name for o in kernel.outputs if isinstance(o, Ref)}
+    kept: list[Assign] = []
+    for assign in reversed(kernel.body):
+        if assign.name in needed:
+            kept.append(assign)
+            needed.update(a.name for a in atoms(assign.value) if isinstance(a, Ref))
+    return replace(kernel, body=tuple(reversed(kept)))
+
+
+def renamed(expr: Expr, alias: dict[str, Atom]) -> Expr:
+    """The operation with other operands in the place of some names."""
+
+    def new(atom: Atom) -> Atom:
+        return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
+
+    match expr:
+        case Unary() | Cast():
+            return replace(expr, arg=new(expr.arg))
+        case Binary():
+            return replace(expr, left=new(expr.left), right=new(expr.right))
+        case Select():
+            return replace(
+                expr, test=new(expr.test), then=new(expr.then), other=new(expr.other)
+            )
+        case Call():
+            return replace(expr, args=tuple(new(a) for a in expr.args))
+        case Reduce():
+            body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
+            return replace(expr, body=body, result=new(expr.result))
+        case _:
+            return expr
+
+
+def _identity(expr: Expr) -> Atom | None:
+    """The operand that the operation leaves as it is, or None."""
+    if isinstance(expr, Select) and expr.then == expr.other:
+        return expr.then
+    if not isinstance(expr, Binary):
+        return None
+    left, right = expr.left, expr.right
+    texts = [a.text if isinstance(a, Const) else "" for a in (left, right)]
+    if expr.dtype.is_integer and left.dtype is right.dtype is expr.dtype:
+        if expr.op == "+" and texts[0] == "0":
+            return right
+        if expr.op in ("+", "-", "<<", ">>", "|", "^") and texts[1] == "0":
+            return left
+        if expr.op == "*" and texts[0] == "1":
+            return right
+        if expr.op in ("*", "//", "**") and texts[1] == "1":
+            return left
+        if expr.op == "*" and "0" in texts:
+            return Const(expr.dtype, "0")
+    if expr.dtype.is_float:
+        if expr.op == "*" and texts[0] == "1.0":
+            return right
+        if expr.op in ("*", "/") and texts[1] == "1.0":
+            return left
+    return None

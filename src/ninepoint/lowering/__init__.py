@@ -1,0 +1,1 @@
+"""From a kernel to loops: the algorithm, the machine types, the text."""
