@@ -1,0 +1,62 @@
+"""What is wrong with an image file, and which one it is."""
+
+from __future__ import annotations
+
+import lzma
+import struct
+import zlib
+
+# What Pillow and tifffile raise on damaged files: found by cutting and by flipping bytes of valid
+# ones (tests/test_files_damage.py).  MemoryError is left out: that is about the machine.
+MALFORMED = (
+    OSError,
+    SyntaxError,
+    ValueError,
+    TypeError,
+    LookupError,
+    ArithmeticError,
+    AttributeError,
+    RuntimeError,
+    EOFError,
+    AssertionError,
+    struct.error,
+    zlib.error,
+    lzma.LZMAError,
+)
+
+
+class ImageReadError(OSError):
+    """An image cannot be read as a frame of the stack.
+
+    A file that is missing, a folder or forbidden raises Python's own `FileNotFoundError`,
+    `IsADirectoryError` or `PermissionError` instead.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    frame : int
+        Number of the frame in the stack, from 0.
+    reason : str
+        What is wrong, as a fragment of a sentence.
+    page : int, optional
+        Number of the page in the file, from 0, if the file has several.
+    """
+
+    def __init__(self, path: str, frame: int, reason: str, page: int | None = None) -> None:
+        where = path if page is None else f"{path}, page {page}"
+        super().__init__(f"cannot read frame {frame} from {where}: {reason}")
+        self.path = path
+        self.frame = frame
+        self.reason = reason
+        self.page = page
+
+    def __reduce__(self) -> tuple[type[ImageReadError], tuple[str, int, str, int | None]]:
+        """Pickle by the facts: `OSError` would pass the message alone to `__init__`."""
+        return type(self), (self.path, self.frame, self.reason, self.page)
+
+
+def reason_of(error: BaseException) -> str:
+    """Say what an error of Pillow or tifffile says, in one line and never in no words."""
+    text = " ".join(str(error).split())
+    return text or type(error).__name__

@@ -1,0 +1,53 @@
+"""A progress bar for a person who waits, and nothing for a program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from typing import TypeAlias
+
+Advance: TypeAlias = Callable[[int], None]
+Progress: TypeAlias = "bool | Callable[[int, int], None] | None"
+
+
+@contextmanager
+def shown(progress: Progress, total: int) -> Iterator[Advance]:
+    """Give a function that is told how many more of `total` frames are done.
+
+    With None a bar is shown if standard error is a terminal and Rich is installed; True shows it
+    anywhere, False never; a function is called with the numbers of frames done and in all.
+    """
+    if callable(progress):
+        report, done = progress, 0
+
+        def count(frames: int) -> None:
+            nonlocal done
+            done += frames
+            report(done, total)
+
+        yield count
+    elif progress or (progress is None and sys.stderr.isatty() and find_spec("rich")):
+        with _bar(total) as advance:
+            yield advance
+    else:
+        yield lambda frames: None
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Advance]:
+    try:
+        from rich import progress
+        from rich.console import Console
+    except ImportError as error:
+        raise ImportError("progress=True needs Rich: pip install 'ninepoint[cli]'") from error
+    columns = (
+        progress.TextColumn("saving"),
+        progress.BarColumn(),
+        progress.MofNCompleteColumn(),
+        progress.TimeRemainingColumn(),
+    )
+    with progress.Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("saving", total=total)
+        yield lambda frames: bar.advance(task, frames)

@@ -1,0 +1,162 @@
+"""TIFF, through tifffile: any number of pages in a file, each one a frame.
+
+The chain of pages is walked here, with a few reads for each page, because a folder of stacks
+has to be counted before its shape is known.  Only the place of each page is kept; tifffile
+reads a page from its place without following the chain again.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .header import BEST_DEFLATE_RATIO, Header, check_claim
+
+if TYPE_CHECKING:
+    from tifffile import TiffFile, TiffPage
+
+# tifffile's own bound: more tags than this are taken for damage.
+MOST_TAGS = 4096
+DEFLATE = (8, 32946)
+
+
+def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
+    """Find the byte at which each page of `file` is described, in order.
+
+    Raises
+    ------
+    ValueError
+        If the file is no TIFF, has no page, or its chain leaves the file or turns in a circle.
+    """
+    head = file.read(16)
+    order = {b"II": "<", b"MM": ">"}.get(head[:2])
+    version = 0 if order is None or len(head) < 8 else struct.unpack(f"{order}H", head[2:4])[0]
+    if version == 42:
+        count, entry, following, at = f"{order}H", 12, f"{order}I", 4
+    elif version == 43 and len(head) == 16:
+        count, entry, following, at = f"{order}Q", 20, f"{order}Q", 8
+    else:
+        raise ValueError("it is empty" if not head else "it is no TIFF")
+
+    places: dict[int, None] = {}
+    while True:
+        place = _number(file, following, at)
+        if place == 0:
+            break
+        if place in places:
+            raise ValueError(f"its chain of pages turns back to page {list(places).index(place)}")
+        if place >= size:
+            raise ValueError(f"page {len(places)} lies at byte {place} of {size}: truncated")
+        tags = _number(file, count, place)
+        if not 0 < tags <= MOST_TAGS:
+            raise ValueError(f"page {len(places)} claims {tags} tags")
+        places[place] = None
+        at = place + struct.calcsize(count) + tags * entry
+    if not places:
+        raise ValueError("it holds no page")
+    return tuple(places)
+
+
+def _number(file: BinaryIO, form: str, at: int) -> int:
+    file.seek(at)
+    data = file.read(struct.calcsize(form))
+    if len(data) < struct.calcsize(form):
+        raise ValueError(f"it is truncated: a page description should be at byte {at}")
+    number: int = struct.unpack(form, data)[0]
+    return number
+
+
+def header(file: BinaryIO, places: tuple[int, ...], max_pixels: int | None) -> Header:
+    """Read what the first page of `file` claims to hold, without decoding it."""
+    from tifffile import TiffFile
+
+    with TiffFile(file) as tiff:
+        images = _imagej_images(tiff)
+        if images > len(places):
+            raise ValueError(
+                f"it is an ImageJ hyperstack of {images} images described as {len(places)} pages; "
+                "write it anew with tifffile.imwrite(path, tifffile.imread(path), bigtiff=True)"
+            )
+        page = opened(tiff, places[0])
+        found = _header(page)
+        check_claim(found, max_pixels)
+        return found
+
+
+def _imagej_images(tiff: TiffFile) -> int:
+    """Count the images that ImageJ's note claims; above 4 GB it describes only the first."""
+    metadata = tiff.imagej_metadata if tiff.is_imagej else None
+    return int((metadata or {}).get("images", 1))
+
+
+def opened(tiff: TiffFile, place: int) -> TiffPage:
+    """Read the description of the page at byte `place`."""
+    from tifffile import TiffPage
+
+    tiff.filehandle.seek(place)
+    return TiffPage(tiff, index=0)
+
+
+def decode(page: TiffPage, expected: Header, max_pixels: int | None) -> NDArray[np.generic]:
+    """Decode one page, after a check that it holds an image like `expected`."""
+    found = _header(page)
+    check_claim(found, max_pixels)
+    if found != expected:
+        raise ValueError(f"it is {found}, but the first frame is {expected}")
+    _check_segments(page)
+    # One worker: the chunks already fill the cores.
+    data = page.asarray(maxworkers=1)
+    if page.photometric == 3:
+        assert page.colormap is not None, "a palette was promised by _header"
+        return np.moveaxis((page.colormap >> 8).astype(np.uint8)[:, data], 0, -1)
+    separate, _, rows, columns, contiguous = page.shaped
+    data = data.reshape(separate, rows, columns, contiguous)
+    return (data[0] if separate == 1 else np.moveaxis(data[..., 0], 0, -1)).reshape(found.shape)
+
+
+def _header(page: TiffPage) -> Header:
+    if page.dtype is None:
+        raise ValueError(f"its numbers of {page.bitspersample} bits have no NumPy dtype")
+    separate, depth, rows, columns, contiguous = page.shaped
+    if depth != 1:
+        raise ValueError(f"its page is a volume of depth {depth}")
+    if page.photometric == 5:
+        raise ValueError("its colours are CMYK; convert it to grey or RGB first")
+    samples = separate * contiguous
+    if page.photometric == 3 and page.colormap is not None:
+        return Header((rows, columns, 3), np.dtype(np.uint8))
+    shape = (rows, columns) if samples == 1 else (rows, columns, samples)
+    return Header(shape, np.dtype(page.dtype).newbyteorder("="))
+
+
+def _check_segments(page: TiffPage) -> None:
+    """Raise `ValueError` unless every strip or tile is there, whole and of a credible size.
+
+    tifffile gives zeros for a strip that is absent.
+    """
+    size = page.parent.filehandle.size
+    wanted = math.prod(page.chunked)
+    if min(len(page.dataoffsets), len(page.databytecounts)) < wanted:
+        raise ValueError(f"it has {len(page.dataoffsets)} strips or tiles of {wanted}")
+    for number, (start, count) in enumerate(
+        zip(page.dataoffsets[:wanted], page.databytecounts[:wanted], strict=True)
+    ):
+        if start == 0 or count == 0:
+            raise ValueError(f"its strip or tile {number} is missing")
+        if start + count > size:
+            raise ValueError(
+                f"the file is truncated: strip or tile {number} ends at byte {start + count} "
+                f"of {size}"
+            )
+    nbytes = (page.size * page.bitspersample + 7) // 8
+    stored = sum(page.databytecounts[:wanted])
+    ratio = {1: 1, **dict.fromkeys(DEFLATE, BEST_DEFLATE_RATIO)}.get(int(page.compression))
+    if ratio is not None and stored * ratio < nbytes:
+        raise ValueError(f"it claims {nbytes} bytes of pixels, which its {stored} cannot hold")
+    tile = math.prod(page.chunks)
+    if tile > max(4 * page.size, 2**24):
+        raise ValueError(f"one of its tiles claims {tile} numbers, the image has {page.size}")

@@ -1,0 +1,360 @@
+"""imread and imsave on real files: what goes in comes out, lazily and in order."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import warnings
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import tifffile
+from PIL import Image
+
+from ninepoint.files import ImageReadError, imread, imsave
+from ninepoint.files.natural import natural_key
+from ninepoint.files.replacing import replacement
+
+FORMAT_DTYPES = {
+    "png": ["bool", "uint8", "uint16"],
+    "bmp": ["bool", "uint8"],
+    "tif": [
+        *("bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    ],
+}
+OPENED: list[str] = []
+sys.addaudithook(lambda event, args: OPENED.append(str(args[0])) if event == "open" else None)
+
+
+def images(shape, dtype="uint8", seed=0):
+    bits = np.random.default_rng(seed).integers(0, 256, size=shape)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return bits > 127
+    scale = 257 if dtype.itemsize > 1 and dtype.kind in "iu" else 1
+    result = (bits - (128 if dtype.kind == "i" else 0)) * (scale if dtype != "int16" else 250)
+    return (result * (1 + 2j) if dtype.kind == "c" else result).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "dtype"),
+    [(suffix, dtype) for suffix in FORMAT_DTYPES for dtype in FORMAT_DTYPES[suffix]],
+)
+@pytest.mark.parametrize("lazy", [False, True])
+def test_grey_frames_come_back_as_they_were(tmp_path, suffix, dtype, lazy):
+    stack = images((3, 5, 11), dtype)
+    array = da.from_array(stack, chunks=(2, 3, 4)) if lazy else stack
+    paths = imsave(array, tmp_path / f"f{{}}.{suffix}")
+    assert paths == [tmp_path / f"f{n}.{suffix}" for n in range(3)]
+    back = imread(tmp_path)
+    assert back.dtype == stack.dtype
+    np.testing.assert_array_equal(back.compute(), stack)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "dtype", "channels"),
+    [
+        *(("png", "uint8", channels) for channels in (1, 2, 3, 4)),
+        *(("png", "uint16", channels) for channels in (3, 4)),
+        *(("tif", dtype, channels) for dtype in ("uint16", "float32") for channels in (2, 3, 4)),
+        ("bmp", "uint8", 3),
+    ],
+)
+def test_colour_frames_come_back_as_they_were(tmp_path, suffix, dtype, channels):
+    stack = images((3, 6, 7, channels), dtype)
+    imsave(stack, tmp_path / f"{{:03d}}.{suffix}", compression=None if suffix == "bmp" else 6)
+    expected = stack[..., 0] if channels == 1 else stack
+    np.testing.assert_array_equal(imread(tmp_path / f"*.{suffix}").compute(), expected)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [
+        *(((dtype), (5, 6, 11)) for dtype in ("bool", "uint8", "int16", "float32", "complex128")),
+        ("uint8", (4, 6, 7, 3)),
+        ("uint16", (4, 6, 7, 1)),
+        ("float32", (4, 6, 7, 4)),
+        ("uint8", (5, 4, 3, 1)),
+    ],
+)
+def test_a_stack_in_one_tiff(tmp_path, dtype, shape, lazy):
+    stack = images(shape, dtype)
+    array = da.from_array(stack, chunks=(2, 3, *shape[2:])) if lazy else stack
+    path = tmp_path / "stack.tif"
+    assert imsave(array, path) == [path]
+    assert list(tmp_path.iterdir()) == [path]
+    expected = stack[..., 0] if shape[-1] == 1 else stack
+    np.testing.assert_array_equal(imread(path).compute(), expected)
+    np.testing.assert_array_equal(tifffile.imread(path), expected)
+
+
+def test_jpeg_is_close(tmp_path):
+    rows, columns = np.mgrid[:40, :50]
+    stack = np.stack([rows + columns, 2 * rows]).astype(np.uint8)
+    imsave(stack, tmp_path / "{}.jpg", quality=100)
+    assert abs(imread(tmp_path).astype(int).compute() - stack).max() <= 3
+
+
+def test_one_image(tmp_path):
+    grey, colour = images((5, 6)), images((5, 6, 3))
+    assert imsave(grey, tmp_path / "grey.png") == [tmp_path / "grey.png"]
+    imsave(da.from_array(colour, chunks=3), tmp_path / "colour.png")
+    np.testing.assert_array_equal(imread(tmp_path / "grey.png").compute(), grey[None])
+    np.testing.assert_array_equal(imread(str(tmp_path / "colour.png")).compute(), colour[None])
+    imsave(colour, tmp_path / "colour.tif")
+    assert imread(tmp_path / "colour.tif").shape == (1, 5, 6, 3)
+
+
+def test_a_folder_gets_numbered_pngs(tmp_path):
+    paths = imsave(images((2, 4, 4)), tmp_path / "new" / "deeper")
+    assert [path.name for path in paths] == ["0000.png", "0001.png"]
+    assert all(path.parent == tmp_path / "new" / "deeper" for path in paths)
+    assert imsave(images((2, 4, 4)), f"{tmp_path}/new/deeper/") == paths
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">f4"])
+def test_foreign_byte_order_and_strides(tmp_path, dtype):
+    stack = images((4, 6, 10), "uint16").astype(dtype)[::2, ::-1, ::2]
+    imsave(stack, tmp_path / "{}.tif")
+    imsave(stack, tmp_path / "stack" / "all.tif")
+    np.testing.assert_array_equal(imread(tmp_path / "*.tif").compute(), stack)
+    np.testing.assert_array_equal(imread(tmp_path / "stack/*").compute(), stack)
+    tifffile.imwrite(tmp_path / "big.tiff", stack, byteorder=">", photometric="minisblack")
+    back = imread(tmp_path / "big.tiff")
+    assert back.dtype.isnative
+    assert back.compute().dtype.isnative
+    np.testing.assert_array_equal(back.compute(), stack)
+
+
+def test_natural_order():
+    names = ["f10.png", "f2.png", "F1.png", "a/9/x.png", "a/10/x.png", "f.png", "10.png", "9.png"]
+    assert sorted(names, key=natural_key) == [
+        *("9.png", "10.png", "a/9/x.png", "a/10/x.png", "F1.png", "f2.png", "f10.png", "f.png")
+    ]
+
+
+def test_files_are_read_in_natural_order_and_lists_in_theirs(tmp_path):
+    for number in (10, 9, 2, 1):
+        imsave(np.full((3, 3), number, np.uint8), tmp_path / f"f{number}.png")
+    assert imread(tmp_path)[:, 0, 0].compute().tolist() == [1, 2, 9, 10]
+    assert imread(f"{tmp_path}/f?.png")[:, 0, 0].compute().tolist() == [1, 2, 9]
+    chosen = [tmp_path / "f10.png", str(tmp_path / "f1.png"), tmp_path / "f10.png"]
+    assert imread(chosen)[:, 0, 0].compute().tolist() == [10, 1, 10]
+    imsave(np.full((3, 3), 5, np.uint8), tmp_path / "inner" / "f5.png")
+    assert imread(f"{tmp_path}/**/*.png")[:, 0, 0].compute().tolist() == [1, 2, 9, 10, 5]
+
+
+def test_a_folder_is_read_without_what_is_no_image(tmp_path):
+    imsave(images((2, 3, 3)), tmp_path / "{}.PNG")
+    (tmp_path / "notes.txt").write_text("no image")
+    (tmp_path / ".hidden.png").write_text("no image")
+    (tmp_path / "folder.png").mkdir()
+    assert imread(tmp_path).shape == (2, 3, 3)
+    assert imread(f"{tmp_path}/*.PNG").shape == (2, 3, 3)
+
+
+def test_a_name_with_brackets_is_a_file(tmp_path):
+    path = tmp_path / "scan[1].png"
+    imsave(images((3, 4)), path)
+    assert imread(path).shape == (1, 3, 4)
+
+
+def test_several_stacks_become_one(tmp_path):
+    stack = images((11, 5, 6), "uint16")
+    tifffile.imwrite(tmp_path / "s1.tif", stack[:4], photometric="minisblack")
+    tifffile.imwrite(
+        tmp_path / "s2.tif", stack[4:5], compression="zlib", photometric="minisblack", bigtiff=True
+    )
+    tifffile.imwrite(tmp_path / "s10.tif", stack[5:], rowsperstrip=2, photometric="minisblack")
+    for chunks in (1, 3, 20, "auto"):
+        back = imread(tmp_path, chunks=chunks)
+        assert back.shape == stack.shape
+        np.testing.assert_array_equal(back.compute(), stack)
+    assert imread(tmp_path, chunks=3).chunks[0] == (3, 3, 3, 2)
+
+
+@pytest.mark.parametrize("planarconfig", ["contig", "separate"])
+def test_tiff_channels_come_last(tmp_path, planarconfig):
+    colour = images((5, 6, 3))
+    data = colour if planarconfig == "contig" else np.moveaxis(colour, -1, 0)
+    tifffile.imwrite(tmp_path / "c.tif", data, photometric="rgb", planarconfig=planarconfig)
+    np.testing.assert_array_equal(imread(tmp_path).compute()[0], colour)
+
+
+def test_tiled_tiff(tmp_path):
+    image = images((50, 70), "float32")
+    tifffile.imwrite(tmp_path / "t.tif", image, tile=(16, 32), compression="zlib")
+    np.testing.assert_array_equal(imread(tmp_path).compute()[0], image)
+
+
+@pytest.mark.parametrize("suffix", ["png", "tif", "bmp"])
+def test_a_palette_becomes_its_colours(tmp_path, suffix):
+    indices = images((5, 6)) % 3
+    colours = np.array([[255, 0, 0], [0, 128, 0], [1, 2, 3]], np.uint8)
+    picture = Image.new("P", (6, 5))
+    picture.putpalette(colours.tobytes())
+    picture.putdata(indices.ravel().tolist())
+    picture.save(tmp_path / f"p.{suffix}")
+    np.testing.assert_array_equal(imread(tmp_path).compute()[0], colours[indices])
+
+
+def test_a_transparent_palette_becomes_rgba(tmp_path):
+    picture = Image.new("P", (4, 3), 1)
+    picture.putpalette([9, 8, 7, 200, 100, 50])
+    picture.save(tmp_path / "p.png", transparency=1)
+    back = imread(tmp_path)
+    assert back.shape == (1, 3, 4, 4)
+    assert back.compute()[0, 0, 0].tolist() == [200, 100, 50, 0]
+
+
+def test_nothing_is_decoded_at_open_and_each_file_is_opened_once(tmp_path):
+    paths = imsave(images((9, 20, 20)), tmp_path / "{}.png")
+    OPENED.clear()
+    frames = imread(tmp_path, chunks=2)
+    opened = [path for path in OPENED if path.startswith(str(tmp_path))]
+    assert opened == [str(paths[0])]  # one header
+
+    OPENED.clear()
+    smooth = frames[1:] + frames[:-1].map_blocks(lambda block: block // 2)
+    both = dask.compute(smooth, frames.sum(), frames[3:5])
+    opened = [path for path in OPENED if path.startswith(str(tmp_path))]
+    assert sorted(opened) == sorted(map(str, paths))
+    assert both[0].shape == (8, 20, 20)
+
+    OPENED.clear()
+    frames[5].compute()
+    opened = [path for path in OPENED if path.startswith(str(tmp_path))]
+    assert sorted(opened) == sorted(map(str, paths[4:6]))
+
+
+def test_small_frames_share_tasks_and_large_ones_do_not(tmp_path):
+    path = imsave(np.zeros((4, 4), np.uint8), tmp_path / "a.png")[0]
+    many = imread([path] * 6400)
+    assert many.chunks[0] == (100,) * 64
+    assert len(many.dask) == 64
+    large = imsave(np.zeros((3000, 3000), np.uint16), tmp_path / "b.png")[0]
+    assert imread([large] * 200).chunks[0] == (1,) * 200
+
+
+def test_the_name_follows_the_contents(tmp_path):
+    path = imsave(images((4, 5)), tmp_path / "a.png")[0]
+    first, again = imread(path), imread(path)
+    assert first.name == again.name
+    imsave(images((4, 5), seed=1), path)
+    assert imread(path).name != first.name
+    with pytest.raises(ImageReadError, match=r"frame 0 from .*a\.png: the file has changed since"):
+        first.compute()
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads", "processes"])
+def test_schedulers(tmp_path, scheduler):
+    stack = images((7, 9, 8))
+    imsave(stack, tmp_path / "in" / "{}.png")
+    told = []
+    with dask.config.set(scheduler=scheduler):
+        frames = imread(tmp_path / "in", chunks=2)
+        imsave(255 - frames, tmp_path / "out/{}.png", progress=lambda *now: told.append(now))
+        np.testing.assert_array_equal(imread(tmp_path / "out").compute(), 255 - stack)
+    assert told[-1] == (7, 7)
+    assert sorted(told) == told
+
+
+def test_distributed(tmp_path):
+    from distributed import Client
+
+    stack = images((7, 9, 8))
+    imsave(stack, tmp_path / "in" / "{}.png")
+    with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None):
+        told = []
+        frames = imread(tmp_path / "in", chunks=2)
+        imsave(255 - frames, tmp_path / "out/{}.png", progress=lambda *now: told.append(now))
+        imsave(frames.rechunk((3, 4, 5)), tmp_path / "all.tif")
+        assert told[-1] == (7, 7)
+        (tmp_path / "in" / "3.png").write_bytes(b"rubbish")
+        with pytest.raises(ImageReadError, match=r"frame 3 from .*3\.png: the file has changed"):
+            imsave(frames, tmp_path / "bad/{}.png")
+    np.testing.assert_array_equal(imread(tmp_path / "out").compute(), 255 - stack)
+    np.testing.assert_array_equal(imread(tmp_path / "all.tif").compute(), stack)
+
+
+def test_resume_computes_only_what_is_missing(tmp_path):
+    stack = images((9, 5, 5))
+    asked = []
+
+    def watch(block, block_info=None):
+        asked.append(block_info[0]["chunk-location"][0])
+        return block
+
+    array = da.from_array(stack, chunks=(2, -1, -1)).map_blocks(watch, dtype="uint8")
+    paths = imsave(stack, tmp_path / "{}.png")
+    old = paths[0].stat().st_ino
+    for number in (3, 8):
+        paths[number].unlink()
+    told = []
+    found = imsave(array, tmp_path / "{}.png", resume=True, progress=lambda *now: told.append(now))
+    assert found == paths
+    assert sorted(asked) == [1, 4]
+    assert told[-1] == (2, 2)
+    assert paths[0].stat().st_ino == old
+    np.testing.assert_array_equal(imread(tmp_path).compute(), stack)
+    assert imsave(array, tmp_path / "{}.png", resume=True) == paths
+    assert len(asked) == 2
+    paths[4].unlink()
+    imsave(stack, tmp_path / "{}.png", resume=True)
+    np.testing.assert_array_equal(imread(tmp_path).compute(), stack)
+
+
+def test_overwrite_false_writes_nothing(tmp_path):
+    imsave(images((1, 5, 5)), tmp_path / "{}.png")
+    with pytest.raises(FileExistsError, match=r"0\.png' exists, and overwrite is false"):
+        imsave(images((3, 5, 5)), tmp_path / "{}.png", overwrite=False)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_uneven_and_deep_chunks(tmp_path):
+    stack = images((9, 6, 7))
+    for chunks in [((1, 3, 5), (6,), (7,)), ((9,), (1, 5), (3, 4)), ((4, 5), (6,), (2, 5))]:
+        imsave(da.from_array(stack, chunks=chunks), tmp_path / "{}.png")
+        np.testing.assert_array_equal(imread(tmp_path).compute(), stack)
+
+
+def test_xarray(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    stack = images((2, 3, 4))
+    imsave(xarray.DataArray(stack, dims=("time", "y", "x")), tmp_path / "{}.png")
+    np.testing.assert_array_equal(imread(tmp_path).compute(), stack)
+
+
+def test_a_replacement_that_fails_leaves_no_trace(tmp_path):
+    path = tmp_path / "precious"
+    path.write_text("old")
+
+    def interrupted():
+        with replacement(str(path)) as (_, temporary):
+            assert temporary != str(path)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_error_travels_to_another_process():
+    error = pickle.loads(pickle.dumps(ImageReadError("a.tif", 7, "it is empty", 2)))
+    assert (error.path, error.frame, error.reason, error.page) == ("a.tif", 7, "it is empty", 2)
+    assert str(error) == "cannot read frame 7 from a.tif, page 2: it is empty"
+    assert isinstance(error, OSError)
+
+
+def test_a_bar_can_be_forced(tmp_path, capsys):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        imsave(images((3, 5, 5)), tmp_path / "{}.png", progress=True)
+    assert "3/3" in capsys.readouterr().err
+    imsave(images((3, 5, 5)), tmp_path / "{}.png")
+    assert capsys.readouterr().err == ""
