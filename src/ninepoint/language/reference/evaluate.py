@@ -10,7 +10,7 @@ import numpy as np
 
 from .arguments import argument, call_arguments, python_function, results
 from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, outside, parsed_rules
-from .footprints import dimensions, joined, reaches
+from .footprints import dimensions, reaches
 from .number import see
 from .views import Field
 from .world import rebound
@@ -62,7 +62,7 @@ def evaluate(
     Raises
     ------
     IndexError
-        If the function reads outside `neighborhood` or `footprints`.
+        If the function reads outside `neighborhood`.
     """
     standard = (standard,) if isinstance(standard, str) else tuple(standard)
     given = dict(scalars or {})
@@ -85,7 +85,7 @@ def evaluate(
     if known is None and (bounded or 0 in shape):
         known = reaches(function, ndim, given, standard)
 
-    kernel = _Kernel(function, fields, given, rules, cval, joined(known) if known else None)
+    kernel = _Kernel(function, fields, given, rules, cval, known[0] if neighborhood and known else None)
     with np.errstate(all="ignore"):
         points = [kernel.at(point) for point in np.ndindex(shape)]
     count = max([len(point) for point in points if point] or [len(known or [0])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -116,9 +116,3 @@ def _box(offsets: Iterable[tuple[int, ...]], ndim: int) -> Reach:
     """The smallest box around the offsets; the centre where there are none."""
     axes = list(zip(*offsets, strict=True)) or [(0,)] * ndim
     return tuple(min(axis) for axis in axes), tuple(max(axis) for axis in axes)
-
-
-def joined(boxes: Sequence[Reach]) -> Reach:
-    """The smallest box that holds all of them."""
-    corners = [corner for box in boxes for corner in box]
-    return _box(corners, len(corners[0]))
