@@ -10,7 +10,9 @@ import os
 import secrets
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import accumulate
@@ -131,8 +133,8 @@ def _compute(written: Any, wanted: dict[tuple[Any, ...], int], advance: Advance)
         def finished(key: Any, *_: Any) -> None:
             advance(wanted.get(key, 0))
 
-        with callbacks.Callback(posttask=finished):
-            schedule(graph, keys)
+        with callbacks.Callback(posttask=finished), _pool(schedule) as pool:
+            schedule(graph, keys, **pool)
         return
 
     distributed: Any = import_module("distributed")
@@ -143,3 +145,20 @@ def _compute(written: Any, wanted: dict[tuple[Any, ...], int], advance: Advance)
             advance(wanted.get(future.key, 0))
     finally:
         client.cancel(futures)
+
+
+@contextmanager
+def _pool(schedule: Any) -> Iterator[dict[str, Any]]:
+    """Give the threaded scheduler threads of ours, unless the user has chosen some.
+
+    When a task fails Dask raises at once, while its threads are still writing other frames; the
+    end of our pool waits for them, so that imsave leaves no file that is about to appear.
+    """
+    config: Any = import_module("dask.config")
+    threaded: Any = import_module("dask.threaded")
+    system: Any = import_module("dask.system")
+    if schedule is not threaded.get or config.get("pool", None) is not None:
+        yield {}
+        return
+    with ThreadPoolExecutor(config.get("num_workers", None) or system.CPU_COUNT) as pool:
+        yield {"pool": pool}

@@ -52,7 +52,7 @@ def parse_pattern(pattern: str | PathLike[str]) -> Target:
         name = name.replace("{{", "{").replace("}}", "}")
     target = Target(folder or ".", name, numbered, _format_of(name))
     if numbered:
-        _check_numbers(target, text)
+        _check_number(target, text)
     return target
 
 
@@ -69,14 +69,14 @@ def _is_numbered(name: str, text: str) -> bool:
     return bool(fields)
 
 
-def _check_numbers(target: Target, text: str) -> None:
-    """Refuse a format that fails, repeats a name or leaves the folder."""
+def _check_number(target: Target, text: str) -> None:
+    """Refuse a format that fails for a whole number, or that leaves the folder."""
     try:
-        names = [target.name.format(frame) for frame in (0, 1, 10)]
+        name = target.name.format(0)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"the pattern {text!r} cannot hold a frame number: {error}") from error
-    if len(set(names)) < 3 or any(os.path.basename(name) != name for name in names):
-        raise ValueError(f"the pattern {text!r} gives the file names {', '.join(names)}")
+    if os.path.basename(name) != name:
+        raise ValueError(f"the pattern {text!r} leaves its folder: it gives the name {name!r}")
 
 
 def _format_of(name: str) -> Format:

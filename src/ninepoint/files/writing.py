@@ -147,6 +147,8 @@ def imsave(
     check_holds(target.format, stack.dtype, stack.shape[1:])
 
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
+    if len(set(names)) < len(names):
+        raise ValueError(f"the pattern {os.fspath(pattern)!r} gives two frames the same name")
     existing = [os.path.lexists(name) for name in names]
     if any(existing) and not (overwrite or resume):
         raise FileExistsError(f"{names[existing.index(True)]!r} exists, and overwrite is false")
