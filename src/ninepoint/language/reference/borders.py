@@ -28,6 +28,7 @@ NOTHING_OUTSIDE = ("fill", "keep", "valid")
 
 
 def parsed_rules(boundary: Any, ndim: int) -> Rules:
+    """Give the rules before and after each axis, under our names."""
     entries = [boundary] * ndim if isinstance(boundary, str) else list(boundary)
     pairs = [(entry, entry) if isinstance(entry, str) else tuple(entry) for entry in entries]
     if len(pairs) != ndim:

@@ -85,7 +85,9 @@ def evaluate(
     if known is None and (bounded or 0 in shape):
         known = reaches(function, ndim, given, standard)
 
-    kernel = _Kernel(function, fields, given, rules, cval, known[0] if neighborhood and known else None)
+    kernel = _Kernel(
+        function, fields, given, rules, cval, known[0] if neighborhood and known else None
+    )
     with np.errstate(all="ignore"):
         points = [kernel.at(point) for point in np.ndindex(shape)]
     count = max([len(point) for point in points if point] or [len(known or [0])])

@@ -42,9 +42,12 @@ def reaches(
 
 
 def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]) -> int:
-    """The number of indices of the reads on the first path through the function."""
-    run, reads = _probing(function, Trace(), others, standard)
+    """The number of indices of the reads, on the first path that has one."""
+    trace = Trace()
+    run, reads = _probing(function, trace, others, standard)
     run()
+    if not reads:
+        outcomes(trace, run)
     lengths = {len(offset) for offset in reads}
     if len(lengths) != 1:
         raise TypeError(f"reads with {sorted(lengths)} indices: give `ndim`")
@@ -60,6 +63,9 @@ class _Unknown(Probe):
 
     def __getitem__(self, index: Any) -> Any:
         return self.field[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.field[index] = value
 
 
 class _UnknownTable(Probe):
@@ -78,7 +84,7 @@ def _probing(
     standard: Iterable[str],
 ) -> tuple[Callable[[], tuple[Any, ...]], list[tuple[int, ...]]]:
     """A call of `function` on probes, and the list that it adds its reads to."""
-    kernel = rebound(function)
+    kernel = rebound(function, quiet=True)
     reads: list[tuple[int, ...]] = []
 
     def unknown(name: str, value: Any) -> Any:
@@ -103,7 +109,8 @@ def _probing(
     positional, named = call_arguments(function, given)
 
     def run() -> tuple[Any, ...]:
-        returned = kernel(*positional, **named)
+        with np.errstate(all="ignore"):
+            returned = kernel(*positional, **named)
         outputs = returned if isinstance(returned, tuple) else (returned,)
         if any(isinstance(output, Window) for output in outputs):
             raise TypeError("a kernel returns numbers, not a window: reduce it")

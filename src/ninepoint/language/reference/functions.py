@@ -142,6 +142,10 @@ def _operator(symbol: str) -> Callable[[Any, Any], Any]:
     return lambda left, right: binary(symbol, see(plain(left)), right)
 
 
+def _inverted(value: Number) -> Number:
+    return Number(not value.value) if isinstance(value.value, bool) else ~value
+
+
 def _logical(function: Any) -> Callable[..., Any]:
     return lambda *values: Number(bool(function(*(bool(plain(v)) for v in values))))
 
@@ -171,7 +175,7 @@ EXACT: dict[Any, Callable[..., Any]] = {
     np.logical_not: _logical(np.logical_not),
     np.negative: lambda value: -see(plain(value)),
     np.positive: lambda value: +see(plain(value)),
-    np.invert: lambda value: ~see(plain(value)),
+    np.invert: lambda value: _inverted(see(plain(value))),
     np.absolute: lambda value: abs(see(plain(value))),
     np.square: lambda value: see(plain(value)) * see(plain(value)),
     np.minimum: minimum,
@@ -186,6 +190,7 @@ EXACT: dict[Any, Callable[..., Any]] = {
     np.sign: _only_floats(np.sign, _sign),
     np.isnan: _only_floats(np.isnan, lambda value: Number(False)),
     np.isinf: _only_floats(np.isinf, lambda value: Number(False)),
+    np.signbit: _only_floats(np.signbit, lambda value: value < 0),
     np.isfinite: _only_floats(np.isfinite, lambda value: Number(True)),
     np.conjugate: _only_floats(np.conjugate, lambda value: value),
     np.real: lambda value: see(plain(value).real),

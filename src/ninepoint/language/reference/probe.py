@@ -81,6 +81,12 @@ class Probe(Operand):
     def __bool__(self) -> bool:
         return self.trace.answer(self)
 
+    def __repr__(self) -> str:
+        return f"<unknown, from {sorted(self.taint)}>"
+
+    def __format__(self, spec: str) -> str:
+        return repr(self)
+
     def __hash__(self) -> int:
         return self.id
 

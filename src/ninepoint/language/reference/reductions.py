@@ -6,6 +6,7 @@ are added from left to right in double precision; the result has the type of the
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,29 +14,31 @@ import numpy as np
 from .number import WORD, Number
 
 REDUCTIONS = frozenset(
-    ("sum", "mean", "min", "max", "median", "any", "all", "std", "var", "argmin", "argmax")
-    + ("ptp", "percentile", "quantile")
+    {"sum", "prod", "mean", "min", "max", "median", "any", "all", "std", "var"}
+    | {"argmin", "argmax", "ptp", "percentile", "quantile"}
 )
 
+_ADDING: dict[str, Any] = {"sum": sum, "prod": math.prod}
 
-def reduced(name: str, values: list[Any], *arguments: Any) -> Any:
-    """The reduction called `name` of bare values of one type."""
+
+def reduced(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
+    """Reduce bare values of one type."""
     if name in ("any", "all"):
         return {"any": any, "all": all}[name](bool(value) for value in values)
     if all(isinstance(value, (int, np.uint64)) for value in values):
-        return _of_integers(name, values, *arguments)
-    return _of_floats(name, np.array(values), *arguments)
+        return _of_integers(name, values, *arguments, **options)
+    return _of_floats(name, np.array(values), *arguments, **options)
 
 
-def _of_integers(name: str, values: list[Any], *arguments: Any) -> Any:
+def _of_integers(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
     whole = [int(value) for value in values]
     match name:
         case "min" | "max":
             return min(values) if name == "min" else max(values)
         case "argmin" | "argmax":
             return whole.index(min(whole) if name == "argmin" else max(whole))
-        case "sum" | "ptp":
-            result = sum(whole) if name == "sum" else max(whole) - min(whole)
+        case "sum" | "prod" | "ptp":
+            result = max(whole) - min(whole) if name == "ptp" else _ADDING[name](whole)
             if any(isinstance(value, np.uint64) for value in values):
                 return np.uint64(result % WORD)
             return (Number(0) + result).value
@@ -45,11 +48,11 @@ def _of_integers(name: str, values: list[Any], *arguments: Any) -> Any:
             ordered, half = sorted(whole), len(whole) // 2
             return np.float64((ordered[half] + ordered[-1 - half]) / 2)
         case _:
-            return getattr(np, name)(np.array(whole, np.float64), *arguments)
+            return getattr(np, name)(np.array(whole, np.float64), *arguments, **options)
 
 
-def _of_floats(name: str, values: np.ndarray[Any, Any], *arguments: Any) -> Any:
-    if values.dtype.kind == "c" and name not in ("sum", "mean", "std", "var"):
+def _of_floats(name: str, values: np.ndarray[Any, Any], *arguments: Any, **options: Any) -> Any:
+    if values.dtype.kind == "c" and name not in ("sum", "prod", "mean", "std", "var"):
         raise TypeError(f"complex numbers have no order: {name}")
     kind = values.dtype.type
     wide = values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
@@ -61,7 +64,7 @@ def _of_floats(name: str, values: np.ndarray[Any, Any], *arguments: Any) -> Any:
     elif name == "median" and np.isnan(wide).any():
         result = np.float64(np.nan)
     else:
-        result = getattr(np, name)(wide, *arguments)
+        result = getattr(np, name)(wide, *arguments, **options)
     if name in ("argmin", "argmax"):
         return int(result)
     if kind is np.complex64:

@@ -44,8 +44,8 @@ class Cell:
         return self._value
 
 
-def _reduction(name: str) -> Callable[[Any], Any]:
-    return lambda self: self.reduce(name)
+def _reduction(name: str) -> Callable[..., Any]:
+    return lambda self, *arguments, **options: self.reduce(name, *arguments, **options)
 
 
 class Window(Operand):
@@ -87,15 +87,18 @@ class Window(Operand):
         """The elements in C order."""
         return [cell() for cell in self.cells.flat]
 
-    def reduce(self, name: str, *arguments: Any) -> Any:
-        """The reduction of NumPy's name."""
+    def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
+        """Reduce the window to one number, as NumPy's function of that name."""
         values = self.values()
         probes = [value for value in (*values, self.blank) if isinstance(value, Probe)]
         if probes:
             return probes[0].trace.join(name, *values, *arguments)
-        return see(reduced(name, [plain(value) for value in values], *map(plain, arguments)))
+        bare = [plain(value) for value in (*values, *arguments)]
+        split = len(values)
+        return see(reduced(name, bare[:split], *bare[split:], **options))
 
     sum = _reduction("sum")
+    prod = _reduction("prod")
     mean = _reduction("mean")
     min = _reduction("min")
     max = _reduction("max")

@@ -23,11 +23,16 @@ from .reductions import REDUCTIONS
 from .views import Constant, Table, Window, elementwise
 
 
-def rebound(function: Any) -> Any:
-    """`function` with the names that it looks up exchanged; see the head of this file."""
+def rebound(function: Any, *, quiet: bool = False) -> Any:
+    """`function` with the names that it looks up exchanged; see the head of this file.
+
+    A `quiet` one neither prints nor stops at breakpoints.
+    """
     memo: dict[int, Any] = {}
 
     def exchanged(value: Any) -> Any:
+        if quiet and (value is print or value is breakpoint):
+            return _silent
         if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
             return _Known(value, functions.CONVERSIONS[value])
         if isinstance(value, types.ModuleType):
@@ -71,6 +76,10 @@ def rebound(function: Any) -> Any:
     return exchanged(function)
 
 
+def _silent(*arguments: Any, **options: Any) -> None:
+    pass
+
+
 class _Known:
     """A function that the reference has its own version of."""
 
@@ -111,7 +120,7 @@ def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -
     if any(isinstance(item, Window) for item in everything):
         reduction = _REDUCTION_NAMES.get(name, name)
         if reduction in REDUCTIONS and isinstance(arguments[0], Window):
-            return arguments[0].reduce(reduction, *arguments[1:], *options.values())
+            return arguments[0].reduce(reduction, *arguments[1:], **options)
         return elementwise(lambda *values: _called(call, function, values, options), *arguments)
     probes = [item for item in _leaves(everything) if isinstance(item, Probe)]
     if probes:
