@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Border, fitting_cval
+from ninepoint.arrays.borders import Array, Border, fitting_cval, parse_boundary
 from ninepoint.arrays.layout import Layout, Piece, Shape, layout
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box
@@ -77,15 +77,25 @@ def as_field(value: object) -> Array:
     if type(value) is np.ndarray:
         array = value
     else:
-        if isinstance(value, np.ma.MaskedArray):
-            raise TypeError(
-                "a masked array would lose its mask; fill it first with .filled(value), "
-                "or pass .data to ignore the mask."
-            )
+        refuse_mask(value)
         array = np.asarray(value)
-    if array.dtype.kind not in "biufc" or array.dtype.char in "gG":
-        raise TypeError(_refusal(array.dtype))
+    check_dtype(array.dtype)
     return array
+
+
+def refuse_mask(value: object) -> None:
+    """Raise a TypeError with the cure if `value` is masked."""
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(
+            "a masked array would lose its mask; fill it first with .filled(value), "
+            "or pass .data to ignore the mask."
+        )
+
+
+def check_dtype(dtype: np.dtype[Any]) -> None:
+    """Raise a TypeError with the cure unless `dtype` is one that stencils compute with."""
+    if dtype.kind not in "biufc" or dtype.char in "gG":
+        raise TypeError(_refusal(dtype))
 
 
 def _refusal(dtype: np.dtype[Any]) -> str:
@@ -157,7 +167,7 @@ def apply(
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     plan = layout(core, program.reaches, border)
-    values = _values(program, plan, cval, len(arrays))
+    values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
         threads = thread_count(threads)
@@ -257,7 +267,7 @@ def _checked_out(
     return given
 
 
-class _Values:
+class Values:
     """`cval` as every field and every output holds it."""
 
     __slots__ = ("fields", "outs")
@@ -267,28 +277,28 @@ class _Values:
         self.outs = outs
 
 
-def _values(program: Program, plan: Layout, cval: Any, fields: int) -> _Values:
-    """Check `cval`, and that what "keep" keeps fits, before anything runs."""
-    outs = program.out_dtypes
-    values = _Values([cval] * fields, [cval] * len(outs))
+def check_values(
+    plan: Layout, cval: Any, fields: Sequence[np.dtype[Any]], outs: Sequence[np.dtype[Any]]
+) -> Values:
+    """Check that `cval` fits, and what "keep" keeps, before anything runs."""
+    values = Values([cval] * len(fields), [cval] * len(outs))
     if plan.has_keep:
         for k, dtype in enumerate(outs):
-            if k >= fields:
+            if k >= len(fields):
                 raise ValueError(
                     f'boundary "keep" needs a field for each output, but output {k + 1} has '
                     "none; choose another boundary."
                 )
-            if not _keepable(program.field_dtypes[k], dtype):
+            if not _keepable(fields[k], dtype):
                 raise ValueError(
-                    f'boundary "keep" cannot hold {program.field_dtypes[k]} values in a '
-                    f"{dtype} result; choose another boundary or dtype."
+                    f'boundary "keep" cannot hold {fields[k]} values in a {dtype} result; '
+                    "choose another boundary or dtype."
                 )
     if type(cval) is int and cval == 0:
         return values
     if plan.has_constant:
         values.fields = [
-            fitting_cval(cval, dtype, f"field {k + 1}")
-            for k, dtype in enumerate(program.field_dtypes)
+            fitting_cval(cval, dtype, f"field {k + 1}") for k, dtype in enumerate(fields)
         ]
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
@@ -300,10 +310,34 @@ def _keepable(field: np.dtype[Any], result: np.dtype[Any]) -> bool:
     return np.can_cast(field, result, "same_kind" if result.kind in "fc" else "safe")
 
 
+def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
+    """Run `program` serially on blocks that hold every neighbour; the outputs are of one shape.
+
+    The last axes of a block are longer than the result by the program's joint reach; the axes
+    before them are a stack, and broadcast.
+    """
+    reach = program.reaches[0]
+    for other in program.reaches[1:]:
+        reach = reach | other
+    # Where the block lies does not matter: as if its reach began at the point itself.
+    moved = reach.shift(tuple(-a for a in reach.lo))
+    arrays = _broadcast(list(blocks), program.ndim)
+    valid = parse_boundary("valid", program.ndim)
+    plan = layout(arrays[0].shape[-program.ndim :], (moved,) * len(program.out_dtypes), valid)
+    lead = arrays[0].shape[: -program.ndim]
+    results: list[Array] = [
+        np.empty((*lead, *shape), dtype)
+        for shape, dtype in zip(plan.out_shapes, program.out_dtypes, strict=True)
+    ]
+    nothing = Values([0] * len(arrays), [0] * len(results))
+    _over_stack(program, plan, nothing, arrays, results, 1)
+    return results
+
+
 def _over_stack(
     program: Program,
     plan: Layout,
-    values: _Values,
+    values: Values,
     fields: list[Array],
     outs: list[Array],
     threads: int,
@@ -353,7 +387,7 @@ def _merged(array: Array, core: int) -> Array:
 def _over_pieces(
     program: Program,
     plan: Layout,
-    values: _Values,
+    values: Values,
     fields: list[Array],
     outs: list[Array],
     threads: int,
@@ -407,7 +441,7 @@ class _Job:
     def __init__(
         self,
         program: Program,
-        values: _Values,
+        values: Values,
         fields: list[Array],
         outs: list[Array],
         copied: list[bool],
