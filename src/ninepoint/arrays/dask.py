@@ -31,6 +31,9 @@ from ninepoint.arrays.numpy import Program
 from ninepoint.backends.threads import serial
 from ninepoint.language.box import Box
 
+# Most of Dask's functions carry no annotations.
+untyped: Any = da
+
 Compile: TypeAlias = Callable[[tuple[np.dtype[Any], ...]], Program]
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
@@ -149,7 +152,7 @@ def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:
         return field
     array = on_numpy.as_field(field)
     cut = chunks[len(shape) - array.ndim :]
-    return da.from_array(
+    return untyped.from_array(
         array,
         chunks=tuple(c if n == sum(c) else (n,) for n, c in zip(array.shape, cut, strict=True)),
     )
@@ -181,7 +184,7 @@ def _symbolic(
     sizes = [dict(zip(job.core, shape, strict=True)) for shape in plan.out_shapes]
     if len(names) == 1:
         meta = np.empty((0,) * ndim, job.out_dtypes[0])
-        result = da.blockwise(
+        result = untyped.blockwise(
             job.on_whole,
             indices,
             *pairs,
@@ -192,7 +195,7 @@ def _symbolic(
             align_arrays=False,
         )
         return [result]
-    together = da.blockwise(
+    together = untyped.blockwise(
         job.on_whole,
         indices,
         *pairs,
@@ -204,7 +207,7 @@ def _symbolic(
     results = []
     for k, (name, dtype, size) in enumerate(zip(names, job.out_dtypes, sizes, strict=True)):
         results.append(
-            da.blockwise(
+            untyped.blockwise(
                 operator.itemgetter(k),
                 indices,
                 together,
@@ -231,10 +234,10 @@ def _materialized(
 
     def lazy(graph: HighLevelGraph, k: int) -> Any:
         sizes = tuple(tuple(size for _, size in axis) for axis in kept[k])
-        return da.Array(graph, names[k], sizes, meta=np.empty((0,) * ndim, job.out_dtypes[k]))
+        return untyped.Array(graph, names[k], sizes, meta=np.empty((0,) * ndim, job.out_dtypes[k]))
 
     if len(names) == 1:
-        tasks = {}
+        tasks: dict[Any, Task] = {}
         for place, block in _blocks(kept[0]):
             key = (names[0], *place)
             tasks[key] = _task(key, job, block, cuts, tables, refs)
@@ -244,7 +247,7 @@ def _materialized(
     picks: list[dict[Any, Task]] = [{} for _ in names]
     for k, pick in enumerate(picks):
         for place, block in _blocks(kept[k]):
-            whole = (base, *block)
+            whole: Any = (base, *block)
             if whole not in together:
                 together[whole] = _task(whole, job, block, cuts, tables, refs)
             key = (names[k], *place)

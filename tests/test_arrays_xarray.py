@@ -1,0 +1,158 @@
+"""Stencils on DataArrays: dimensions by name, coordinates kept, NumPy or Dask inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+xr = pytest.importorskip("xarray")
+
+from ninepoint.arrays import numpy as on_numpy  # noqa: E402
+from ninepoint.arrays import xarray as on_xarray  # noqa: E402
+from ninepoint.arrays.borders import parse_boundary  # noqa: E402
+from ninepoint.arrays.recognise import is_dask, is_dataset, is_xarray  # noqa: E402
+from windowsum import Maker, WindowSum, program, window  # noqa: E402
+
+
+def on_arrays(prog: WindowSum, boundary: Any) -> Callable[[list[Any], tuple[int, ...]], Any]:
+    border = parse_boundary(boundary, prog.ndim)
+
+    def work(arrays: list[Any], axes: tuple[int, ...]) -> Any:
+        if not any(is_dask(array) for array in arrays):
+            return on_numpy.apply(prog, arrays, border=border, axes=axes)
+        from ninepoint.arrays import dask as on_dask
+
+        return on_dask.apply(
+            Maker(prog.outputs, prog.out_dtypes),
+            arrays,
+            border=border,
+            axes=axes,
+            reaches=prog.reaches,
+            out_dtypes=prog.out_dtypes,
+            token=repr(prog),
+        )
+
+    return work
+
+
+def applied(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:
+    return on_xarray.apply(
+        on_arrays(prog, boundary),
+        fields,
+        border=parse_boundary(boundary, prog.ndim),
+        reaches=prog.reaches,
+        **options,
+    )
+
+
+def weather() -> Any:
+    values = np.random.default_rng(0).integers(0, 99, (3, 6, 8)).astype(float)
+    return xr.DataArray(
+        values,
+        dims=("time", "lat", "lon"),
+        coords={
+            "time": [10, 20, 30],
+            "lat": np.linspace(-50, 50, 6),
+            "lon": np.arange(8) * 45,
+            "height": (("lat", "lon"), np.arange(48.0).reshape(6, 8)),
+            "station": "north",
+        },
+        attrs={"units": "K"},
+        name="temperature",
+    )
+
+
+def bare(prog: WindowSum, *arrays: np.ndarray, boundary: Any = "fill") -> Any:
+    return on_numpy.apply(prog, arrays, border=parse_boundary(boundary, prog.ndim))
+
+
+@pytest.mark.parametrize("chunks", [None, {"time": 2}, {"lat": 4, "lon": 3}])
+def test_last_dimensions_and_all_that_belongs_to_them(chunks: Any) -> None:
+    x = weather()
+    prog = program(window([(-1, 1), (-2, 0)]))
+    got = applied(prog, x if chunks is None else x.chunk(chunks), boundary="wrap")
+    assert is_dask(got.data) == (chunks is not None)
+    assert got.dims == x.dims
+    assert got.name == "temperature"
+    assert got.attrs == {"units": "K"}
+    xr.testing.assert_identical(got.coords.to_dataset(), x.coords.to_dataset())
+    np.testing.assert_array_equal(got.values, bare(prog, x.values, boundary="wrap"))
+
+
+def test_dimensions_by_name() -> None:
+    x = weather()
+    prog = program(window([(-1, 1), (-2, 0)]))
+    for dims in [("lon", "time"), ("time", "lat")]:
+        got = applied(prog, x, dims=dims, boundary="mirror")
+        assert got.dims == x.dims
+        moved = x.transpose(..., *dims)
+        want = bare(prog, moved.values, boundary="mirror")
+        np.testing.assert_array_equal(got.transpose(..., *dims).values, want)
+    xr.testing.assert_identical(
+        applied(prog, x, axes=(2, 0)), applied(prog, x, dims=("lon", "time"))
+    )
+
+
+def test_coordinates_are_cut_under_valid() -> None:
+    x = weather()
+    prog = program(window([(-1, 1), (-2, 0)]), window([(0, 2), (0, 0)]))
+    for fields in (x, x.chunk({"lat": 2})):
+        one, two = applied(prog, fields, boundary="valid")
+        xr.testing.assert_identical(
+            one.coords.to_dataset(), x.isel(lat=slice(1, 5), lon=slice(2, 8)).coords.to_dataset()
+        )
+        xr.testing.assert_identical(
+            two.coords.to_dataset(), x.isel(lat=slice(0, 4)).coords.to_dataset()
+        )
+        for got, want in zip((one, two), bare(prog, x.values, boundary="valid"), strict=True):
+            np.testing.assert_array_equal(got.values, want)
+
+
+def test_several_fields_by_their_names() -> None:
+    x = weather()
+    prog = program(window([(-1, 1)] * 2) | window([(0, 1)] * 2, 1, field=1), fields=2)
+    y = x.isel(time=0, drop=True).transpose("lon", "lat") * 2
+    want = bare(prog, x.values, np.ascontiguousarray(y.values.T), boundary="nearest")
+    np.testing.assert_array_equal(applied(prog, x, y, boundary="nearest").values, want)
+    plain = y.values.T
+    np.testing.assert_array_equal(applied(prog, x, plain, boundary="nearest").values, want)
+    lazy = applied(prog, x.chunk({"lat": 4}), y.chunk({"lon": 3}), boundary="nearest")
+    np.testing.assert_array_equal(lazy.values, want)
+    scale = xr.DataArray([1.0, 2.0], dims="run", coords={"run": ["a", "b"]})
+    got = applied(prog, x, scale, boundary="nearest", dims=("lat", "lon"))
+    assert got.dims == ("time", "lat", "lon", "run")
+    assert got.run.values.tolist() == ["a", "b"]
+
+
+def test_mistakes() -> None:
+    x = weather()
+    prog = program(window([(-1, 1)] * 2), fields=1)
+    both = program(window([(-1, 1)] * 2), fields=2)
+    with pytest.raises(ValueError, match="dimension 'depth' does not exist; the fields have"):
+        applied(prog, x, dims=("lat", "depth"))
+    with pytest.raises(ValueError, match="must name 2 different dimensions"):
+        applied(prog, x, dims=("lat", "lat"))
+    with pytest.raises(ValueError, match="must name 2 different dimensions"):
+        applied(prog, x, dims="lat")
+    with pytest.raises(ValueError, match="do not exist in an array of 3"):
+        applied(prog, x, axes=(0, 3))
+    with pytest.raises(TypeError, match="give dims or axes, not both"):
+        applied(prog, x, dims=("lat", "lon"), axes=(0, 1))
+    with pytest.raises(ValueError, match="coordinates differ; align them first"):
+        applied(both, x, x.assign_coords(lat=x.lat + 1))
+    with pytest.raises(ValueError, match="needs at least 2 dimensions; the array has 'time'"):
+        applied(prog, x.isel(lat=0, lon=0))
+    with pytest.raises(ValueError, match="make it a DataArray that names its dimensions"):
+        applied(both, x, np.zeros((2, 3, 6, 8)))
+    with pytest.raises(TypeError, match="not a Dataset"):
+        applied(both, x, x.to_dataset())
+
+
+def test_recognised_without_importing() -> None:
+    assert is_xarray(weather())
+    assert is_dataset(weather().to_dataset())
+    assert not is_xarray(np.zeros(3))
+    assert not is_dask(np.zeros(3))
