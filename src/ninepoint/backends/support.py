@@ -1,0 +1,217 @@
+"""What generated text calls: row views, and arithmetic with NumPy's rules at the edges.
+
+Each function is plain Python, so that generated text also runs without being compiled; the
+compiled form is made by Numba from the same text, save for `row`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.extending import intrinsic, overload, register_jitable
+from numba.np.arrayobj import make_array, populate_array
+
+b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
+u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
+f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
+nan, inf = math.nan, math.inf
+
+
+def row(array, index):
+    """The elements of `array` along its last axis, at the given indices of the others.
+
+    Compiled, it is a contiguous view with no wrap-around of negative indices: what LLVM
+    needs to see plain pointers.  The caller sees to it that the last axis is contiguous.
+    """
+    return array[index]
+
+
+@intrinsic
+def _row_view(typingctx, array, index):
+    result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
+
+    def codegen(context, builder, signature, args):
+        array_type, index_type = signature.args
+        source = make_array(array_type)(context, builder, args[0])
+        strides = cgutils.unpack_tuple(builder, source.strides, array_type.ndim)
+        shape = cgutils.unpack_tuple(builder, source.shape, array_type.ndim)
+        indices = cgutils.unpack_tuple(builder, args[1], len(index_type))
+        offset = context.get_constant(types.intp, 0)
+        for stride, one in zip(strides[:-1], indices, strict=True):
+            offset = builder.add(offset, builder.mul(stride, one, flags=["nsw"]), flags=["nsw"])
+        data = cgutils.pointer_add(builder, source.data, offset, source.data.type)
+        view = make_array(result)(context, builder)
+        itemsize = context.get_constant(
+            types.intp, context.get_abi_sizeof(context.get_data_type(array_type.dtype))
+        )
+        populate_array(
+            view,
+            data=data,
+            shape=cgutils.pack_array(builder, [shape[-1]]),
+            strides=cgutils.pack_array(builder, [itemsize]),
+            itemsize=itemsize,
+            meminfo=None,
+            parent=None,
+        )
+        return view._getvalue()
+
+    return result(array, index), codegen
+
+
+@overload(row, inline="always")
+def _row(array, index):
+    def view(array, index):
+        return _row_view(array, index)
+
+    return view
+
+
+@register_jitable
+def integer_divide(a, b):
+    """a // b of 64-bit integers; 0 where b is 0."""
+    if b == 0:
+        return a - a
+    if b == -1:
+        return -a
+    return a // b
+
+
+@register_jitable
+def integer_modulo(a, b):
+    """a % b of 64-bit integers; 0 where b is 0."""
+    if b in (0, -1):
+        return a - a
+    return a % b
+
+
+@register_jitable
+def integer_power(a, n):
+    """a ** n for n >= 0, wrapping at 64 bits."""
+    result = a * 0 + 1
+    while n > 0:
+        if n & 1:
+            result = result * a
+        a = a * a
+        n = n >> 1
+    return result
+
+
+@register_jitable
+def shift_left(a, n):
+    """a << n; 0 where the count is negative or 64 and more."""
+    return a << n if 0 <= n < 64 else a - a
+
+
+@register_jitable
+def shift_right(a, n):
+    """a >> n; 0, or -1 for a negative a, where the count is negative or 64 and more."""
+    return a >> n if 0 <= n < 64 else a >> 63
+
+
+@register_jitable
+def floor_divide(a, b):
+    """a // b of floats, as NumPy's: from the remainder, which is exact."""
+    a, b = f64(a), f64(b)
+    if b == 0.0:
+        return a / b
+    if a - a != 0.0 or b != b:
+        return nan
+    rest = math.fmod(a, b)
+    quotient = (a - rest) / b
+    if rest != 0.0 and (b < 0.0) != (rest < 0.0):
+        quotient -= 1.0
+    if quotient == 0.0:
+        return math.copysign(0.0, a / b)
+    whole = math.floor(quotient) * 1.0
+    return whole + 1.0 if quotient - whole > 0.5 else whole
+
+
+@register_jitable
+def remainder(a, b):
+    """a % b of floats, as NumPy's: of the sign of b."""
+    a, b = f64(a), f64(b)
+    if b == 0.0 or a - a != 0.0 or b != b:
+        return nan
+    rest = math.fmod(a, b)
+    if rest == 0.0:
+        return math.copysign(0.0, b)
+    return rest + b if (b < 0.0) != (rest < 0.0) else rest
+
+
+@register_jitable
+def saturate(value, low, high):
+    """A float cut to whole numbers and to low .. high, which 32 bits hold; NaN is 0."""
+    value = f64(value)
+    inside = value if value > low else f64(low)
+    inside = inside if inside < high else f64(high)
+    return i32(inside if value == value else 0.0)
+
+
+@register_jitable
+def saturate_wide(value, low, high):
+    """As `saturate`, for limits of 32 or 64 bits; the result has the type of the limits."""
+    value = f64(value)
+    if value != value:
+        return low - low
+    if value <= f64(low):
+        return low
+    if value >= f64(high):
+        return high
+    return type_of(low, value)
+
+
+def type_of(limit, value):
+    """`value` as the integer type of `limit`."""
+    return type(limit)(int(value))
+
+
+@overload(type_of)
+def _type_of(limit, value):
+    cast = {types.int32: i32, types.uint32: u32, types.uint64: u64}.get(limit, i64)
+
+    def convert(limit, value):
+        return cast(value)
+
+    return convert
+
+
+@register_jitable
+def select(buffer, count, k):
+    """The k-th smallest of the first `count` elements; the buffer is rearranged.
+
+    Source: C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4 (7), 1961.
+    """
+    left, right = 0, count - 1
+    while left < right:
+        pivot = buffer[(left + right) // 2]
+        i, j = left, right
+        while i <= j:
+            while buffer[i] < pivot:
+                i += 1
+            while pivot < buffer[j]:
+                j -= 1
+            if i <= j:
+                buffer[i], buffer[j] = buffer[j], buffer[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            right = j
+        elif k >= i:
+            left = i
+        else:
+            break
+    return buffer[k]
+
+
+def compiled(function, signature, *, fastmath):
+    """The machine code of a generated function, from Numba's cache beside its text if there.
+
+    `parallel` is never used: Numba's default threading layer aborts the process when two
+    threads enter it at once.
+    """
+    return numba.njit(
+        signature, nogil=True, error_model="numpy", fastmath=fastmath, cache=True
+    )(function)

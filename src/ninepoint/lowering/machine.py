@@ -1,0 +1,75 @@
+"""Machine types: the narrowest that hold what the ranges prove.
+
+    x of int8:   t2 = t0 + t1      -256 .. 254      int16
+                 t3 = t2 > 0                        bool
+
+Sums, differences and products are computed modulo the width of their result, so operands may
+be cut to it.  Other operations need a type that holds their operands as well: `working` gives
+that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ..analysis.ranges import Interval, interval, smallest_integer
+from ..language.dtypes import DType
+from ..language.ir import COMPARISONS, Atom, Binary, Const, Expr, Unary, atoms
+
+_MODULAR = frozenset({"+", "-", "*", "<<", "**"})
+
+
+def machine_type(dtype: DType, value: Interval) -> str:
+    """The type in which a value is kept."""
+    if dtype is DType.BOOL:
+        return "bool"
+    if dtype.is_integer:
+        if value.high > 2**63 - 1:
+            return "uint64"
+        return smallest_integer(value).name
+    return dtype.value
+
+
+def working_type(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
+    """The type in which an integer operation is done; `own` is that of its result."""
+    if isinstance(expr, Binary):
+        operands: tuple[Atom, ...] = (expr.left, expr.right)
+        if expr.op in _MODULAR or not expr.left.dtype.is_integer:
+            return own
+        if expr.op == ">>":
+            operands = (expr.left,)
+    elif isinstance(expr, Unary) and expr.op == "abs":
+        operands = (expr.arg,)
+    else:
+        return own
+    if not operands[0].dtype.is_integer:
+        return own
+    joined = interval(operands[0], known)
+    for operand in operands[1:]:
+        joined = joined | interval(operand, known)
+    if expr.dtype is not DType.BOOL or expr.op in COMPARISONS:
+        if expr.dtype.is_integer and expr.dtype is not DType.BOOL:
+            joined = joined | known_result(expr, known)
+        return machine_type(DType.INT, joined)
+    return own
+
+
+def known_result(expr: Expr, known: Mapping[str, Interval]) -> Interval:
+    """A bound of a result from those of its operands, for quotients, bits and absolutes."""
+    if isinstance(expr, Unary):
+        arg = interval(expr.arg, known)
+        return Interval(0, max(abs(arg.low), abs(arg.high)))
+    return interval(atoms(expr)[0], known)
+
+
+def constant_type(atom: Const) -> str:
+    """The machine type of a constant."""
+    if atom.dtype.is_integer and atom.dtype is not DType.BOOL:
+        value = atom.value
+        assert isinstance(value, int)
+        return machine_type(atom.dtype, Interval(value, value))
+    return atom.dtype.value
+
+

@@ -1,0 +1,119 @@
+"""Storage: the type each output is stored in, and the conversion to it.
+
+    uint8 fields, out = t3 in -255 .. 255     ->     int16
+    the same with dtype="uint8", overflow="saturate"     ->     out = min(max(t3, 0), 255)
+
+An integer kernel gives the common type of its integer fields where every possible result
+fits, else the smallest integer type that holds them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ..analysis.ranges import Interval, holds, interval, of_storage, ranges, smallest_integer
+from ..language.dtypes import DType, value_type
+from ..language.ir import Assign, Atom, Binary, BinaryOp, Cast, Const, Expr, Kernel, Ref
+
+Overflow = str | None
+
+
+def natural_dtypes(kernel: Kernel, keep: bool = False) -> tuple[np.dtype, ...]:
+    """The storage type of every output by the rule.
+
+    With `keep` an output must also hold every value of the field in its position.
+    """
+    known = ranges(kernel)
+    integers = [dtype for _, dtype in kernel.fields if dtype.kind in "biu"]
+    common = np.result_type(*integers) if integers else np.dtype("bool")
+    found = []
+    for position, output in enumerate(kernel.outputs):
+        storage = _natural(output, interval(output, known), common)
+        if keep:
+            storage = np.result_type(storage, kernel.fields[position][1])
+        found.append(storage)
+    return tuple(found)
+
+
+def _natural(output: Atom, value: Interval, common: np.dtype) -> np.dtype:
+    if not output.dtype.is_integer or output.dtype is DType.BOOL:
+        return output.dtype.numpy
+    if common.kind in "iu" and holds(common, value):
+        return common
+    if value.high > 2**63 - 1:
+        return np.dtype("uint64")
+    return smallest_integer(value)
+
+
+def stored(
+    kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
+) -> Kernel:
+    """Convert every output to its storage type.
+
+    Raises
+    ------
+    ValueError
+        If a value might not fit and `overflow` does not say what happens then.
+    """
+    known = ranges(kernel)
+    body = list(kernel.body)
+    outputs: list[Atom] = []
+
+    def emit(expr: Expr) -> Ref:
+        name = f"s{len(body)}"
+        body.append(Assign(name, expr))
+        return Ref(expr.dtype, name)
+
+    for output, storage in zip(kernel.outputs, dtypes, strict=True):
+        value = interval(output, known)
+        target = value_type(storage)
+        if output.dtype.is_complex and not target.is_complex:
+            raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
+        if target is DType.BOOL and output.dtype is not DType.BOOL:
+            outputs.append(emit(Cast(DType.BOOL, output)))
+        elif target.is_integer and target is not DType.BOOL:
+            outputs.append(_integer(output, value, storage, overflow, emit))
+        elif target is output.dtype:
+            outputs.append(output)
+        else:
+            outputs.append(emit(Cast(target, output)))
+    return replace(kernel, body=tuple(body), outputs=tuple(outputs))
+
+
+def _integer(
+    output: Atom,
+    value: Interval,
+    storage: np.dtype,
+    overflow: Overflow,
+    emit: Callable[[Expr], Ref],
+) -> Atom:
+    fits = holds(storage, value) and not value.nan
+    if not fits and overflow is None:
+        span = "any float" if output.dtype.is_float else f"{value.low}..{value.high}"
+        raise ValueError(
+            f"dtype={storage} might not hold every result of this kernel ({span}); say what "
+            'happens then with overflow="saturate" or overflow="wrap".'
+        )
+    target = DType.UINT if storage == np.dtype("uint64") else DType.INT
+    if output.dtype.is_float:
+        if overflow == "wrap":
+            return emit(Cast(target, emit(Cast(DType.INT, output)), storage.name))
+        return emit(Cast(target, output, storage.name))
+    if fits:
+        return output
+    if overflow == "wrap":
+        return emit(Cast(target, output, storage.name))
+    limits = of_storage(storage)
+    atom: Atom = output
+    whole = DType.INT if atom.dtype is DType.BOOL else atom.dtype
+    steps: tuple[tuple[BinaryOp, float], ...] = (
+        ("maximum", limits.low),
+        ("minimum", limits.high),
+    )
+    for op, limit in steps:
+        if (op == "maximum" and value.low < limit) or (op == "minimum" and value.high > limit):
+            atom = emit(Binary(whole, op, atom, Const(whole, str(int(limit)))))
+    return atom
