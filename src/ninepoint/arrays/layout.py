@@ -94,6 +94,19 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Simple:
+    """What a call on small arrays without a stack does: index, run, write zones.
+
+    The indices begin with a new axis where a program wants its stack.
+    """
+
+    source: tuple[slice | None, ...] | None
+    gather: Gather | None
+    places: tuple[tuple[slice | None, ...], ...]
+    zones: tuple[tuple[int, Index], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Output:
     """One output: the points its array covers, those that are computed, those that are written.
 
@@ -138,6 +151,21 @@ class Layout:
         if not interior.points or self.points <= WHOLE_POINTS:
             return (self.piece(self.computed),)
         return tuple(map(self.piece, (interior, *_around(interior, self.computed))))
+
+    @cached_property
+    def simple(self) -> Simple | None:
+        """The short way, if one call does it and every output is written in place."""
+        if len(self.pieces) != 1 or self.has_keep:
+            return None
+        piece = self.pieces[0]
+        if any(target.scratch is not None for target in piece.targets):
+            return None
+        return Simple(
+            None if piece.gather is not None else (None, *piece.source[1:]),
+            piece.gather,
+            tuple((None, *target.place[1:]) for target in piece.targets),
+            tuple((k, zone[1:]) for k, output in enumerate(self.outputs) for zone in output.fills),
+        )
 
     def piece(self, region: Region) -> Piece:
         """Say how `region` is computed."""
