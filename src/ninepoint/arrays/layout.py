@@ -10,7 +10,7 @@ For one shape of array and one border, everything that does not depend on the da
     | slab                |      zones: the rest of an output; "fill" and "keep" write it
     +---------------------+
 
-A layout is made once per (shape, reaches, border) and remembered.
+A layout is made once per shape, reaches and border, and remembered.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from ninepoint.language.box import Box
 
 Shape: TypeAlias = tuple[int, ...]
 
-# Below this many points a stencil is run once on a padded copy: 5 calls (interior and four
-# slabs) cost more than the copy. Measured with benchmarks of one float64 field, 3x3 sum, two
-# cores of a cloud Xeon: equal at about 180x180.
-WHOLE_POINTS = 32_768
+# Below this many bytes of fields a stencil is run once on a padded copy: five calls (interior and
+# four slabs) cost more than the copy. Equal at 300x300 float64 and 1000x1000 int8, 3x3 sum, one
+# thread of a cloud Xeon.
+WHOLE_BYTES = 720_000
 
 # A part for a thread has at least as many points: cutting costs 10 us a part.
-PART_POINTS = 16_384
+PART_POINTS = 32_768
 
 # Cuts into more parts are made anew each time: they belong to calls that take long anyway.
 REMEMBERED_PARTS = 256
@@ -122,7 +122,10 @@ class Output:
 class Layout:
     """The geometry of a stencil on fields of one core shape."""
 
-    def __init__(self, shape: Shape, reaches: tuple[Box, ...], border: Border) -> None:
+    def __init__(
+        self, shape: Shape, reaches: tuple[Box, ...], border: Border, itemsize: int = 8
+    ) -> None:
+        self._itemsize = itemsize
         self.shape = shape
         self.border = border
         self.reach = reaches[0]
@@ -148,7 +151,7 @@ class Layout:
         interior = _window(everywhere, self.shape, self.reach).clip(self.computed)
         if interior == self.computed:
             return (self.piece(interior),)
-        if not interior.points or self.points <= WHOLE_POINTS:
+        if not interior.points or self.points * self._itemsize <= WHOLE_BYTES:
             return (self.piece(self.computed),)
         return tuple(map(self.piece, (interior, *_around(interior, self.computed))))
 
@@ -221,9 +224,12 @@ class Layout:
 
 
 @lru_cache(maxsize=512)
-def layout(shape: Shape, reaches: tuple[Box, ...], border: Border) -> Layout:
-    """Give the layout, from memory if it was asked for before."""
-    return Layout(shape, reaches, border)
+def layout(shape: Shape, reaches: tuple[Box, ...], border: Border, itemsize: int = 8) -> Layout:
+    """Give the layout, from memory if it was asked for before.
+
+    `itemsize` is the bytes of one element of every field together.
+    """
+    return Layout(shape, reaches, border, itemsize)
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:

@@ -170,7 +170,8 @@ def apply(
         order = core_axes(axes, arrays[0].ndim, program.ndim)
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
-    plan = layout(core, program.reaches, border)
+    itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
+    plan = layout(core, program.reaches, border, itemsize)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
