@@ -177,7 +177,7 @@ def odd_arrays() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", sorted(odd_arrays()))
 @pytest.mark.parametrize("rule", ["fill", "reflect", "keep"])
-@pytest.mark.parametrize("block", [arrays.BLOCK, 700])
+@pytest.mark.parametrize("block", [arrays.BLOCK, 700, 20])
 def test_odd_arrays(
     name: str, rule: str, block: int, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -384,6 +384,16 @@ def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     np.testing.assert_array_equal(
         out[7], applied(prog, data(500, 500, dtype="f4"), boundary="nearest")
     )
+
+
+def test_more_parts_than_are_remembered_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "BLOCK", 500)
+    monkeypatch.setattr(arrays, "HANDOFF", 0)
+    prog = program(window([(-1, 1), (-1, 1)]))
+    x = data(600, 700).T
+    for rule in ("valid", "reflect"):
+        got = applied(prog, x, boundary=rule, threads=2)
+        np.testing.assert_array_equal(got, applied(prog, x.copy(), boundary=rule, threads=1))
 
 
 def test_thread_count(monkeypatch: pytest.MonkeyPatch) -> None:

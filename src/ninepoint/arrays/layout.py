@@ -16,9 +16,9 @@ A layout is made once per shape, reaches and border, and remembered.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import TypeAlias
 
 from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
@@ -34,7 +34,7 @@ WHOLE_BYTES = 720_000
 # A part for a thread has at least as many points: cutting costs 10 us a part.
 PART_POINTS = 32_768
 
-# Cuts into more parts are made anew each time: they belong to calls that take long anyway.
+# Cuts into more parts are made one by one, each time: they belong to calls that take long.
 REMEMBERED_PARTS = 256
 
 
@@ -137,7 +137,7 @@ class Layout:
         self.computed = _join(windows) if windows else nothing
         self.points = self.computed.points
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
-        self._cuts: dict[tuple[Region, int, int, int | None], list[tuple[Piece, slice]]] = {}
+        self._cuts: dict[tuple[Region, int, int], list[tuple[Piece, slice]]] = {}
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
         self.has_constant = border.uses("constant")
@@ -184,43 +184,40 @@ class Layout:
 
     def cut(
         self, piece: Piece, stack: int, parts: int, limit: int | None
-    ) -> list[tuple[Piece, slice]]:
+    ) -> Iterable[tuple[Piece, slice]]:
         """Cut a piece along the stack, else along its first axis.
 
         Gives about `parts` parts, and none with more than `limit` points if it is given, unless
         the first axis cannot be cut that fine.
         """
-        key = (piece.region, stack, parts, limit)
-        if key not in self._cuts:
-            cut = self._cut(piece, stack, parts, limit)
-            if len(cut) > REMEMBERED_PARTS:
-                return cut
-            self._cuts[key] = cut
-        return self._cuts[key]
-
-    def _cut(
-        self, piece: Piece, stack: int, parts: int, limit: int | None
-    ) -> list[tuple[Piece, slice]]:
-        points = piece.region.points
-        wanted = min(parts, max(1, stack * points // PART_POINTS))
+        points = stack * piece.region.points
+        wanted = min(parts, max(1, points // PART_POINTS))
         if limit is not None:
-            wanted = max(wanted, -(-stack * points // limit))
+            wanted = max(wanted, -(-points // limit))
         if wanted <= 1:
             return [(piece, slice(None))]
+        if wanted > REMEMBERED_PARTS:
+            return self._cut(piece, stack, wanted)
+        key = (piece.region, stack, wanted)
+        if key not in self._cuts:
+            self._cuts[key] = list(self._cut(piece, stack, wanted))
+        return self._cuts[key]
+
+    def _cut(self, piece: Piece, stack: int, wanted: int) -> Iterator[tuple[Piece, slice]]:
         if stack >= wanted:
-            bounds = [stack * k // wanted for k in range(wanted + 1)]
-            return [(piece, slice(a, b)) for a, b in pairwise(bounds)]
+            for k in range(wanted):
+                yield piece, slice(stack * k // wanted, stack * (k + 1) // wanted)
+            return
         first, last = piece.region.start[0], piece.region.stop[0]
         # A part reads a halo of rows besides its own; thinner parts would mostly copy halo.
         halo = self.reach.hi[0] - self.reach.lo[0] + 1
         each = max(1, min(-(-wanted // stack), (last - first) // min(halo, 64)))
-        bounds = [first + (last - first) * k // each for k in range(each + 1)]
-        cut: list[tuple[Piece, slice]] = []
-        for a, b in pairwise(bounds):
+        for k in range(each):
+            a, b = (first + (last - first) * at // each for at in (k, k + 1))
             region = Region((a, *piece.region.start[1:]), (b, *piece.region.stop[1:]))
             part = piece if each == 1 else self.piece(region)
-            cut.extend((part, slice(k, k + 1)) for k in range(stack))
-        return cut
+            for image in range(stack):
+                yield part, slice(image, image + 1)
 
 
 @lru_cache(maxsize=512)

@@ -11,7 +11,7 @@ strides, another dtype) is copied one block at a time, never as a whole: it may 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -451,7 +451,7 @@ def _over_pieces(
         for piece in plan.pieces:
             limit = None if direct and piece.gather is None else BLOCK
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
-            _in_parallel([partial(job.run, part, cut) for part, cut in parts], threads)
+            _over_parts(job, iter(parts), stack * piece.region.points, threads)
     for k, output in enumerate(plan.outputs):
         for target, source in output.keeps:
             outs[k][target] = fields[k][source]
@@ -459,16 +459,21 @@ def _over_pieces(
             outs[k][target].fill(values.outs[k])
 
 
-def _in_parallel(tasks: list[Callable[[], None]], threads: int) -> None:
-    """Run the tasks on threads, unless the first shows that they end sooner on this one."""
-    if threads == 1 or len(tasks) < 2:
-        for task in tasks:
-            task()
-        return
-    began = perf_counter()
-    tasks[0]()
-    took = perf_counter() - began
-    run_parallel(tasks[1:], threads if took * (len(tasks) - 1) > HANDOFF else 1)
+def _over_parts(
+    job: _Job, parts: Iterator[tuple[Piece, slice]], points: int, threads: int
+) -> None:
+    """Run the parts on threads, unless the first shows that they end sooner on this one."""
+    if threads > 1:
+        part, cut = next(parts)
+        began = perf_counter()
+        job.run(part, cut)
+        took = perf_counter() - began
+        done = points if cut.stop is None else part.region.points * (cut.stop - cut.start)
+        if took * (points - done) > HANDOFF * done:
+            run_parallel((partial(job.run, part, cut) for part, cut in parts), threads)
+            return
+    for part, cut in parts:
+        job.run(part, cut)
 
 
 def _readable(array: Array, dtype: np.dtype[Any]) -> bool:

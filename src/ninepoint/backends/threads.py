@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -72,12 +72,13 @@ def serial() -> Iterator[None]:
         _here.serial = before
 
 
-def run_parallel(tasks: Sequence[Callable[[], object]], threads: int) -> None:
+def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     """Run `tasks` in any order on up to `threads` threads, and return when all have ended.
 
+    They are taken one by one as threads get free, so they may be made on the way.
     The first exception is raised here after the running tasks ended; the others are not begun.
     """
-    if threads <= 1 or len(tasks) <= 1 or getattr(_here, "serial", False):
+    if threads <= 1 or getattr(_here, "serial", False):
         for task in tasks:
             task()
         return
@@ -101,7 +102,7 @@ def run_parallel(tasks: Sequence[Callable[[], object]], threads: int) -> None:
         with serial():
             work()
 
-    helpers = _submit(help_out, min(threads, len(tasks)) - 1)
+    helpers = _submit(help_out, threads - 1)
     try:
         with serial():
             work()
