@@ -88,20 +88,21 @@ def brute(
         result = np.zeros(shape, program.out_dtypes[k])
         dropped = [[False] * n for n in shape]
         for place in itertools.product(*map(range, shape)):
-            met = set()
+            met = []  # the first says: axis by axis, before and then after
             for axis, (i, n) in enumerate(zip(place, shape, strict=True)):
                 before, after = border.rules[axis]
                 if i + reach.lo[axis] < 0:
-                    met.add(before)
+                    met.append(before)
                     dropped[axis][i] |= before == "valid"
                 if i + reach.hi[axis] >= n:
-                    met.add(after)
+                    met.append(after)
                     dropped[axis][i] |= after == "valid"
             if "valid" in met:
                 continue
-            if "fill" in met:
+            absent = [rule for rule in met if rule in ("fill", "keep")]
+            if absent[:1] == ["fill"]:
                 result[place] = cval
-            elif "keep" in met:
+            elif absent:
                 result[place] = fields[k][place]
             else:
                 total = np.zeros((), np.result_type(program.out_dtypes[k], np.float64))

@@ -26,7 +26,7 @@ from dask.highlevelgraph import HighLevelGraph
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.blocks import Part, assemble, halo_parts, stack_parts
 from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.layout import Layout, Region, Shape, layout
+from ninepoint.arrays.layout import Layout, Region, Shape, absent, layout
 from ninepoint.arrays.numpy import Program
 from ninepoint.backends.threads import serial
 from ninepoint.language.box import Box
@@ -441,26 +441,16 @@ class _Job:
     def _write_zones(
         self, plan: Layout, k: int, out: Array, block: Region, padded: list[Array]
     ) -> None:
-        """Write what is not computed, in this order because "fill" is stronger than "keep"."""
-        window = plan.outputs[k].window
-        for wanted in ("keep", "fill"):
-            for axis, (before, after) in enumerate(self.border.rules):
-                a, b = block.start[axis], block.stop[axis]
-                ends = (
-                    (before, a, min(b, window.start[axis])),
-                    (after, max(a, window.stop[axis]), b),
-                )
-                for rule, first, last in ends:
-                    if rule != wanted or first >= last:
-                        continue
-                    zone: tuple[Any, ...] = (
-                        ...,
-                        slice(first - a, last - a),
-                        *(slice(None),) * (self.border.ndim - axis - 1),
-                    )
-                    out[zone] = (
-                        self.cval if wanted == "fill" else self._own(padded[k], block)[zone]
-                    )
+        """Write what is not computed."""
+        for axis, side, (first, last) in absent(self.border, plan.outputs[k].window, block):
+            origin = block.start[axis]
+            zone: tuple[Any, ...] = (
+                ...,
+                slice(first - origin, last - origin),
+                *(slice(None),) * (self.border.ndim - axis - 1),
+            )
+            keep = self.border.rules[axis][side] == "keep"
+            out[zone] = self._own(padded[k], block)[zone] if keep else self.cval
 
     def _own(self, padded: Array, block: Region) -> Array:
         """Give a field's values at the points of the block themselves."""

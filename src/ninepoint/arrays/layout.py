@@ -110,13 +110,14 @@ class Simple:
 class Output:
     """One output: the points its array covers, those that are computed, those that are written.
 
-    `extent.start` is the point that element 0 stands for (not 0 only under "valid").
+    `extent.start` is the point that element 0 stands for (not 0 only under "valid"). A zone is
+    an index into the output and, if it keeps what is there, the same points of the field; zones
+    overlap, and are to be written in their order.
     """
 
     extent: Region
     window: Region
-    fills: tuple[Index, ...]
-    keeps: tuple[tuple[Index, Index], ...]
+    zones: tuple[tuple[Index, Index | None], ...]
 
 
 class Layout:
@@ -167,7 +168,9 @@ class Layout:
             None if piece.gather is not None else (None, *piece.source[1:]),
             piece.gather,
             tuple((None, *target.place[1:]) for target in piece.targets),
-            tuple((k, zone[1:]) for k, output in enumerate(self.outputs) for zone in output.fills),
+            tuple(
+                (k, zone[1:]) for k, output in enumerate(self.outputs) for zone, _ in output.zones
+            ),
         )
 
     def piece(self, region: Region) -> Piece:
@@ -241,22 +244,30 @@ def _output(shape: Shape, reach: Box, border: Border) -> Output:
     # A stencil that does not fit leaves nothing, at the place where its window would begin.
     extent = Region(tuple(start), tuple(map(max, start, stop)))
     window = Region(tuple(low), tuple(high))
-    fills: list[Index] = []
-    keeps: list[tuple[Index, Index]] = []
-    for axis, rules in enumerate(border.rules):
+    zones: list[tuple[Index, Index | None]] = []
+    for axis, side, points in absent(border, window, extent):
+        zone = Region(_with(extent.start, axis, points[0]), _with(extent.stop, axis, points[1]))
+        kept = zone.index(whole.start) if border.rules[axis][side] == "keep" else None
+        zones.append((zone.index(extent.start), kept))
+    return Output(extent, window, tuple(zones))
+
+
+def absent(
+    border: Border, window: Region, block: Region
+) -> Iterator[tuple[int, int, tuple[int, int]]]:
+    """Give the ends of a block that "fill" or "keep" writes: axis, side, (first, last) points.
+
+    At a corner the first axis decides, and before decides over after: it is written last.
+    """
+    for axis in reversed(range(border.ndim)):
+        a, b = block.start[axis], block.stop[axis]
         ends = (
-            (extent.start[axis], min(window.start[axis], extent.stop[axis])),
-            (max(window.stop[axis], extent.start[axis]), extent.stop[axis]),
+            (1, max(a, window.stop[axis]), b),
+            (0, a, min(b, window.start[axis])),
         )
-        for rule, (a, b) in zip(rules, ends, strict=True):
-            if a >= b:
-                continue
-            zone = Region(_with(extent.start, axis, a), _with(extent.stop, axis, b))
-            if rule == "fill":
-                fills.append(zone.index(extent.start))
-            elif rule == "keep":
-                keeps.append((zone.index(extent.start), zone.index(whole.start)))
-    return Output(extent, window, tuple(fills), tuple(keeps))
+        for side, first, last in ends:
+            if first < last and border.rules[axis][side] in ("fill", "keep"):
+                yield axis, side, (first, last)
 
 
 def _window(whole: Region, shape: Shape, reach: Box) -> Region:

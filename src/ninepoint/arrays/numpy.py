@@ -453,10 +453,11 @@ def _over_pieces(
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
             _over_parts(job, iter(parts), stack * piece.region.points, threads)
     for k, output in enumerate(plan.outputs):
-        for target, source in output.keeps:
-            outs[k][target] = fields[k][source]
-        for target in output.fills:
-            outs[k][target].fill(values.outs[k])
+        for target, kept in output.zones:
+            if kept is None:
+                outs[k][target].fill(values.outs[k])
+            else:
+                outs[k][target] = fields[k][kept]
 
 
 def _over_parts(
