@@ -202,7 +202,7 @@ def _apply_small(
 ) -> list[Array] | None:
     """Do the common case, plain small arrays without a stack; None if it is another.
 
-    Takes 4 us where the general way takes 10 (100x100 float64, cloud Xeon).
+    Takes 5 us beside the kernel where the general way takes 9 (100x100, "fill", cloud Xeon).
     """
     first = fields[0]
     if type(first) is not np.ndarray or first.ndim != program.ndim or first.size >= SPLIT_POINTS:
