@@ -1,0 +1,648 @@
+"""`@stencil` and the object it makes."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import types
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+import numpy as np
+
+from .analysis.ranges import ranges
+from .arrays import numpy as on_numpy
+from .arrays.borders import Border, parse_boundary
+from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .backends.cpu import Bound, Compiled
+from .backends.explain import explanation
+from .backends.pipeline import Request, Stages, compile_kernel
+from .language import errors, ir, reference
+from .language.dtypes import DType, value_type
+from .language.parse import Argument, Neighborhood, indexed_parameters, read, refuse
+from .language.source import Function, capture, rebuild
+from .language.text import kernel_text
+from .language.values import Coefficients, Field, NotUnderstood, Value
+
+# Mistakes that do not depend on the types of the arguments, so that they are raised when the
+# kernel is decorated. Any other is raised at the first call.
+_CERTAIN = frozenset(
+    "offset-not-constant offset-outside offset-count offset-type window-open window-step "
+    "window-empty assigned-field recursion undefined-name maybe-undefined no-return "
+    "return-mismatch no-field unsupported bad-constant".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a stencil was decorated with."""
+
+    boundary: Any = "fill"
+    cval: Any = 0
+    neighborhood: Neighborhood | None = None
+    standard_indexing: tuple[str, ...] = ()
+    dtype: Any = None
+    overflow: str | None = None
+    fastmath: bool = False
+
+
+class Stencil:
+    """A function of a point and its neighbours, to be applied to whole arrays.
+
+    Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
+    parameters; see `__call__`.
+    """
+
+    def __init__(self, function: Function, options: Options, live: Any = None) -> None:
+        self._function = function
+        self._options = options
+        self._live = live
+        self._compiled: dict[Any, tuple[Compiled, Stages | None, str]] = {}
+        self.__name__ = function.name
+        self.__qualname__ = getattr(live, "__qualname__", function.name)
+        self.__doc__ = getattr(live, "__doc__", None)
+        self.__module__ = getattr(live, "__module__", __name__)
+        self.__wrapped__ = live
+        indexed = indexed_parameters(function)
+        standard = options.standard_indexing
+        self._fields = tuple(
+            p for p in function.parameters if p in indexed and p not in standard
+        )
+        self._others = tuple(p for p in function.parameters if p not in self._fields)
+        self._check()
+        self._token = hashlib.sha256(
+            pickle.dumps((function, dict(function.constants), dict(function.defaults), options))
+        ).hexdigest()
+        _registry.setdefault(self._token, self)
+
+    def _check(self) -> None:
+        """Raise the mistakes that can be seen without knowing the arguments."""
+        function, options = self._function, self._options
+        refuse(function)
+        for name in options.standard_indexing:
+            if name not in function.parameters:
+                raise ValueError(
+                    f"standard_indexing names '{name}', which is no parameter of "
+                    f"'{function.name}' ({', '.join(function.parameters)})."
+                )
+        if not self._fields:
+            raise errors.no_field(function.place, function.name)
+        if options.standard_indexing:
+            return
+        arguments: dict[str, Argument] = {
+            name: Field(name, np.dtype("int64"))
+            if name in self._fields
+            else Value(ir.Ref(DType.INT, name), True)
+            for name in function.parameters
+        }
+        try:
+            read(function, arguments, options.neighborhood)
+        except NotUnderstood:
+            return
+        except errors.StencilError as error:
+            if error.diagnostic.code in _CERTAIN:
+                raise
+
+    def __repr__(self) -> str:
+        return f"<stencil {self.__name__}({', '.join(self._function.parameters)})>"
+
+    def __reduce__(self) -> Any:
+        return _restored, (self._token, self._function, self._options)
+
+    def __dask_tokenize__(self) -> str:
+        return self._token
+
+    # Calling.
+
+    def __call__(
+        self,
+        *args: Any,
+        boundary: Any = None,
+        cval: Any = None,
+        axes: Sequence[int] | None = None,
+        dims: Sequence[Any] | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the stencil to whole arrays.
+
+        Parameters
+        ----------
+        *args, **named
+            Fields, scalars and coefficient arrays, as the function's parameters.  A field is
+            an array of NumPy, Dask or xarray; the last axes are the stencil's, those before
+            are a stack, and fields broadcast as NumPy's do.
+        boundary : str or sequence, optional
+            What a neighbour outside the array is: "fill", "keep", "valid", "constant",
+            "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
+            pair (before, after).
+        cval : number, optional
+            The value of "fill" and "constant".
+        axes : sequence of int, optional
+            The axes that the stencil works on, in the order of its offsets.
+        dims : sequence of str, optional
+            The same by name, for xarray objects.
+        out : array or tuple of arrays, optional
+            Where to write the result; it may overlap a field.
+        dtype : dtype or sequence of dtype, optional
+            The type of the result, or of each.
+        overflow : {"saturate", "wrap"}, optional
+            What happens to an integer that `dtype` cannot hold.
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+
+        Returns
+        -------
+        array or tuple of arrays
+            One for each value the function returns, of the kind of the fields.
+
+        Raises
+        ------
+        StencilError
+            If the function cannot be compiled for these types.
+        ValueError
+            If shapes, border, `cval`, `dtype` or `out` do not fit.
+        TypeError
+            If an argument is missing, unknown or no array of numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
+        array([ 3,  8, 12,  7], dtype=int16)
+        """
+        values = self._bound(args, named)
+        fields = [values[name] for name in self._fields]
+        call = _Call(
+            self,
+            {name: values[name] for name in self._others},
+            self._options.boundary if boundary is None else boundary,
+            self._options.cval if cval is None else cval,
+            _dtypes(self._options.dtype if dtype is None else dtype),
+            _overflow(self._options.overflow if overflow is None else overflow),
+            threads,
+        )
+        if any(is_xarray(f) or is_dataset(f) for f in fields):
+            _refuse_out(out, "xarray objects")
+            return call.on_xarray(fields, dims, axes)
+        if dims is not None:
+            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+        if any(is_dask(f) for f in fields):
+            _refuse_out(out, "Dask arrays")
+            return call.on_dask(fields, axes)
+        return call.on_numpy(fields, axes, out)
+
+    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """The value of every parameter, as Python would bind them."""
+        parameters, defaults = self._function.parameters, self._function.defaults
+        if len(args) > len(parameters):
+            raise TypeError(
+                f"{self.__name__}() takes {len(parameters)} arguments "
+                f"({', '.join(parameters)}), but {len(args)} were given."
+            )
+        values = dict(zip(parameters, args, strict=False))
+        for name, value in named.items():
+            if name not in parameters:
+                raise TypeError(f"{self.__name__}() has no parameter '{name}'.")
+            if name in values:
+                raise TypeError(f"{self.__name__}() got two values for '{name}'.")
+            values[name] = value
+        for name in parameters:
+            if name not in values:
+                if name not in defaults:
+                    raise TypeError(f"{self.__name__}() needs a value for '{name}'.")
+                values[name] = defaults[name]
+        return values
+
+    # Compiling.
+
+    def _compile(
+        self,
+        field_dtypes: Sequence[np.dtype],
+        others: Mapping[str, Any],
+        keep: bool = False,
+        dtypes: tuple[np.dtype, ...] | None = None,
+        overflow: str | None = None,
+    ) -> tuple[Compiled, Stages | None, str]:
+        arguments: dict[str, Argument] = {}
+        fields = dict(zip(self._fields, field_dtypes, strict=True))
+        for name in self._function.parameters:
+            if name in fields:
+                arguments[name] = Field(name, fields[name])
+            else:
+                standard = name in self._options.standard_indexing
+                arguments[name] = _argument(name, others[name], standard)
+        request = Request(
+            self._options.neighborhood, dtypes, overflow, keep, self._options.fastmath
+        )
+        key = (tuple(arguments.values()), request)
+        found = self._compiled.get(key)
+        if found is None:
+            found = compile_kernel(self._function, arguments, request)
+            found = self._compiled.setdefault(key, found)
+        return found
+
+    # Looking inside.
+
+    def debug(self, *args: Any, boundary: Any = None, cval: Any = None, **named: Any) -> Any:
+        """Compute the result by calling the function itself at every point, in Python.
+
+        Slow and exact: prints, breakpoints and the debugger work inside the kernel.  The
+        result is the definition that every back end is tested against.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, NumPy arrays only.
+        boundary, cval
+            As for a call.
+
+        Returns
+        -------
+        array or tuple of arrays
+            As a call gives.
+        """
+        values = self._bound(args, named)
+        fields = [on_numpy.as_field(values[name]) for name in self._fields]
+        others = {name: values[name] for name in self._others}
+        rule = self._options.boundary if boundary is None else boundary
+        dtypes = _dtypes(self._options.dtype)
+        native = [on_numpy.native(f.dtype) for f in fields]
+        compiled, _, _ = self._compile(
+            native, others, _keeps(rule), dtypes, self._options.overflow
+        )
+        computed = reference.evaluate(
+            self._live or rebuild(self._function),
+            dict(zip(self._fields, np.broadcast_arrays(*fields), strict=True))
+            if len({f.shape for f in fields}) > 1
+            else dict(zip(self._fields, fields, strict=True)),
+            scalars=others,
+            standard=self._options.standard_indexing,
+            boundary=rule,
+            cval=self._options.cval if cval is None else cval,
+            ndim=compiled.ndim,
+            footprints=[(box.lo, box.hi) for box in compiled.reaches],
+        )
+        results = tuple(
+            reference.store(value, dtype, self._options.overflow)
+            for value, dtype in zip(computed, compiled.out_dtypes, strict=True)
+        )
+        return results[0] if len(results) == 1 else results
+
+    def source(self, *types: Any) -> str:
+        """Give the text that is compiled for fields of given types.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field; one alone serves for all.
+
+        Returns
+        -------
+        str
+            A Python module.
+        """
+        compiled, _, _ = self._for_types(types)
+        return compiled.module.text
+
+    def ir(self, *types: Any) -> str:
+        """Give the kernel's intermediate form, with the range of every value.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field; one alone serves for all.
+
+        Returns
+        -------
+        str
+            An assignment a line.
+        """
+        _, stages, reason = self._for_types(types)
+        if stages is None:
+            return f"{self.__name__} takes the general path: {reason}."
+        known = ranges(stages.simplified)
+        return kernel_text(
+            stages.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
+        )
+
+    def explain(self, *arrays: Any, **named: Any) -> str:
+        """Tell how the kernel is understood and computed.
+
+        Parameters
+        ----------
+        *arrays : array or dtype
+            The fields, or their types; one alone serves for all.
+        **named
+            Values of scalars without a default.
+
+        Returns
+        -------
+        str
+            Lines of text.
+        """
+        compiled, stages, reason = self._for_types(arrays, named)
+        return explanation(self.__name__, compiled, stages, reason)
+
+    def _for_types(
+        self, given: Sequence[Any], named: Mapping[str, Any] | None = None
+    ) -> tuple[Compiled, Stages | None, str]:
+        dtypes = [np.dtype(getattr(item, "dtype", item)) for item in given or ("float64",)]
+        if len(dtypes) == 1:
+            dtypes = dtypes * len(self._fields)
+        if len(dtypes) != len(self._fields):
+            raise ValueError(f"'{self.__name__}' has {len(self._fields)} fields.")
+        others = {n: (named or {}).get(n, self._function.defaults.get(n, 0)) for n in self._others}
+        keep = _keeps(self._options.boundary)
+        return self._compile(
+            dtypes, others, keep, _dtypes(self._options.dtype), self._options.overflow
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One call: what is applied, without the fields.  Pickles, so that workers can have it."""
+
+    stencil: Stencil
+    others: dict[str, Any]
+    boundary: Any
+    cval: Any
+    dtypes: tuple[np.dtype, ...] | None
+    overflow: str | None
+    threads: int | None
+
+    def program(self, field_dtypes: Sequence[np.dtype]) -> Bound:
+        compiled, _, _ = self.stencil._compile(
+            field_dtypes, self.others, _keeps(self.boundary), self.dtypes, self.overflow
+        )
+        return compiled.bind(self.others)
+
+    def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
+        arrays = [on_numpy.as_field(field) for field in fields]
+        program = self.program([on_numpy.native(array.dtype) for array in arrays])
+        return on_numpy.apply(
+            program,
+            arrays,
+            border=parse_boundary(self.boundary, program.ndim),
+            cval=self.cval,
+            axes=axes,
+            out=out,
+            threads=self.threads,
+        )
+
+    def on_dask(self, fields: Sequence[Any], axes: Any) -> Any:
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays import dask as on_dask
+
+        dtypes = []
+        for field in fields:
+            dtype = field.dtype if is_dask(field) else on_numpy.as_field(field).dtype
+            on_numpy.check_dtype(dtype)
+            dtypes.append(on_numpy.native(dtype))
+        program = self.program(dtypes)
+        return on_dask.apply(
+            self.program,
+            fields,
+            border=parse_boundary(self.boundary, program.ndim),
+            cval=self.cval,
+            axes=axes,
+            reaches=program.reaches,
+            out_dtypes=program.out_dtypes,
+            token=_token(self),
+            name=self.stencil.__name__.strip("<>"),
+        )
+
+    def on_xarray(self, fields: Sequence[Any], dims: Any, axes: Any) -> Any:
+        # Imported here: xarray is optional, and the caller has it.
+        from .arrays import xarray as on_xarray
+
+        dtypes = []
+        for field in fields:
+            dtype = getattr(field, "dtype", None)
+            if dtype is None and not is_dataset(field):
+                dtype = on_numpy.as_field(field).dtype
+            dtypes.append(on_numpy.native(dtype) if dtype is not None else np.dtype("float64"))
+        for dtype in dtypes:
+            on_numpy.check_dtype(dtype)
+        program = self.program(dtypes)
+
+        def on_arrays(arrays: list[Any], core: tuple[int, ...]) -> Any:
+            if any(is_dask(array) for array in arrays):
+                return self.on_dask(arrays, core)
+            return self.on_numpy(arrays, core, None)
+
+        return on_xarray.apply(
+            on_arrays,
+            fields,
+            border=parse_boundary(self.boundary, program.ndim),
+            reaches=program.reaches,
+            dims=dims,
+            axes=axes,
+        )
+
+
+def _token(call: _Call) -> str:
+    """Names the meaning of a call: equal tokens, equal results."""
+    plain = replace(call, stencil=None, threads=None)  # type: ignore[arg-type]
+    values = (call.stencil._token, plain.others, plain.dtypes, plain.overflow)
+    return hashlib.sha256(pickle.dumps(values)).hexdigest()
+
+
+def _keeps(boundary: Any) -> bool:
+    """Whether any side of any axis has the rule "keep"."""
+    if isinstance(boundary, str):
+        return boundary == "keep"
+    if isinstance(boundary, Border):
+        return any("keep" in pair for pair in boundary.rules)
+    return isinstance(boundary, tuple | list) and any(_keeps(entry) for entry in boundary)
+
+
+def _refuse_out(out: Any, words: str) -> None:
+    if out is not None:
+        raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
+
+
+def _dtypes(dtype: Any) -> tuple[np.dtype, ...] | None:
+    if dtype is None:
+        return None
+    given = dtype if isinstance(dtype, tuple | list) else (dtype,)
+    found = tuple(np.dtype(one) for one in given)
+    for one in found:
+        if one.kind not in "biufc" or one.char in "gG":
+            raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
+    return found
+
+
+def _overflow(overflow: Any) -> str | None:
+    if overflow not in (None, "saturate", "wrap"):
+        raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
+    found: str | None = overflow
+    return found
+
+
+def _argument(name: str, value: Any, standard: bool) -> Argument:
+    """The type of a parameter that is no field, from its value."""
+    if isinstance(value, np.generic) and not standard:
+        return Value(ir.Ref(value_type(value.dtype), name))
+    if isinstance(value, bool):
+        return Value(ir.Ref(DType.BOOL, name), True)
+    if isinstance(value, int):
+        return Value(ir.Ref(DType.INT, name), True)
+    if isinstance(value, float):
+        return Value(ir.Ref(DType.F64, name), True)
+    if isinstance(value, complex):
+        return Value(ir.Ref(DType.C128, name), True)
+    if is_dask(value) or is_xarray(value):
+        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
+    array = np.asarray(value)
+    on_numpy.check_dtype(array.dtype)
+    if array.ndim == 0 and not standard:
+        return Value(ir.Ref(value_type(array.dtype), name))
+    return Coefficients(name, on_numpy.native(array.dtype), array.shape)
+
+
+_registry: weakref.WeakValueDictionary[str, Stencil] = weakref.WeakValueDictionary()
+
+
+def _restored(token: str, function: Function, options: Options) -> Stencil:
+    """The stencil of a pickle; the same object each time, so that it is compiled once."""
+    found = _registry.get(token)
+    return found if found is not None else Stencil(function, options)
+
+
+@overload
+def stencil(function: Callable[..., Any], /) -> Stencil: ...
+
+
+@overload
+def stencil(
+    *,
+    boundary: Any = "fill",
+    cval: Any = 0,
+    neighborhood: Any = None,
+    standard_indexing: Any = (),
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+) -> Callable[[Callable[..., Any]], Stencil]: ...
+
+
+def stencil(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    boundary: Any = "fill",
+    cval: Any = 0,
+    neighborhood: Any = None,
+    standard_indexing: Any = (),
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+) -> Any:
+    """Make a function of one point and its neighbours apply to whole arrays.
+
+    The function is read, not run: ``x[-1, 0]`` is the neighbour one step back along the first
+    axis.  No types are declared; each combination of types is compiled when it first comes.
+
+    Parameters
+    ----------
+    function : callable
+        What happens at one point.  Parameters that are indexed are fields; the others are
+        scalars, or small arrays.
+    boundary, cval, dtype, overflow
+        The defaults of a call; see `Stencil.__call__`.
+    neighborhood : sequence of (int, int), optional
+        For each axis the least and the greatest offset the function reads, where that cannot
+        be read off its text.
+    standard_indexing : str or sequence of str, optional
+        Parameters that are small arrays indexed absolutely.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+
+    Returns
+    -------
+    Stencil
+        Called with arrays.
+
+    Raises
+    ------
+    StencilError
+        If the function cannot be a kernel; the message names the place and the cure.
+    TypeError, ValueError
+        If an option does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(boundary="wrap")
+    ... def smooth(x):
+    ...     return (x[-1] + 2 * x[0] + x[1]) / 4
+    >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
+    array([2., 1., 0., 1.])
+    """
+    options = Options(
+        _checked_boundary(boundary),
+        cval,
+        _neighborhood(neighborhood),
+        _names(standard_indexing),
+        dtype if _dtypes(dtype) is None else _dtypes(dtype),
+        _overflow(overflow),
+        bool(fastmath),
+    )
+
+    def decorate(function: Callable[..., Any]) -> Stencil:
+        plain = getattr(function, "py_func", function)
+        if isinstance(function, Stencil):
+            raise TypeError(f"'{function.__name__}' is a stencil already.")
+        if not isinstance(plain, types.FunctionType):
+            raise TypeError(
+                f"a stencil is made from a Python function, not from {type(function).__name__}."
+            )
+        return Stencil(capture(plain), options, plain)
+
+    return decorate if function is None else decorate(function)
+
+
+def _checked_boundary(boundary: Any) -> Any:
+    """Refuse unknown names at once; how many axes there are is seen later."""
+    count = len(boundary) if isinstance(boundary, tuple | list) else 1
+    parse_boundary(boundary, count)
+    return tuple(boundary) if isinstance(boundary, list) else boundary
+
+
+def _names(standard_indexing: Any) -> tuple[str, ...]:
+    names = (standard_indexing,) if isinstance(standard_indexing, str) else standard_indexing
+    found = tuple(names)
+    if not all(isinstance(name, str) for name in found):
+        raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
+    return found
+
+
+def _neighborhood(given: Any) -> Neighborhood | None:
+    if given is None:
+        return None
+    cure = "write one (least, greatest) pair of integers for each axis, such as ((-1, 1), (0, 2))"
+    try:
+        pairs = [tuple(pair) for pair in given]
+    except TypeError:
+        raise TypeError(f"neighborhood={given!r} holds no pairs; {cure}.") from None
+    for pair in pairs:
+        if len(pair) != 2 or not all(
+            isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair
+        ):
+            raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
+        if pair[0] > pair[1]:
+            raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")
+    if not pairs:
+        raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
+    return tuple((int(low), int(high)) for low, high in pairs)

@@ -1,0 +1,125 @@
+"""The pipeline: from a function and the types of its arguments to something to run.
+
+    read        the text becomes a kernel             language.parse
+    simplify    what does nothing goes                analysis.simplify
+    stored      results in their storage types        lowering.storage
+    unrolled    small windows become straight lines   lowering.windows
+    module      loops, as text                        lowering.loops
+    Compiled    machine code, when it first runs      backends.cpu
+
+A function that `read` does not understand takes the general path instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..analysis.footprint import reaches
+from ..analysis.simplify import simplify
+from ..language.box import Box
+from ..language.ir import Kernel
+from ..language.parse import Argument, Neighborhood, read
+from ..language.source import Function
+from ..language.values import NotUnderstood
+from ..lowering.loops import module
+from ..lowering.storage import natural_dtypes, stored
+from ..lowering.windows import unrolled
+from .cpu import Compiled
+from .general import compile_general
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a kernel is compiled for, besides the types of its arguments."""
+
+    neighborhood: Neighborhood | None = None
+    dtypes: tuple[np.dtype, ...] | None = None
+    overflow: str | None = None
+    keep: bool = False
+    fastmath: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Every stage of one compilation, for those who want to look."""
+
+    read: Kernel
+    simplified: Kernel
+    lowered: Kernel
+    compiled: Compiled
+
+
+def compile_kernel(
+    function: Function, arguments: Mapping[str, Argument], request: Request
+) -> tuple[Compiled, Stages | None, str]:
+    """Compile, on the first path or the general one.
+
+    The stages are None for the general path; then the text says why it was taken.
+    """
+    try:
+        stages = compile_understood(function, arguments, request)
+    except NotUnderstood as error:
+        compiled = compile_general(
+            function,
+            arguments,
+            request.neighborhood,
+            dtypes=request.dtypes,
+            overflow=request.overflow,
+            keep=request.keep,
+            fastmath=request.fastmath,
+        )
+        return compiled, None, error.reason
+    return stages.compiled, stages, ""
+
+
+def compile_understood(
+    function: Function, arguments: Mapping[str, Argument], request: Request
+) -> Stages:
+    """Every stage of the first path, one after the other."""
+    kernel = read(function, arguments, request.neighborhood)
+    simplified = simplify(kernel)
+    dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
+    check_outputs(function.name, kernel, dtypes, request.keep)
+    converted = stored(simplified, dtypes, request.overflow)
+    lowered = unrolled(converted)
+    looks = reaches(kernel)
+    if request.neighborhood is not None:
+        declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
+        looks = (declared,) * len(looks)
+    whole = looks[0]
+    for one in looks[1:]:
+        whole = whole | one
+    compiled = Compiled(
+        name=identifier(function.name),
+        module=module(lowered, function.name, whole),
+        reaches=looks,
+        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
+        out_dtypes=tuple(dtypes),
+        coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
+        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
+        fastmath=request.fastmath,
+    )
+    return Stages(kernel, simplified, lowered, compiled)
+
+
+def check_outputs(
+    name: str, kernel: Kernel, dtypes: Sequence[np.dtype], keep: bool
+) -> None:
+    """Raise where the number of outputs does not fit what was asked for."""
+    count = len(kernel.outputs)
+    if len(dtypes) != count:
+        raise ValueError(f"'{name}' has {count} outputs, but dtype= names {len(dtypes)}.")
+    if keep and count > len(kernel.fields):
+        raise ValueError(
+            f"boundary='keep' keeps a field for each output, but '{name}' has {count} outputs "
+            f"and {len(kernel.fields)} fields; use another boundary."
+        )
+
+
+def identifier(name: str) -> str:
+    """A name for files: letters, digits and underscores."""
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in name).strip("_") or "kernel"
+
