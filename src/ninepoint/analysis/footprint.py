@@ -75,7 +75,7 @@ def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
         for name in _live(reduce, values, position) if weighted else values:
             value = values[name]
             if isinstance(value, Tap):
-                found[name].append(tuple(o + i for o, i in zip(value.origin, index, strict=True)))
+                found[name].append(value.offset(index))
     for name, value in values.items():
         if isinstance(value, Tap) and found[name]:
             yield value.field, found[name]

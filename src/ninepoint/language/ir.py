@@ -150,11 +150,23 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class Tap:
-    """Inside a window: the element of a field at `origin` plus the window's index."""
+    """Inside a window: the element of a field at `origin` plus the window's index.
+
+    `axes` says along which core axis each axis of the window runs: x[0, -1:2] is a window of
+    one axis, which runs along the second.
+    """
 
     dtype: DType
     field: str
     origin: Offset
+    axes: Offset
+
+    def offset(self, index: Offset) -> Offset:
+        """The offset of the element at `index` in the window."""
+        moved = list(self.origin)
+        for axis, step in zip(self.axes, index, strict=True):
+            moved[axis] += step
+        return tuple(moved)
 
 
 @dataclass(frozen=True, slots=True)

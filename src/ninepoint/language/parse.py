@@ -284,10 +284,12 @@ class _Frame:
             self.block(body if test else orelse)
             return
         names, done, result = dict(self.names), self.done, self.result
-        self.block(body)
+        with self.ops.assuming(test, True):
+            self.block(body)
         then = (self.names, self.done, self.result)
         self.names, self.done, self.result = dict(names), done, result
-        self.block(orelse)
+        with self.ops.assuming(test, False):
+            self.block(orelse)
         other = (self.names, self.done, self.result)
         if then[1] is True or other[1] is True:
             # A side that has always returned leaves no names behind.
@@ -403,7 +405,10 @@ class _Frame:
                 truth = self.truth(test)
                 if isinstance(truth, bool):
                     return self.eval(body if truth else orelse)
-                then, other = self.eval(body), self.eval(orelse)
+                with self.ops.assuming(truth, True):
+                    then = self.eval(body)
+                with self.ops.assuming(truth, False):
+                    other = self.eval(orelse)
                 self._at(node)
                 return self._merge(truth, then, other)
             case ast.Subscript():
@@ -476,7 +481,8 @@ class _Frame:
                     return value
                 value = self.eval(node)
                 continue
-            other = self.eval(node)
+            with self.ops.assuming(truth, isinstance(op, ast.And)):
+                other = self.eval(node)
             self._number(node, other)
             both = isinstance(value, Value) and value.atom.dtype is truth.atom.dtype
             other_truth = self.ops.truth(other)
@@ -633,7 +639,7 @@ class _Frame:
         return tuple(known)
 
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
-        span = self._at(node)
+        self._at(node)
         low, high = [], []
         nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         places = nodes if len(nodes) == len(indices) else [node.slice] * len(indices)
@@ -646,8 +652,9 @@ class _Frame:
         dtype = value_type(field.storage)
         if not any(isinstance(i, slice) for i in indices):
             return self.ops.emit(ir.Read(dtype, field.name, first))
-        shape = tuple(b - a + 1 for a, b in zip(first, last, strict=True))
-        return self.ops.emit(ir.Tap(dtype, field.name, first), False, shape)
+        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
+        return self.ops.emit(ir.Tap(dtype, field.name, first, along), False, shape)
 
     def offsets(self, index: Any, place: ast.expr) -> tuple[int, int]:
         """The first and the last offset along one axis."""

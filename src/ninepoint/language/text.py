@@ -22,7 +22,6 @@ from .ir import (
     Element,
     Expr,
     Kernel,
-    Offset,
     Read,
     Reduce,
     Select,
@@ -73,7 +72,7 @@ def expr_text(expr: Expr) -> str:
         case Element():
             return f"{expr.array}<{', '.join(map(str, expr.index))}>"
         case Tap():
-            return f"{expr.field}[{_origin(expr.origin)}]"
+            return f"{expr.field}[{_origin(expr)}]"
         case Weight():
             return f"weights({', '.join(expr.texts[:9])}{', ...' if len(expr.texts) > 9 else ''})"
         case Coefficient():
@@ -87,5 +86,5 @@ def expr_text(expr: Expr) -> str:
             assert_never(expr)
 
 
-def _origin(origin: Offset) -> str:
-    return ", ".join(f"{o}+" for o in origin)
+def _origin(tap: Tap) -> str:
+    return ", ".join(f"{o}+" if a in tap.axes else str(o) for a, o in enumerate(tap.origin))

@@ -10,7 +10,8 @@ assigned in the body of windows until a reduction makes a number of it.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -125,6 +126,7 @@ class Operations:
         self.span = span
         self.body = Body("t", span)
         self.windows = Body("w", span)
+        self.assumed: dict[Atom, bool] = {}
 
     # Making values.
 
@@ -195,9 +197,20 @@ class Operations:
         if value is None:
             return False
         lifted = self.lift(value)
-        if lifted.atom.dtype is DType.BOOL:
-            return lifted
-        return self.binary("!=", lifted, 0)
+        if lifted.atom.dtype is not DType.BOOL:
+            lifted = self.binary("!=", lifted, 0)
+        return self.assumed.get(lifted.atom, lifted)
+
+    @contextmanager
+    def assuming(self, test: Any, holds: bool) -> Iterator[None]:
+        """Take a truth as known, inside a branch that it leads to."""
+        before = self.assumed
+        if isinstance(test, Value):
+            self.assumed = {**before, test.atom: holds}
+        try:
+            yield
+        finally:
+            self.assumed = before
 
     # Operations.
 
@@ -340,8 +353,6 @@ class Operations:
         if lifted.atom.dtype.is_complex:
             raise errors.bad_operand(self.span, "int()", "complex numbers")
         if not storage:
-            if lifted.atom.dtype is DType.UINT:
-                return lifted
             return Value(self.cast(lifted, DType.INT), lifted.weak, shape)
         dtype = DType.UINT if storage == "uint64" else DType.INT
         return self.emit(ir.Cast(dtype, lifted.atom, storage), False, shape)

@@ -156,7 +156,8 @@ class Expressions:
     def _integer(self, expr: Binary, own: str, work: str) -> str:
         short = SHORT[own]
         if own == "bool":
-            return f"{self.atom(expr.left)} {expr.op} {self.atom(expr.right)}"
+            op = {"minimum": "&", "maximum": "|"}.get(expr.op, expr.op)
+            return f"{self.atom(expr.left)} {op} {self.atom(expr.right)}"
         left, right = self.atom(expr.left, work), self.atom(expr.right, work)
         match expr.op:
             case "minimum" | "maximum":

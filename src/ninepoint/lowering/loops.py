@@ -250,11 +250,10 @@ class _Writer:
         match expr:
             case Tap():
                 steps = [o - low for o, low in zip(expr.origin, self.reach.lo, strict=True)]
-                places = [*(f"i{a}" for a in range(len(dims) - 1)), "j"]
-                index = [
-                    f"{place} + {_plus(dim, step)}"
-                    for place, dim, step in zip(places, dims, steps, strict=True)
-                ]
+                index = [*(f"i{a}" for a in range(self.kernel.ndim - 1)), "j"]
+                for axis, dim in zip(expr.axes, dims, strict=True):
+                    index[axis] += f" + {dim}"
+                index = [_plus(place, step) for place, step in zip(index, steps, strict=True)]
                 self._as_stored(inner, expr.field)
                 text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
                 if sparse:

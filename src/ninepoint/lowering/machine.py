@@ -52,7 +52,8 @@ def working_type(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
     if expr.dtype is not DType.BOOL or expr.op in COMPARISONS:
         if expr.dtype.is_integer and expr.dtype is not DType.BOOL:
             joined = joined | known_result(expr, known)
-        return machine_type(DType.INT, joined)
+        signed = all(operand.dtype is not DType.UINT for operand in operands)
+        return "int64" if signed and joined.high >= 2**63 else machine_type(DType.INT, joined)
     return own
 
 

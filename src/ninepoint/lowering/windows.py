@@ -101,8 +101,7 @@ class _Writer:
     ) -> Atom:
         match expr:
             case Tap():
-                offset = tuple(o + i for o, i in zip(expr.origin, index, strict=True))
-                return self.emit(Read(expr.dtype, expr.field, offset))
+                return self.emit(Read(expr.dtype, expr.field, expr.offset(index)))
             case Weight():
                 return Const(expr.dtype, expr.texts[position])
             case Coefficient():

@@ -22,13 +22,14 @@ from .number import (
     plain,
     see,
     truncated,
+    wrapped,
 )
 
 
 def to_int(value: Any = 0) -> Number:
     """`int(value)`: toward zero, saturating, NaN as 0."""
     value = plain(value)
-    return Number(value if isinstance(value, np.uint64) else truncated(value))
+    return wrapped(int(value), False) if isinstance(value, np.uint64) else Number(truncated(value))
 
 
 def to_float(value: Any = 0.0) -> Number:

@@ -123,13 +123,13 @@ class Number(Operand):
         value = self.value
         if not _integer(value):
             return Number(UNARY[symbol](value))
-        return _wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
+        return wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
 
     def __round__(self, digits: Any = None) -> Number:
         value = self.value
         if _integer(value):
             rounded = int(value) if digits is None else round(int(value), plain(digits))
-            return _wrapped(rounded, isinstance(value, np.uint64))
+            return wrapped(rounded, isinstance(value, np.uint64))
         if digits is None:
             return Number(truncated(np.rint(value)))
         return Number(type(value)(np.round(value, plain(digits))))
@@ -214,7 +214,7 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
         return a, b
     if _integer(a) and _integer(b):
         modular = isinstance(a, np.uint64) or isinstance(b, np.uint64)
-        return _wrapped(int(a), modular).value, _wrapped(int(b), modular).value
+        return wrapped(int(a), modular).value, wrapped(int(b), modular).value
     a, b = _beside(left, b), _beside(right, a)
     kind = np.result_type(a, b).type  # two weak floats give a float64, as np.where does
     return kind(a), kind(b)
@@ -280,7 +280,7 @@ def _beside(operand: Any, other: Any) -> Any:
     return float(value)
 
 
-def _wrapped(value: int, modular: bool) -> Number:
+def wrapped(value: int, modular: bool) -> Number:
     if modular:
         return Number(np.uint64(value % WORD))
     return Number((value - LEAST) % WORD + LEAST)
@@ -299,12 +299,12 @@ def _integers(symbol: str, a: Any, b: Any) -> Number:
     if symbol in ("//", "%") and b == 0:
         return Number(np.uint64(0) if modular else 0)
     if symbol in ("<<", ">>") and not 0 <= b < 64:
-        return _wrapped(-1 if symbol == ">>" and a < 0 else 0, modular)
+        return wrapped(-1 if symbol == ">>" and a < 0 else 0, modular)
     if symbol == "**":
         if b < 0:
             return Number(converted(a, np.float64) ** np.float64(b))
-        return _wrapped(pow(a, b, WORD), modular)
-    return _wrapped(ARITHMETIC[symbol](a, b), modular)
+        return wrapped(pow(a, b, WORD), modular)
+    return wrapped(ARITHMETIC[symbol](a, b), modular)
 
 
 def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:

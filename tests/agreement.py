@@ -1,0 +1,145 @@
+"""Compare what the compiler makes of a random kernel with the reference.
+
+`check(seed, plain=True)` runs the generated text as plain Python: thousands of kernels a
+minute on tiny arrays.  With `plain=False` the same text is compiled.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+import kernels
+import numpy as np
+
+import ninepoint as npt
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.borders import parse_boundary
+from ninepoint.backends.cpu import Bound
+from ninepoint.language.reference import evaluate, store
+
+
+@cache
+def band(text: str) -> Any:
+    """The function of a generated module, not compiled."""
+    names: dict[str, Any] = {}
+    exec(compile(text, "<generated>", "exec"), names)
+    return names["band"]
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A program whose generated text runs as plain Python."""
+
+    bound: Bound
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.bound, name)
+
+    def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
+        wide = [f.astype("float32") if f.dtype == np.float16 else f for f in fields]
+        compiled = self.bound.compiled
+        scalars = [
+            kind.numpy.type(value)
+            for kind, value in zip(compiled.scalar_types, self.bound.scalars, strict=True)
+        ]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            band(compiled.module.text)(*wide, *outs, *self.bound.coefficients, *scalars)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One random kernel with its arrays and border."""
+
+    case: kernels.Case
+    arrays: dict[str, np.ndarray]
+    boundary: Any
+    stencil: npt.Stencil
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.arrays | self.case.scalars
+
+
+def draw(seed: int, **options: Any) -> Drawn:
+    rng = Random(seed)
+    case = kernels.random_kernel(rng, **options)
+    shape = kernels.random_shape(rng, case.ndim)
+    arrays = kernels.random_arrays(rng, case, shape)
+    boundary = kernels.random_boundary(rng, case.ndim)
+    if "keep" in str(boundary) and len(case.outputs) > len(case.fields):
+        boundary = "fill"
+    stencil = npt.stencil(**case.options)(case.function)
+    return Drawn(case, arrays, boundary, stencil)
+
+
+def looks(drawn: Drawn) -> list[tuple[Any, Any]]:
+    """Where each output looks, by the compiler."""
+    stencil = drawn.stencil
+    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil._fields]
+    others = {n: drawn.values.get(n, stencil._function.defaults.get(n)) for n in stencil._others}
+    compiled, _, _ = stencil._compile(dtypes, others)
+    return [(box.lo, box.hi) for box in compiled.reaches]
+
+
+def expected(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
+    case = drawn.case
+    return evaluate(
+        case.function,
+        drawn.arrays,
+        scalars=case.scalars,
+        standard=tuple(case.standard),
+        boundary=drawn.boundary,
+        cval=cval,
+        ndim=case.ndim,
+        footprints=looks(drawn),
+    )
+
+
+def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
+    """The result of the generated text, run as plain Python."""
+    stencil = drawn.stencil
+    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil._fields]
+    defaults = dict(stencil._function.defaults)
+    others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil._others}
+    keep = "keep" in str(drawn.boundary)
+    compiled, _, _ = stencil._compile([on_numpy.native(f.dtype) for f in fields], others, keep)
+    program = Plain(compiled.bind(others))
+    result = on_numpy.apply(
+        program,
+        fields,
+        border=parse_boundary(drawn.boundary, compiled.ndim),
+        cval=cval,
+        threads=1,
+    )
+    return result if isinstance(result, tuple) else (result,)
+
+
+def by_call(drawn: Drawn, cval: Any = 0, **options: Any) -> tuple[np.ndarray, ...]:
+    """The result of an ordinary call."""
+    result = drawn.stencil(**drawn.values, boundary=drawn.boundary, cval=cval, **options)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def compare(
+    drawn: Drawn, actual: tuple[np.ndarray, ...], reference: tuple[np.ndarray, ...]
+) -> None:
+    assert len(actual) == len(reference)
+    for result, values, loose in zip(actual, reference, drawn.case.approximate, strict=True):
+        wanted = store(values, result.dtype)
+        assert result.shape == wanted.shape
+        if result.dtype.kind in "biu":
+            exact = np.array([int(v) for v in values.ravel()], dtype=object).reshape(values.shape)
+            np.testing.assert_array_equal(result.astype(object), exact)
+        elif loose:
+            single = "32" in str(drawn.case) or "complex64" in str(drawn.case)
+            bound = 2e-4 if single else 1e-9
+            finite = np.abs(wanted[np.isfinite(wanted)]) if wanted.size else wanted
+            largest = float(finite.max()) if finite.size else 0.0
+            np.testing.assert_allclose(result, wanted, rtol=bound, atol=bound * max(largest, 1))
+        else:
+            np.testing.assert_array_equal(result, wanted)
