@@ -37,6 +37,7 @@ _DAMAGED = (EOFError, pickle.UnpicklingError, OSError, ValueError, AttributeErro
 
 _lock = threading.RLock()
 _loaded: dict[tuple[str, Any, bool], Any] = {}
+_modules: dict[Path, ModuleType] = {}
 
 
 def folder() -> Path:
@@ -54,8 +55,8 @@ def folder() -> Path:
 
 @cache
 def _environment() -> str:
-    support = Path(__file__).with_name("support.py").read_text()
-    parts = [platform.python_version(), version("numba"), version("llvmlite"), support]
+    texts = [Path(__file__).with_name(f"{n}.py").read_text() for n in ("support", "relative")]
+    parts = [platform.python_version(), version("numba"), version("llvmlite"), *texts]
     return "\n".join(parts)
 
 
@@ -69,13 +70,28 @@ def load(text: str, name: str, signature: Callable[[], Any], fastmath: bool) -> 
 
     `signature` gives the Numba signature; it is called only if Numba is needed.
     """
-    key = hashlib.sha256(f"{_environment()}\n{fastmath}\n{text}".encode()).hexdigest()[:24]
+    key = _key(text, fastmath)
     with _lock:
         found = _loaded.get((key, name, fastmath))
         if found is None:
             found = _compiled(_written(text, f"{name}_{key}"), signature(), fastmath)
             _loaded[key, name, fastmath] = found
         return found
+
+
+def _key(text: str, fastmath: bool) -> str:
+    return hashlib.sha256(f"{_environment()}\n{fastmath}\n{text}".encode()).hexdigest()[:24]
+
+
+def module(text: str, name: str, fastmath: bool = False) -> ModuleType:
+    """The generated module itself, with nothing of it compiled yet."""
+    with _lock:
+        return _module(_written(text, f"{name}_{_key(text, fastmath)}"))
+
+
+def identifier(name: str) -> str:
+    """A name for files: letters, digits and underscores."""
+    return "".join(c if c.isalnum() and c.isascii() else "_" for c in name).strip("_") or "kernel"
 
 
 def _written(text: str, name: str) -> Path:
@@ -104,6 +120,13 @@ def _written(text: str, name: str) -> Path:
 
 
 def _module(path: Path) -> ModuleType:
+    # The functions of a module know what was compiled of them: it is made once.
+    if path not in _modules:
+        _modules[path] = _executed(path)
+    return _modules[path]
+
+
+def _executed(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
@@ -133,6 +156,7 @@ def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
         )
         for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
             stale.unlink(missing_ok=True)
+        _modules.pop(path, None)
         return compiled(_module(path).band, signature, fastmath=fastmath)
 
 
@@ -140,4 +164,5 @@ def clear() -> None:
     """Remove everything from the cache folder."""
     with _lock:
         _loaded.clear()
+        _modules.clear()
         shutil.rmtree(folder(), ignore_errors=True)

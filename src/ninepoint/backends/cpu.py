@@ -11,6 +11,7 @@ import numpy as np
 
 from ..language.box import Box
 from ..language.dtypes import DType
+from ..lowering.general.reads import REACH, SITE
 from ..lowering.loops import Module
 from . import cache
 
@@ -19,7 +20,8 @@ from . import cache
 class Compiled:
     """A kernel for given types: its text, where it looks, and what it gives.
 
-    `arguments` has the types of the scalars and coefficients in the order of the text.
+    A `checked` kernel tells in a last argument that it read outside its neighborhood; `places`
+    says which of its reads that was.
     """
 
     name: str
@@ -31,6 +33,7 @@ class Compiled:
     scalar_types: tuple[DType, ...]
     fastmath: bool = False
     checked: bool = False
+    places: tuple[str, ...] = ()
 
     @property
     def ndim(self) -> int:
@@ -60,7 +63,7 @@ class Compiled:
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
         coefficients = tuple(
-            np.ascontiguousarray(values[name], dtype=dtype)
+            np.ascontiguousarray(values[name], dtype=_computed(dtype))
             for name, (dtype, _) in zip(
                 self.module.coefficients, self.coefficient_types, strict=True
             )
@@ -128,9 +131,23 @@ class Bound:
             band(*fields, *outs, *self.coefficients, *self.scalars)
             return
         outside = np.zeros(1, dtype=np.int64)
-        band(*fields, *outs, *self.coefficients, *self.scalars, outside)
+        try:
+            band(*fields, *outs, *self.coefficients, *self.scalars, outside)
+        except (IndexError, ValueError) as error:
+            if not outside[0]:
+                raise type(error)(f"the kernel '{compiled.name}': {error}") from None
         if outside[0]:
-            raise IndexError(
-                f"the kernel '{compiled.name}' read outside its declared neighborhood "
-                f"(offset {outside[0] - (1 if outside[0] > 0 else 0)}); widen 'neighborhood'."
-            )
+            raise IndexError(self._outside(int(outside[0])))
+
+    def _outside(self, entry: int) -> str:
+        """Say which read left the neighborhood, from what `relative.near` wrote down."""
+        site, offset = divmod(entry + REACH, SITE)
+        offset -= REACH
+        axis, file, line = self.compiled.places[site - 1].split("|")
+        reach = self.compiled.reach
+        low, high = reach.lo[int(axis)], reach.hi[int(axis)]
+        return (
+            f"the kernel '{self.compiled.name}' read outside its neighborhood: offset {offset} "
+            f"on axis {axis} is not in {low}..{high} (file '{file}', line {line}); "
+            "widen 'neighborhood'."
+        )

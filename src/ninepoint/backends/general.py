@@ -1,0 +1,238 @@
+"""The general path on the CPU: Numba infers what a kernel gives, and compiles it.
+
+    translate    the user's body, its reads mapped    lowering.general
+    _inferred    the types that `point` returns       Numba
+    _natural     their storage                        as on the first path, save for the ranges
+    Compiled     machine code, when it first runs     cpu
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..language import errors
+from ..language.dtypes import DType
+from ..language.errors import Span, StencilError
+from ..language.parse import Argument, Neighborhood
+from ..language.source import Function
+from ..language.values import Coefficients, Field, Value
+from ..lowering.general import General, translate
+from . import cache
+from .cpu import Compiled
+
+_SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
+
+
+def compile_general(
+    function: Function,
+    arguments: Mapping[str, Argument],
+    neighborhood: Neighborhood | None,
+    *,
+    dtypes: Sequence[np.dtype] | None = None,
+    overflow: str | None = None,
+    keep: bool = False,
+    fastmath: bool = False,
+) -> Compiled:
+    """Compile a kernel that is not analysed.
+
+    Raises
+    ------
+    StencilError
+        If it holds a mistake, or something that Numba cannot compile.
+    ValueError
+        If `dtypes` do not fit what it gives.
+    """
+    general = translate(function, arguments, neighborhood, fastmath=fastmath)
+    fields = [a for a in arguments.values() if isinstance(a, Field)]
+    given = _inferred(function, general, arguments, overflow)
+    if dtypes is not None and len(dtypes) != len(given):
+        raise ValueError(
+            f"'{function.name}' has {len(given)} outputs, but dtype= names {len(dtypes)}."
+        )
+    if keep and len(given) > len(fields):
+        raise ValueError(
+            f"boundary='keep' keeps a field for each output, but '{function.name}' has "
+            f"{len(given)} outputs and {len(fields)} fields; use another boundary."
+        )
+    if dtypes is None:
+        small = _small(function, arguments)
+        dtypes = [_natural(dtype, small) for dtype in given]
+        if keep:
+            dtypes = [
+                np.result_type(d, f.storage) for d, f in zip(dtypes, fields, strict=False)
+            ]
+    for dtype, storage in zip(given, dtypes, strict=True):
+        _check(dtype, storage, overflow)
+    coefficients = [a for a in arguments.values() if isinstance(a, Coefficients)]
+    scalars = [a for a in arguments.values() if isinstance(a, Value)]
+    return Compiled(
+        name=cache.identifier(function.name),
+        module=general.module(len(given), overflow),
+        reaches=(general.box,) * len(given),
+        field_dtypes=tuple(f.storage for f in fields),
+        out_dtypes=tuple(dtypes),
+        coefficient_types=tuple((c.storage, len(c.shape)) for c in coefficients),
+        scalar_types=tuple(s.atom.dtype for s in scalars),
+        fastmath=fastmath,
+        checked=True,
+        places=general.places,
+    )
+
+
+# What the kernel gives.
+
+
+def _inferred(
+    function: Function,
+    general: General,
+    arguments: Mapping[str, Argument],
+    overflow: str | None,
+) -> list[np.dtype]:
+    """The type of each output, as Numba infers it."""
+    # Imported here, not above: `import ninepoint` must not import Numba.
+    from numba import from_dtype, types
+    from numba.core.errors import NumbaError
+
+    from .relative import Neighbours
+
+    ndim = general.box.ndim + 1
+    kinds: list[Any] = []
+    for name in general.arguments:
+        argument = arguments[name]
+        if isinstance(argument, Field):
+            storage = np.dtype("float32") if argument.storage == np.float16 else argument.storage
+            array = types.Array(from_dtype(storage), ndim, "A", readonly=True)
+            kinds.append(Neighbours(array, ndim))
+        elif isinstance(argument, Coefficients):
+            kinds.append(_table(argument))
+        else:
+            kinds.append(from_dtype(argument.atom.dtype.numpy))
+    text = general.module(general.outputs, overflow).text
+    point = cache.module(text, cache.identifier(function.name)).point
+    try:
+        point.compile(tuple(kinds))
+    except NumbaError as error:
+        raise _mistake(function, general, error) from None
+    returned = types.unliteral(point.nopython_signatures[-1].return_type)
+    if isinstance(returned, types.BaseTuple) and len(returned) > 0:
+        outputs = [types.unliteral(kind) for kind in returned]
+    else:
+        outputs = [returned]
+    return [_dtype(kind, general.returned, function) for kind in outputs]
+
+
+def _table(argument: Coefficients) -> Any:
+    """The type of a coefficient array once `wide` has made its integers exact."""
+    from numba import from_dtype, types
+
+    ndim = len(argument.shape)
+    if argument.storage.kind in "iu" and argument.storage.itemsize < 8:
+        return types.Array(types.int64, ndim, "C")
+    storage = np.dtype("float32") if argument.storage == np.float16 else argument.storage
+    return types.Array(from_dtype(storage), ndim, "A", readonly=True)
+
+
+def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
+    from numba import types
+
+    if isinstance(kind, types.Boolean):
+        return np.dtype("bool")
+    if isinstance(kind, types.Integer):
+        return np.dtype("uint64" if kind == types.uint64 else "int64")
+    if isinstance(kind, types.Float | types.Complex):
+        return np.dtype(str(kind))
+    if isinstance(kind, types.Optional | types.NoneType):
+        raise errors.no_return(span, function.name)
+    raise errors.not_a_number(span, _words(kind))
+
+
+def _words(kind: Any) -> str:
+    from numba import types
+
+    from .relative import Neighbours
+
+    if isinstance(kind, types.Array):
+        return f"an array of {kind.ndim} axes"
+    if isinstance(kind, Neighbours):
+        return "a field itself"
+    if isinstance(kind, types.BaseTuple):
+        return f"a tuple of {len(kind)}"
+    if isinstance(kind, types.UnicodeType):
+        return "text"
+    return f"a value of type '{kind}'"
+
+
+# What the outputs are stored in.
+
+
+def _small(function: Function, arguments: Mapping[str, Argument]) -> bool:
+    """Whether nothing but integers and single precision takes part."""
+    storages = [a.storage for a in arguments.values() if isinstance(a, Field | Coefficients)]
+    inexact = [s for s in storages if s.kind in "fc"]
+    strong = any(
+        isinstance(a, Value) and not a.weak and a.atom.dtype in (DType.F64, DType.C128)
+        for a in arguments.values()
+    )
+    doubles = any(
+        value in (np.float64, np.complex128)
+        if isinstance(value, type)
+        else isinstance(value, np.ndarray | np.generic) and value.dtype.char in "dD"
+        for value in function.constants.values()
+    )
+    return bool(inexact) and all(s in _SMALL for s in inexact) and not strong and not doubles
+
+
+def _natural(dtype: np.dtype, small: bool) -> np.dtype:
+    """The storage of an output; Numba computes in doubles what a weak constant takes part in."""
+    if small and dtype.kind in "fc":
+        return np.dtype("float32" if dtype.kind == "f" else "complex64")
+    return dtype
+
+
+def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
+    if dtype.kind == "c" and storage.kind != "c":
+        raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
+    if storage.kind not in "iu" or overflow is not None or np.can_cast(dtype, storage):
+        return
+    info = np.iinfo(dtype) if dtype.kind in "iu" else None
+    span = "any float" if info is None else f"{info.min}..{info.max}"
+    raise ValueError(
+        f"dtype={storage} might not hold every result of this kernel ({span}); say what "
+        'happens then with overflow="saturate" or overflow="wrap".'
+    )
+
+
+# What Numba says.
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def _mistake(function: Function, general: General, error: Exception) -> StencilError:
+    """What Numba found, at the place in the user's file and without its traceback."""
+    from .relative import NOT_WHOLE
+
+    text = _COLOURS.sub("", str(error))
+    numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
+    loc = getattr(error, "loc", None)
+    numbers = [*numbers, *([loc.line] if loc is not None else [])]
+    span = next((general.lines[n] for n in numbers if n in general.lines), function.place)
+    if NOT_WHOLE in text:
+        return errors.offset_type(span, "a number that is not whole")
+    return errors.not_compiled(span, _reason(text))
+
+
+def _reason(text: str) -> str:
+    """The first line that says something."""
+    lines = [line.strip(" -") for line in text.splitlines()]
+    useful = [
+        line
+        for line in lines
+        if line and not line.startswith(("Failed in", "There are", "Rejected", "Overload", "File"))
+    ]
+    reason = useful[0] if useful else "Numba gives no reason"
+    reason = re.sub(r"Function\(<[a-z ]*?'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)", r"'\1'", reason)
+    return reason.rstrip(".:")

@@ -1,0 +1,405 @@
+"""What the text of the general path calls: a field seen from a point, and exact numbers.
+
+`near` turns an offset into a place in a block and sees to it that the place is in the block:
+a read outside the neighborhood is written down in `outside` and reported after the run.
+"""
+
+from __future__ import annotations
+
+import operator
+
+import numba
+import numpy as np
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.extending import (
+    intrinsic,
+    make_attribute_wrapper,
+    models,
+    overload,
+    register_jitable,
+    register_model,
+)
+from numba.np.arrayobj import make_array, populate_array
+
+from ..lowering.general.reads import REACH, SITE
+from .support import (
+    floor_divide,
+    integer_divide,
+    integer_modulo,
+    remainder,
+    saturate_wide,
+    shift_left,
+    shift_right,
+)
+
+njit = numba.njit
+
+NOT_WHOLE = "ninepoint: this offset is no integer"
+
+
+class Neighbours(types.Type):
+    """Numba's type of a field seen from one point."""
+
+    def __init__(self, array, ndim):
+        self.array = array
+        self.place = types.UniTuple(types.int64, ndim)
+        super().__init__(name=f"field({array})")
+
+
+@register_model(Neighbours)
+class _NeighboursModel(models.StructModel):
+    def __init__(self, manager, kind):
+        members = [
+            ("array", kind.array),
+            ("place", kind.place),
+            ("outside", types.Array(types.int64, 1, "A")),
+        ]
+        super().__init__(manager, kind, members)
+
+
+make_attribute_wrapper(Neighbours, "array", "array")
+make_attribute_wrapper(Neighbours, "place", "place")
+make_attribute_wrapper(Neighbours, "outside", "outside")
+
+
+@intrinsic
+def look(typingctx, array, place, outside):
+    """A field seen from `place`; the arrays must be `unowned`, since none is counted here."""
+    result = Neighbours(array, place.count)
+
+    def codegen(context, builder, signature, args):
+        view = cgutils.create_struct_proxy(signature.return_type)(context, builder)
+        view.array, view.place, view.outside = args
+        return view._getvalue()
+
+    return result(array, place, outside), codegen
+
+
+@intrinsic
+def unowned(typingctx, array):
+    """The same array without its owner, so that no point has to count references."""
+
+    def codegen(context, builder, signature, args):
+        kind = signature.args[0]
+        source = make_array(kind)(context, builder, args[0])
+        view = make_array(kind)(context, builder)
+        populate_array(
+            view,
+            data=source.data,
+            shape=source.shape,
+            strides=source.strides,
+            itemsize=source.itemsize,
+            meminfo=None,
+            parent=None,
+        )
+        return view._getvalue()
+
+    return array(array), codegen
+
+
+def near(place, offset, low, high, outside, site):
+    """Where the neighbour at `offset` lies in a block whose first offset is `low`."""
+    raise NotImplementedError
+
+
+@overload(near)
+def _near(place, offset, low, high, outside, site):
+    if not isinstance(offset, types.Integer):
+        raise TypingError(NOT_WHOLE)
+
+    def find(place, offset, low, high, outside, site):
+        step = np.int64(offset)
+        if low <= step <= high:
+            return place + step - low
+        if outside[0] == 0:
+            outside[0] = (site + 1) * SITE + min(max(step, -REACH), REACH)
+        return place
+
+    return find
+
+
+# Elements and windows: integers of less than 64 bits become int64, and are exact.
+
+
+def _narrow(kind):
+    return isinstance(kind, types.Integer) and kind.bitwidth < 64
+
+
+def wide(value):
+    """An element as the kernel computes with it."""
+    raise NotImplementedError
+
+
+@overload(wide)
+def _wide(value):
+    if isinstance(value, types.Array) and _narrow(value.dtype):
+        return lambda value: value.astype(np.int64)
+    if _narrow(value):
+        return lambda value: np.int64(value)
+    return lambda value: value
+
+
+def window(view):
+    """A small array of the elements of `view`, as the kernel computes with them."""
+    raise NotImplementedError
+
+
+@overload(window)
+def _window(view):
+    if _narrow(view.dtype):
+        return lambda view: view.astype(np.int64)
+    return lambda view: view.copy()
+
+
+# Operators whose rule is not Numba's: exact, and without traps at the edges.
+
+
+def _scalar(kind):
+    return isinstance(kind, types.Number | types.Boolean)
+
+
+def _element(kind):
+    return kind.dtype if isinstance(kind, types.Array) else kind
+
+
+def _whole(kind):
+    return isinstance(kind, types.Integer | types.Boolean)
+
+
+def _modular(kind):
+    return _element(types.unliteral(kind)) == types.uint64
+
+
+@register_jitable
+def _as_given(value):
+    return value
+
+
+@register_jitable
+def _array_modulo_word(value):
+    return value.astype(np.uint64)
+
+
+@register_jitable
+def _modulo_word(value):
+    return np.uint64(value)
+
+
+def _conversions(a, b):
+    """How two operands are made ready: beside a uint64 an integer is taken modulo 2**64."""
+    found = []
+    for own, other in ((a, b), (b, a)):
+        if _modular(other) and _whole(_element(own)) and not _modular(own):
+            array = isinstance(own, types.Array)
+            found.append(_array_modulo_word if array else _modulo_word)
+        else:
+            found.append(_as_given)
+    return found
+
+
+@register_jitable
+def _float_power(a, b):
+    return np.float64(a) ** np.float64(b)
+
+
+_INTEGER_RULES = {
+    "floordiv": integer_divide,
+    "mod": integer_modulo,
+    "pow": _float_power,
+    "lshift": shift_left,
+    "rshift": shift_right,
+}
+_FLOAT_RULES = {"floordiv": floor_divide, "mod": remainder}
+
+
+def _operation(name):
+    plain = getattr(operator, name)
+
+    def operation(a, b):
+        raise NotImplementedError
+
+    operation.__name__ = operation.__qualname__ = f"op_{name.strip('_')}"
+
+    @overload(operation)
+    def typed(a, b):
+        first, second = _conversions(a, b)
+        if _scalar(a) and _scalar(b):
+            if _whole(a) and _whole(b):
+                if name == "pow" and (_modular(b) or isinstance(b, types.Boolean)):
+                    return lambda a, b: plain(first(a), second(b))
+                rule = _INTEGER_RULES.get(name)
+                widened = _wider if name != "pow" else _as_given
+                if rule is not None:
+                    return lambda a, b: rule(widened(first(a)), widened(second(b)))
+            elif isinstance(a, types.Complex) or isinstance(b, types.Complex):
+                return lambda a, b: plain(a, b)
+            elif name in _FLOAT_RULES:
+                rule = _FLOAT_RULES[name]
+                return lambda a, b: rule(a, b)
+        return lambda a, b: plain(first(a), second(b))
+
+    return operation
+
+
+def _wider(value):
+    raise NotImplementedError
+
+
+@overload(_wider)
+def _wider_typed(value):
+    if _modular(value):
+        return lambda value: value
+    return lambda value: np.int64(value)
+
+
+op_add, op_sub, op_mul = _operation("add"), _operation("sub"), _operation("mul")
+op_floordiv, op_mod, op_pow = _operation("floordiv"), _operation("mod"), _operation("pow")
+op_lshift, op_rshift = _operation("lshift"), _operation("rshift")
+op_and, op_or, op_xor = _operation("and_"), _operation("or_"), _operation("xor")
+op_lt, op_le, op_gt = _operation("lt"), _operation("le"), _operation("gt")
+op_ge, op_eq, op_ne = _operation("ge"), _operation("eq"), _operation("ne")
+
+
+# Conversions.
+
+
+def whole(value):
+    """`int(value)`, saturating at 64 bits; NaN is 0."""
+    raise NotImplementedError
+
+
+@overload(whole)
+def _whole_typed(value):
+    if isinstance(value, types.Float):
+        return lambda value: saturate_wide(value, np.int64(-(2**63)), np.int64(2**63 - 1))
+    if _modular(value):
+        return lambda value: value
+    return lambda value: np.int64(value)
+
+
+@register_jitable
+def floored(value):
+    """`math.floor(value)`."""
+    return whole(np.floor(value))
+
+
+@register_jitable
+def ceiled(value):
+    """`math.ceil(value)`."""
+    return whole(np.ceil(value))
+
+
+def rounded(value):
+    """`round(value)`, to the even of two neighbours."""
+    raise NotImplementedError
+
+
+@overload(rounded)
+def _rounded(value):
+    if isinstance(value, types.Float):
+        return lambda value: whole(np.rint(value))
+    return lambda value: whole(value)
+
+
+def cast(value, kind):
+    """`kind(value)` for a NumPy integer type: integers wrap, floats saturate."""
+    raise NotImplementedError
+
+
+@overload(cast)
+def _cast(value, kind):
+    target = kind.instance_type
+    narrow = getattr(np, target.name)
+    low, high = _limits(narrow)
+    if isinstance(value, types.Float):
+        return lambda value, kind: wide(narrow(saturate_wide(value, low, high)))
+    return lambda value, kind: wide(narrow(value))
+
+
+def _limits(narrow):
+    """The ends of an integer type, as the type that `saturate_wide` returns."""
+    info = np.iinfo(narrow)
+    carrier = np.uint64 if narrow is np.uint64 else np.int64
+    return carrier(info.min), carrier(info.max)
+
+
+def stored(value, out):
+    """The value as `out` holds it, where it is known to fit."""
+    raise NotImplementedError
+
+
+@overload(stored)
+def _stored(value, out):
+    if isinstance(out.dtype, types.Boolean):
+        return lambda value, out: value != 0
+    if isinstance(out.dtype, types.Complex) or not _whole(value):
+        return lambda value, out: value
+    return lambda value, out: wide(value)
+
+
+def saturated(value, out):
+    """The value cut to what `out` holds; NaN is 0."""
+    raise NotImplementedError
+
+
+@overload(saturated)
+def _saturated(value, out):
+    if not isinstance(out.dtype, types.Integer):
+        return lambda value, out: stored(value, out)
+    low, high = _limits(getattr(np, out.dtype.name))
+    if isinstance(value, types.Float):
+        return lambda value, out: saturate_wide(value, low, high)
+    if _modular(value):
+        top = np.uint64(high)
+        return lambda value, out: min(value, top)
+    if out.dtype == types.uint64:
+        return lambda value, out: np.uint64(max(np.int64(value), np.int64(0)))
+    return lambda value, out: min(max(np.int64(value), low), high)
+
+
+def wrapped(value, out):
+    """The lowest bits of the value, as many as `out` holds; NaN is 0."""
+    raise NotImplementedError
+
+
+@overload(wrapped)
+def _wrapped(value, out):
+    if not isinstance(out.dtype, types.Integer):
+        return lambda value, out: stored(value, out)
+    narrow = getattr(np, out.dtype.name)
+    return lambda value, out: narrow(whole(value))
+
+
+# Reductions along an axis of a window, where Numba knows those of the whole array only.
+
+
+def _along(name):
+    reduce_line = getattr(np, name)
+
+    def along(a, axis):
+        raise NotImplementedError
+
+    along.__name__ = along.__qualname__ = f"along_{name}"
+
+    @overload(along)
+    def typed(a, axis):
+        if not isinstance(a, types.Array) or a.ndim > 2:
+            raise TypingError(f"np.{name} along an axis of an array of two axes at most")
+        if a.ndim == 1:
+            return lambda a, axis: reduce_line(a)
+
+        def reduce_lines(a, axis):
+            if axis % 2 == 0:
+                return np.array([reduce_line(a[:, k]) for k in range(a.shape[1])])
+            return np.array([reduce_line(a[k]) for k in range(a.shape[0])])
+
+        return reduce_lines
+
+    return along
+
+
+along_max, along_min, along_mean = _along("max"), _along("min"), _along("mean")
+along_median, along_std, along_var = _along("median"), _along("std"), _along("var")
+along_prod, along_any, along_all = _along("prod"), _along("any"), _along("all")
+along_ptp = _along("ptp")

@@ -1,0 +1,320 @@
+"""Rewrite: the user's functions with their reads mapped to places in a block.
+
+    x[0, k]           ->     wide(x.array[x.place[0], x.place[1] + 1,
+                                          near(x.place[2], k, -1, 1, x.outside, 0)])
+    x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1] + 0:x.place[1] + 3]).sum()
+    a // b            ->     op_floordiv(a, b)
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...language import errors
+from ...language.box import Box
+from ...language.source import Function, SelfReference, Unusable
+from .reads import Access, Step, Stretch
+from .scopes import Scope, Scopes
+from .texts import text_of
+
+_ALWAYS: dict[type[ast.operator], str] = {
+    ast.FloorDiv: "op_floordiv",
+    ast.Mod: "op_mod",
+    ast.Pow: "op_pow",
+    ast.LShift: "op_lshift",
+    ast.RShift: "op_rshift",
+}
+_MODULAR: dict[type[ast.AST], str] = {
+    ast.Add: "op_add",
+    ast.Sub: "op_sub",
+    ast.Mult: "op_mul",
+    ast.BitAnd: "op_and",
+    ast.BitOr: "op_or",
+    ast.BitXor: "op_xor",
+    ast.Lt: "op_lt",
+    ast.LtE: "op_le",
+    ast.Gt: "op_gt",
+    ast.GtE: "op_ge",
+    ast.Eq: "op_eq",
+    ast.NotEq: "op_ne",
+}
+# Functions whose rule in a kernel is not Numba's.
+_OURS: dict[Any, str] = {
+    int: "whole",
+    math.floor: "floored",
+    math.ceil: "ceiled",
+    math.trunc: "whole",
+}
+_ALONG = {
+    function: f"along_{name}"
+    for name in ("max", "min", "mean", "median", "std", "var", "prod", "any", "all", "ptp")
+    for function in (getattr(np, name),)
+} | {np.amax: "along_max", np.amin: "along_min"}
+
+
+@dataclass(slots=True)
+class Globals:
+    """The constants and the names of functions of the generated module."""
+
+    reserved: frozenset[str]
+    taken: frozenset[str]
+    lines: list[str] = field(default_factory=list)
+    values: dict[str, Any] = field(default_factory=dict)
+    functions: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def used(self) -> frozenset[str]:
+        """Every name that the generated text has, or that a function of the user's binds."""
+        return self.reserved | self.taken
+
+    def fresh(self, name: str) -> str:
+        new = name if name.isidentifier() else "function"
+        while new in self.used or new in self.values or new in self.functions.values():
+            new += "_"
+        return new
+
+    def constant(self, name: str, value: Any, text: str) -> str:
+        """The name of a constant of the module."""
+        for known, held in self.values.items():
+            if held is value:
+                return known
+        name = self.fresh(name)
+        self.values[name] = value
+        self.lines.append(f"{name} = {text}")
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What the rewriting of every function of one kernel shares."""
+
+    scopes: Scopes
+    accesses: Mapping[ast.Subscript, Access]
+    box: Box
+    modular: bool
+    globals: Globals
+    places: list[str]
+
+
+class Rewriter(ast.NodeTransformer):
+    """Rewrites one function in place, and the functions inside it."""
+
+    def __init__(self, context: Context, scope: Scope) -> None:
+        self.context = context
+        self.scope = scope
+
+    def body(self) -> list[ast.stmt]:
+        """The statements of the function."""
+        definition = self.scope.definition
+        if isinstance(definition, ast.Lambda):
+            value = self.visit(definition.body)
+            return [ast.copy_location(ast.Return(value), definition.body)]
+        statements = definition.body
+        first = statements[0]
+        if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
+            statements = statements[1:] or [ast.copy_location(ast.Pass(), first)]
+        return [self.visit(statement) for statement in statements]
+
+    # Names.
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        if isinstance(node.ctx, ast.Load) and (held := self.scope.constant(node)) is not None:
+            return self._outer(node, held[0])
+        return ast.copy_location(ast.Name(self._local(node.id), node.ctx), node)
+
+    def _local(self, name: str) -> str:
+        while name in self.context.globals.reserved:
+            name += "_"
+        return name
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        held = self.scope.constant(node)
+        if held is not None:
+            return self._outer(node, held[0])
+        return self.generic_visit(node)
+
+    def _outer(self, node: ast.expr, value: Any) -> ast.AST:
+        """A value from outside the kernel."""
+        span = self.scope.function.span(node)
+        name = ast.unparse(node)
+        if isinstance(value, SelfReference):
+            raise errors.recursion(span, value.name)
+        if isinstance(value, Unusable):
+            raise errors.bad_constant(span, name, value.words)
+        if isinstance(value, Function):
+            text = self.context.globals.functions[id(value)]
+        else:
+            found = text_of(value)
+            if found is None:
+                raise errors.unknown_function(span, name)
+            text = found
+            if isinstance(value, np.ndarray | tuple):
+                text = self.context.globals.constant(name.replace(".", "_"), value, text)
+        return ast.copy_location(ast.parse(text, mode="eval").body, node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.copy_location(ast.arg(self._local(node.arg)), node)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        inner = Rewriter(self.context, self.scope.inner[node])
+        node.name = self._local(node.name)
+        node.args.defaults = [self.visit(d) for d in node.args.defaults]
+        node.args.args = [self.visit(a) for a in node.args.args]
+        node.body = inner.body()
+        node.returns, node.decorator_list = None, []
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        inner = Rewriter(self.context, self.scope.inner[node])
+        node.args.defaults = [self.visit(d) for d in node.args.defaults]
+        node.args.args = [self.visit(a) for a in node.args.args]
+        node.body = inner.visit(node.body)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        if node.value is None:
+            return ast.copy_location(ast.Pass(), node)
+        plain = ast.Assign([self.visit(node.target)], self.visit(node.value))
+        return ast.copy_location(plain, node)
+
+    # Reads.
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        access = self.context.accesses.get(node)
+        if access is None:
+            return self.generic_visit(node)
+        base = ast.unparse(self.visit(node.value))
+        base = base if base.isidentifier() else f"({base})"
+        places = [self._place(base, axis, part, node) for axis, part in enumerate(access.parts)]
+        index = ", ".join([f"{base}.place[0]", *places])
+        stretched = any(isinstance(part, Stretch) for part in access.parts)
+        text = f"{'window' if stretched else 'wide'}({base}.array[{index}])"
+        return ast.copy_location(ast.parse(text, mode="eval").body, node)
+
+    def _place(self, base: str, axis: int, part: Step | Stretch, node: ast.AST) -> str:
+        if isinstance(part, Step):
+            return self._near(base, axis, part, node, 0)
+        first = self._near(base, axis, part.first, node, 0)
+        last = self._near(base, axis, part.stop, node, 1)
+        return f"{first}:{last} + 1"
+
+    def _near(self, base: str, axis: int, step: Step, node: ast.AST, before: int) -> str:
+        """The place `before` steps before an offset."""
+        low, high = self.context.box.lo[axis], self.context.box.hi[axis]
+        place = f"{base}.place[{axis + 1}]"
+        known = step.bounds
+        if known is not None and known[0] == known[1] and low <= known[0] - before <= high:
+            return f"{place} + {known[0] - before - low}"
+        text = ast.unparse(self.visit(step.node))
+        if before:
+            text = f"{text} - {before}"
+        if known is not None and low <= known[0] - before and known[1] - before <= high:
+            return f"{place} + ({text} - {low})" if low else f"{place} + ({text})"
+        site = len(self.context.places)
+        span = self.scope.function.span(node)
+        self.context.places.append(f"{axis}|{span.file}|{span.line}")
+        return f"near({place}, {text}, {low}, {high}, {base}.outside, {site})"
+
+    # Operations.
+
+    def _operation(self, kind: ast.AST) -> str | None:
+        if type(kind) in _ALWAYS:
+            return _ALWAYS[type(kind)]  # type: ignore[index]
+        return _MODULAR.get(type(kind)) if self.context.modular else None
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        name = self._operation(node.op)
+        power = isinstance(node.op, ast.Pow)
+        if power and (known := self.context.scopes.bounds(node.right, self.scope)) is not None:
+            name = None if known[0] == known[1] >= 0 else name
+        left, right = self.visit(node.left), self.visit(node.right)
+        if name is None:
+            return ast.copy_location(ast.BinOp(left, node.op, right), node)
+        return self._call(name, node, left, right)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        if self._operation(node.op) is None:
+            return self.generic_visit(node)
+        # A buffer's index is written twice: nothing in a kernel has a side effect.
+        old = ast.parse(ast.unparse(node.target), mode="eval").body
+        for part in ast.walk(old):
+            ast.copy_location(part, node)
+        value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
+        target = self.visit(node.target)
+        return ast.copy_location(ast.Assign([target], self.visit(value)), node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.AST:
+        names = [self._operation(op) for op in node.ops]
+        if None in names:
+            return self.generic_visit(node)
+        values = [self.visit(v) for v in (node.left, *node.comparators)]
+        tests = [
+            self._call(str(name), node, a, b)
+            for name, a, b in zip(names, values[:-1], values[1:], strict=True)
+        ]
+        if len(tests) == 1:
+            return tests[0]
+        return ast.copy_location(ast.BoolOp(ast.And(), list(tests)), node)
+
+    def _call(self, name: str, node: ast.AST, *args: ast.expr) -> ast.expr:
+        call = ast.Call(ast.Name(name, ast.Load()), list(args), [])
+        return ast.copy_location(call, node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                span = self.scope.function.span(node)
+                raise errors.unsupported(span, "'**' in a call", "Name each argument.")
+        held = self.scope.constant(node.func)
+        if held is None:
+            method = self._method(node)
+            return method if method is not None else self.generic_visit(node)
+        function = held[0]
+        args = node.args
+        if isinstance(function, type) and issubclass(function, np.integer) and len(args) == 1:
+            kind = ast.parse(f"np.{np.dtype(function).name}", mode="eval").body
+            return self._call("cast", node, self.visit(args[0]), kind)
+        if function is np.float16:
+            node.func = ast.copy_location(ast.parse("np.float32", mode="eval").body, node)
+            node.args = [self.visit(a) for a in args]
+            return node
+        name = "rounded" if function is round and len(args) == 1 else None
+        if isinstance(function, type | type(math.floor)) and not node.keywords and len(args) == 1:
+            name = name or _OURS.get(function)
+        if name is not None:
+            return self._call(name, node, self.visit(args[0]))
+        along = _ALONG.get(function) if callable(function) else None
+        if along is not None and (axis := _axis(node)) is not None:
+            return self._call(along, node, self.visit(args[0]), self.visit(axis))
+        return self.generic_visit(node)
+
+    def _method(self, node: ast.Call) -> ast.AST | None:
+        """Methods of a window that Numba's arrays lack."""
+        if not isinstance(node.func, ast.Attribute):
+            return None
+        name, base = node.func.attr, node.func.value
+        function = getattr(np, name, None)
+        if function in _ALONG:
+            as_function = ast.Call(node.func, [base, *node.args], node.keywords)
+            if (axis := _axis(as_function)) is not None:
+                return self._call(_ALONG[function], node, self.visit(base), self.visit(axis))
+        if name in ("median", "ptp") and not node.args and not node.keywords:
+            text = ast.parse(f"np.{name}", mode="eval").body
+            call = ast.Call(text, [self.visit(base)], [])
+            return ast.copy_location(call, node)
+        return None
+
+
+def _axis(call: ast.Call) -> ast.expr | None:
+    """The axis that a reduction is given, if it is the only option."""
+    if len(call.args) == 2 and not call.keywords:
+        return call.args[1]
+    if len(call.args) == 1 and [k.arg for k in call.keywords] == ["axis"]:
+        return call.keywords[0].value
+    return None
