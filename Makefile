@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint format core bench clean
+.PHONY: help demo pictures test lint format core bench clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -53,6 +53,10 @@ $(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
 
 demo: $(VENV)/.made
 	$(BIN)/python examples/demo.py
+
+# The pictures of the README are those that the demonstration makes.
+pictures: demo
+	cp demo-output/smooth.png demo-output/filters.png docs/images/
 
 test: $(VENV)/.made
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal

@@ -61,7 +61,7 @@ def noisy_frames(photographs: da.Array) -> np.ndarray:
     rng = np.random.default_rng(2019)
     frames = np.repeat(photographs.compute(), EXPOSURES, axis=0)
     frames = frames + rng.normal(0, 18, frames.shape)
-    dead = rng.random(frames.shape) < 0.01
+    dead = rng.random(frames.shape) < 0.002
     frames[dead] = rng.choice([0, 255], dead.sum())
     return frames.clip(0, 255).astype(np.uint8)
 
@@ -107,7 +107,7 @@ def main() -> None:
         ),
     }
     colour = npt.imread([carried / "astronaut.png"])[0]
-    pictures["colour.png"] = npt.filters.unsharp(colour, sigma=2, amount=1.5, axes=(0, 1))
+    pictures["colour.png"] = npt.filters.unsharp(colour, sigma=2, amount=0.7, axes=(0, 1))
 
     print("Pictures to look at:")
     for name, picture in pictures.items():

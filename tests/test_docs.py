@@ -50,23 +50,17 @@ def blocks(page: str) -> list[Block]:
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page(path, tmp_path, monkeypatch):
     page = path.read_text()
-    script = tmp_path / f"{path.stem}.py"
     monkeypatch.chdir(tmp_path)
-
-    # A stencil reads its own source. So the code lies in a real file, on the lines that it has
-    # on the page, which also makes tracebacks point at the page.
-    lines = [""] * (page.count("\n") + 2)
-    for block in blocks(page):
-        if block.language == "python":
-            for number, line in enumerate(block.text.splitlines(), start=block.line):
-                lines[number - 1] = line
-    script.write_text("\n".join(lines) + "\n")
-
-    namespace = {"__name__": "__main__", "__file__": str(script)}
+    namespace = {"__name__": "__main__"}
     for block, following in itertools.zip_longest(blocks(page), blocks(page)[1:]):
         if block.language != "python":
             continue
-        code = compile("\n" * (block.line - 1) + block.text, str(script), "exec")
+        # A stencil reads its own source, so each block is a file, as each cell of a notebook is.
+        # It begins with as many empty lines as make tracebacks show the line of the page.
+        text = "\n" * (block.line - 1) + block.text
+        script = tmp_path / f"{path.stem}_{block.line}.py"
+        script.write_text(text)
+        code = compile(text, str(script), "exec", dont_inherit=True)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, namespace)
