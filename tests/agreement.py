@@ -68,6 +68,9 @@ class Drawn:
 def draw(seed: int, **options: Any) -> Drawn:
     rng = Random(seed)
     case = kernels.random_kernel(rng, **options)
+    while not all(f"{name}[" in case.source for name in case.fields):
+        # A field that no statement mentions is none: who would tell it from a scalar?
+        case = kernels.random_kernel(rng, **options)
     shape = kernels.random_shape(rng, case.ndim)
     arrays = kernels.random_arrays(rng, case, shape)
     boundary = kernels.random_boundary(rng, case.ndim)
@@ -130,13 +133,16 @@ def compare(
 ) -> None:
     assert len(actual) == len(reference)
     for result, values, loose in zip(actual, reference, drawn.case.approximate, strict=True):
-        wanted = store(values, result.dtype)
-        assert result.shape == wanted.shape
+        assert result.shape == values.shape
         if result.dtype.kind in "biu":
-            exact = np.array([int(v) for v in values.ravel()], dtype=object).reshape(values.shape)
+            # Where Python itself raises, on 0 % 0 of its own integers, the reference has nan.
+            exact = np.array([int(v) if v == v else 0 for v in values.ravel()], dtype=object)
+            exact = exact.reshape(values.shape)
             np.testing.assert_array_equal(result.astype(object), exact)
-        elif loose:
-            single = "32" in str(drawn.case) or "complex64" in str(drawn.case)
+            continue
+        wanted = store(values, result.dtype)
+        if loose:
+            single = any(word in str(drawn.case) for word in ("32", "float16", "complex64"))
             bound = 2e-4 if single else 1e-9
             finite = np.abs(wanted[np.isfinite(wanted)]) if wanted.size else wanted
             largest = float(finite.max()) if finite.size else 0.0

@@ -12,7 +12,7 @@ A function that `read` does not understand takes the general path instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +27,7 @@ from ..language.values import NotUnderstood
 from ..lowering.loops import module
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.windows import unrolled
+from .cache import identifier
 from .cpu import Compiled
 from .general import compile_general
 
@@ -81,8 +82,8 @@ def compile_understood(
     """Every stage of the first path, one after the other."""
     kernel = read(function, arguments, request.neighborhood)
     simplified = simplify(kernel)
+    check_outputs(function.name, kernel, request)
     dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
-    check_outputs(function.name, kernel, dtypes, request.keep)
     converted = stored(simplified, dtypes, request.overflow)
     lowered = unrolled(converted)
     looks = reaches(kernel)
@@ -105,21 +106,15 @@ def compile_understood(
     return Stages(kernel, simplified, lowered, compiled)
 
 
-def check_outputs(
-    name: str, kernel: Kernel, dtypes: Sequence[np.dtype], keep: bool
-) -> None:
+def check_outputs(name: str, kernel: Kernel, request: Request) -> None:
     """Raise where the number of outputs does not fit what was asked for."""
     count = len(kernel.outputs)
-    if len(dtypes) != count:
-        raise ValueError(f"'{name}' has {count} outputs, but dtype= names {len(dtypes)}.")
-    if keep and count > len(kernel.fields):
+    if request.dtypes is not None and len(request.dtypes) != count:
+        raise ValueError(
+            f"'{name}' has {count} outputs, but dtype= names {len(request.dtypes)}."
+        )
+    if request.keep and count > len(kernel.fields):
         raise ValueError(
             f"boundary='keep' keeps a field for each output, but '{name}' has {count} outputs "
             f"and {len(kernel.fields)} fields; use another boundary."
         )
-
-
-def identifier(name: str) -> str:
-    """A name for files: letters, digits and underscores."""
-    return "".join(c if c.isalnum() and c.isascii() else "_" for c in name).strip("_") or "kernel"
-

@@ -119,7 +119,7 @@ def floor_divide(a, b):
         return a / b
     if a - a != 0.0 or b != b:
         return nan
-    rest = math.fmod(a, b)
+    rest = np.fmod(a, b)
     quotient = (a - rest) / b
     if rest != 0.0 and (b < 0.0) != (rest < 0.0):
         quotient -= 1.0
@@ -135,7 +135,7 @@ def remainder(a, b):
     a, b = f64(a), f64(b)
     if b == 0.0 or a - a != 0.0 or b != b:
         return nan
-    rest = math.fmod(a, b)
+    rest = np.fmod(a, b)
     if rest == 0.0:
         return math.copysign(0.0, b)
     return rest + b if (b < 0.0) != (rest < 0.0) else rest

@@ -1,0 +1,96 @@
+"""Every way of computing a kernel gives what the reference says.
+
+Seeds are fixed, so that a failure is found again.  A longer run over other seeds is
+`python tests/test_agree.py FIRST LAST`.
+"""
+
+from __future__ import annotations
+
+import sys
+from random import Random
+
+import agreement
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.language import reference
+
+PLAIN = 700
+COMPILED = 30
+BATCH = 25
+
+
+@pytest.mark.parametrize("first", range(0, PLAIN, BATCH))
+def test_generated_text_agrees_with_the_reference(first):
+    for seed in range(first, first + BATCH):
+        drawn = agreement.draw(seed)
+        agreement.compare(drawn, agreement.by_text(drawn), agreement.expected(drawn))
+
+
+@pytest.mark.parametrize("seed", range(50_000, 50_000 + COMPILED))
+def test_compiled_code_agrees_with_the_reference(seed):
+    drawn = agreement.draw(seed)
+    agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
+
+
+@pytest.mark.parametrize("first", range(0, 100, BATCH))
+def test_nothing_outside_the_reach_matters(first):
+    """Change the elements outside the reach of one point: its value stays."""
+    for seed in range(first, first + BATCH):
+        drawn = agreement.draw(seed, outputs=1)
+        case = drawn.case
+        (low, high), *_ = agreement.looks(drawn)
+        rng = Random(seed)
+        shape = (9,) * case.ndim
+        centre = (4,) * case.ndim
+        arrays = agreement.kernels.random_arrays(rng, case, shape)
+        arrays = {
+            name: array if name in case.standard else np.broadcast_to(array, shape)
+            for name, array in arrays.items()
+        }
+        inside = tuple(slice(4 + a, 4 + b + 1) for a, b in zip(low, high, strict=True))
+        other = dict(arrays)
+        for name in case.fields:
+            changed = np.flip(arrays[name]).copy()
+            changed[inside] = arrays[name][inside]
+            other[name] = changed
+        results = [
+            reference.evaluate(
+                case.function,
+                given,
+                scalars=case.scalars,
+                standard=tuple(case.standard),
+                boundary="nearest",
+                ndim=case.ndim,
+            )[0][centre]
+            for given in (arrays, other)
+        ]
+        assert results[0] == results[1] or results[0] != results[0], str(case)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_threads_change_nothing(threads):
+    @npt.stencil(boundary="mirror")
+    def kernel(x):
+        return x[-1, 2] * 3 - x[0, 0] // 2 + x[1, -1]
+
+    image = np.random.default_rng(0).integers(-99, 99, (301, 257)).astype("int16")
+    np.testing.assert_array_equal(kernel(image, threads=threads), kernel(image, threads=1))
+
+
+def main(first: int, last: int) -> None:
+    """Compare many kernels, as text, and say which differ."""
+    wrong = []
+    for seed in range(first, last):
+        drawn = agreement.draw(seed)
+        try:
+            agreement.compare(drawn, agreement.by_text(drawn), agreement.expected(drawn))
+        except AssertionError as error:
+            wrong.append(seed)
+            print(f"seed {seed}: {error}\n{drawn.case}")
+    print(f"{last - first - len(wrong)} of {last - first} agree; not: {wrong}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))
