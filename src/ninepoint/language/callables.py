@@ -530,6 +530,25 @@ def _invert(ops: Operations, value: Any) -> Any:
 FUNCTIONS = _table()
 
 
+# Builtins that give the same result for the same arguments, and do nothing else.
+_PURE = frozenset(
+    (divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map, filter, repr, hash, type)
+)
+
+
+def is_pure(function: Any) -> bool:
+    """Whether a call with known arguments may be made once, while the kernel is read.
+
+    Not so what reads the world or draws numbers: `input`, `open`, `np.random`, `time.time`.
+    """
+    if function in FUNCTIONS or isinstance(function, np.ufunc) or function in _PURE:
+        return True
+    module = getattr(function, "__module__", None) or ""
+    if module in ("math", "cmath", "operator", "_operator"):
+        return True
+    return module.partition(".")[0] == "numpy" and not module.startswith("numpy.random")
+
+
 def known_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """The result of a call whose arguments are all known, or None if it fails."""
     try:

@@ -83,7 +83,7 @@ def source_changed(span: Span, name: str) -> StencilError:
         "source-changed",
         f"The source of '{name}' has changed since Python read it.",
         span,
-        "this text is not what the function was made from",
+        "this is not the text that the function was made from",
         "Restart Python, or reload the module, so that the function and its file agree.",
     )
 
@@ -178,6 +178,16 @@ def return_mismatch(span: Span, first: int, second: int) -> StencilError:
     )
 
 
+def choice_mismatch(span: Span, first: str, second: str) -> StencilError:
+    return _mistake(
+        "choice-mismatch",
+        "Both sides of a choice must be of one kind.",
+        span,
+        f"{first} on one side, {second} on the other",
+        "Give both sides a number, or tuples of the same length.",
+    )
+
+
 def not_a_number(span: Span, words: str) -> StencilError:
     return _mistake(
         "not-a-number",
@@ -198,6 +208,16 @@ def assigned_field(span: Span, name: str) -> StencilError:
         span,
         f"'{name}' is an input",
         "Keep the value in a local and return it: the result is a new array.",
+    )
+
+
+def assigned_constant(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "assigned-constant",
+        "A kernel cannot change what was made outside it.",
+        span,
+        f"'{name}' is a constant of the kernel",
+        "Keep the value in a local, or change the array before the stencil is decorated.",
     )
 
 
@@ -294,17 +314,43 @@ def index_outside(span: Span, name: str, index: int, length: int) -> StencilErro
     )
 
 
+def index_count(span: Span, name: str, found: int, axes: int) -> StencilError:
+    return _mistake(
+        "index-count",
+        "An array that is indexed absolutely needs one index for each of its axes.",
+        span,
+        f"'{name}' has {found} here, and {axes} {'axis' if axes == 1 else 'axes'}",
+        "Write one index for each axis.",
+    )
+
+
+def index_type(span: Span, name: str, words: str) -> StencilError:
+    return _mistake(
+        "index-type",
+        f"The index of an element of '{name}' must be an integer.",
+        span,
+        f"this is {words}",
+        "Write whole numbers, counted from 0, or convert with int().",
+    )
+
+
 # Expressions and statements.
 
 
 def unknown_method(span: Span, words: str, name: str) -> StencilError:
+    if words.startswith("the field"):
+        cure = "Take a window of the field first, such as x[-1:2].mean(); the whole is not seen."
+    else:
+        cure = (
+            "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and "
+            "ptp; a number has real and imag."
+        )
     return _mistake(
         "unknown-method",
-        f"{words} has no '{name}' in a kernel.",
+        f"{words[:1].upper()}{words[1:]} has no '{name}' in a kernel.",
         span,
         "not known here",
-        "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and ptp; "
-        "a number has real and imag.",
+        cure,
     )
 
 
@@ -329,13 +375,40 @@ def wrong_arguments(span: Span, name: str, reason: str) -> StencilError:
     )
 
 
+# What helps against an operand that does not fit, by the first words of what it is.
+_OPERAND_CURES = {
+    "the field": "Index the field: x[0] is a number of it, x[-1:2] a window.",
+    "complex": "Take a real number first: .real, .imag or abs().",
+    "floats": "Convert the operands first, with int() or an integer type of NumPy.",
+    "a window": "Reduce the window first, such as .any(), .all(), .sum() or .max().",
+    "an array": "Index the array, or combine it with a window of its shape.",
+    "a function": "Call the function, or leave it out.",
+}
+
+
 def bad_operand(span: Span, operation: str, words: str) -> StencilError:
+    cure = "Give it numbers; int(), float() and NumPy's types convert them."
+    if operation == "Indexing":
+        cure = "Index a field once, with all its offsets together, such as x[0, 1]."
+    else:
+        for start, better in _OPERAND_CURES.items():
+            cure = better if words.startswith(start) else cure
     return _mistake(
         "bad-operand",
         f"{operation} has no meaning for {words}.",
         span,
         "the operands do not fit",
-        "Convert the operands first, with int(), float() or a NumPy type.",
+        cure,
+    )
+
+
+def unpacking(span: Span, found: int, wanted: int) -> StencilError:
+    return _mistake(
+        "unpacking",
+        f"A tuple of {found} cannot be unpacked into {wanted} names.",
+        span,
+        f"{wanted} names for {found} values",
+        "Write one name for each value.",
     )
 
 
@@ -345,7 +418,8 @@ def bad_constant(span: Span, name: str, words: str) -> StencilError:
         f"'{name}' cannot be used in a kernel.",
         span,
         f"it is {words}",
-        "A kernel can use numbers, tuples, NumPy arrays of numbers, and functions.",
+        "A kernel can use numbers, tuples, NumPy arrays of numbers, and functions whose source "
+        "can be found.",
     )
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -22,10 +23,11 @@ import numpy as np
 from . import errors, ir
 from .dtypes import value_type
 from .errors import Span
-from .callables import FUNCTIONS, METHODS, known_call
+from .callables import FUNCTIONS, METHODS, is_pure, known_call
 from .ir import Kernel, Offset
 from .source import Function, SelfReference, Unusable
 from .values import (
+    Closure,
     Coefficients,
     Field,
     NotUnderstood,
@@ -73,6 +75,7 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Raise: ("'raise'", "Return a value for every point; nothing in a kernel raises."),
     ast.Assert: ("'assert'", "Check the arrays before the call; nothing in a kernel raises."),
     ast.Try: ("'try'", "Nothing in a kernel raises, so there is nothing to catch."),
+    ast.TryStar: ("'try'", "Nothing in a kernel raises, so there is nothing to catch."),
     ast.With: ("'with'", "Keep to arithmetic, branches and loops."),
     ast.Import: ("'import'", "Import at the top of the file."),
     ast.ImportFrom: ("'import'", "Import at the top of the file."),
@@ -82,7 +85,12 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.Delete: ("'del'", "Leave the name as it is."),
     ast.Match: ("'match'", "Write it with if and elif."),
     ast.Dict: ("a dictionary", "Use a tuple."),
+    ast.DictComp: ("a dictionary", "Use a tuple."),
     ast.Set: ("a set", "Use a tuple."),
+    ast.SetComp: ("a set", "Use a tuple."),
+    ast.Yield: ("'yield'", "Make a tuple of the values."),
+    ast.YieldFrom: ("'yield'", "Make a tuple of the values."),
+    ast.AsyncFunctionDef: ("'async'", "Write a plain function."),
     ast.JoinedStr: ("an f-string", "A kernel computes with numbers only."),
 }
 
@@ -99,14 +107,6 @@ class _Undefined:
     """A local that has no value on some path."""
 
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Closure:
-    """A function defined inside the kernel, with the names it sees."""
-
-    definition: ast.FunctionDef | ast.Lambda
-    names: Mapping[str, Any]
 
 
 def refuse(function: Function) -> None:
@@ -250,11 +250,13 @@ class _Frame:
                     self.block(body)
                 self.block(orelse)
             case ast.FunctionDef(name=name):
-                self.names[name] = _Closure(node, self.names)
+                self.names[name] = Closure(node, self.names)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
                 return
             case ast.Expr(value=value):
-                raise NotUnderstood("a call whose result is not used", span)
+                if any(isinstance(part, ast.Call) for part in ast.walk(value)):
+                    raise NotUnderstood("a call whose result is not used", span)
+                self.eval(value)
             case _:
                 self._refuse(node, span)
 
@@ -265,6 +267,8 @@ class _Frame:
 
     def _return(self, node: ast.expr, value: Any) -> None:
         self.returned = self._at(node)
+        if len(self.active) == 1:
+            self._checked_result(value)
         if self.done is False:
             self.result = value
         else:
@@ -278,6 +282,14 @@ class _Frame:
                         raise errors.not_a_number(self.returned, words(item))
             self.result = self.ops.select(self.done, first, second)
         self.done = True
+
+    def _checked_result(self, value: Any) -> None:
+        """Raise for what can never be the value of a point; helpers may return more."""
+        for item in value if isinstance(value, tuple) else (value,):
+            if item is None or isinstance(item, str | tuple | Field):
+                raise errors.not_a_number(self.returned, words(item))
+        if value == ():
+            raise errors.not_a_number(self.returned, words(value))
 
     def branch(self, test: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
         if isinstance(test, bool):
@@ -329,10 +341,10 @@ class _Frame:
         if then is other or (type(then) is type(other) and is_number(then) and then == other):
             return then
         if not isinstance(then, plain) or not isinstance(other, plain):
-            for item in (then, other):
-                if item is None or isinstance(item, str):
-                    raise errors.not_a_number(self.returned, words(item))
             raise NotUnderstood("a name that is one thing or another", self.ops.span)
+        counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
+        if counts[0] != counts[1]:
+            raise errors.choice_mismatch(self.ops.span, words(then), words(other))
         return self.ops.select(test, then, other)
 
     def assign(self, target: ast.expr, value: Any) -> None:
@@ -347,18 +359,16 @@ class _Frame:
                 if any(isinstance(t, ast.Starred) for t in targets):
                     raise NotUnderstood("a starred target", self._at(target))
                 if len(value) != len(targets):
-                    raise errors.bad_operand(
-                        self._at(target), "Unpacking", f"{words(value)} into {len(targets)} names"
-                    )
+                    raise errors.unpacking(self._at(target), len(value), len(targets))
                 for item, one in zip(targets, value, strict=True):
                     self.assign(item, one)
             case ast.Subscript(value=base):
                 span = self._at(target)
                 held = self.eval(base)
-                if isinstance(held, Field):
+                if isinstance(held, Field | Coefficients):
                     raise errors.assigned_field(span, held.name)
-                if isinstance(held, Coefficients):
-                    raise errors.assigned_field(span, held.name)
+                if isinstance(base, ast.Name) and base.id not in self.names:
+                    raise errors.assigned_constant(span, base.id)
                 raise NotUnderstood("a buffer that is written to", span)
             case _:
                 raise NotUnderstood("an assignment to an attribute", self._at(target))
@@ -371,6 +381,8 @@ class _Frame:
             return tuple(value)
         if isinstance(value, np.ndarray) and value.ndim:
             return tuple(constant(item) for item in value)
+        if isinstance(value, Field) or is_number(value):
+            raise errors.bad_operand(self._at(iterable), "A loop", words(value))
         raise NotUnderstood("a loop whose range is not constant", self._at(iterable))
 
     # Expressions.
@@ -391,8 +403,7 @@ class _Frame:
                 return tuple(items)
             case ast.UnaryOp(op=op, operand=operand):
                 value = self.eval(operand)
-                self._number(node, value)
-                return self.ops.unary(UNARY[type(op)], value)
+                return self.unary(node, UNARY[type(op)], value)
             case ast.BinOp(left=left, op=op, right=right):
                 a, b = self.eval(left), self.eval(right)
                 self._at(node)
@@ -418,7 +429,7 @@ class _Frame:
             case ast.Call():
                 return self.call(node)
             case ast.Lambda():
-                return _Closure(node, self.names)
+                return Closure(node, self.names)
             case ast.ListComp(elt=element, generators=loops) | ast.GeneratorExp(
                 elt=element, generators=loops
             ):
@@ -433,14 +444,24 @@ class _Frame:
             case _:
                 self._refuse(node, self._at(node))
 
-    def _number(self, node: ast.expr, *values: Any) -> None:
+    def _number(self, node: ast.expr, operation: str, *values: Any) -> None:
         """Raise unless every value can take part in arithmetic."""
         self._at(node)
         for value in values:
-            if value is None or isinstance(value, str | tuple | Field | slice | range):
-                raise errors.bad_operand(self.ops.span, "Arithmetic", words(value))
             if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
-                raise errors.bad_operand(self.ops.span, "Arithmetic", words(value))
+                raise errors.bad_operand(self.ops.span, operation, words(value))
+
+    def unary(self, node: ast.expr, op: str, value: Any) -> Any:
+        if op == "not":
+            self._check_truth(node, value)
+            return self.ops.unary(op, value)
+        self._number(node, f"'{op}'", value)
+        if isinstance(value, np.ndarray):
+            try:
+                return _frozen(_SIGNS[op](value))
+            except TypeError:
+                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value)) from None
+        return self.ops.unary(op, value)
 
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
@@ -465,16 +486,20 @@ class _Frame:
 
     def truth(self, node: ast.expr) -> Any:
         value = self.eval(node)
-        span = self._at(node)
-        if isinstance(value, Value) and value.shape is not None:
-            raise errors.bad_operand(span, "The truth", f"{words(value)}: use .any() or .all()")
-        if isinstance(value, Field | Coefficients | np.ndarray):
-            raise errors.bad_operand(span, "The truth", words(value))
+        self._check_truth(node, value)
         return self.ops.truth(value)
+
+    def _check_truth(self, node: ast.expr, value: Any) -> None:
+        """Raise, as NumPy does, for what is neither true nor false as a whole."""
+        span = self._at(node)
+        window = isinstance(value, Value) and value.shape is not None
+        if window or isinstance(value, Field | Coefficients | np.ndarray):
+            raise errors.bad_operand(span, "The truth", words(value))
 
     def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
         value = self.eval(nodes[0])
-        for node in nodes[1:]:
+        for before, node in itertools.pairwise(nodes):
+            self._check_truth(before, value)
             truth = self.ops.truth(value)
             if isinstance(truth, bool):
                 if truth is isinstance(op, ast.Or):
@@ -483,7 +508,7 @@ class _Frame:
                 continue
             with self.ops.assuming(truth, isinstance(op, ast.And)):
                 other = self.eval(node)
-            self._number(node, other)
+            self._number(node, "'and'" if isinstance(op, ast.And) else "'or'", other)
             both = isinstance(value, Value) and value.atom.dtype is truth.atom.dtype
             other_truth = self.ops.truth(other)
             if both and not isinstance(other_truth, bool) and other_truth is other:
@@ -512,10 +537,15 @@ class _Frame:
                     one = self.ops.logical("|", one, self.ops.binary("==", left, item))
                 one = self.ops.unary("not", one) if isinstance(op, ast.NotIn) else one
             elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
-                one = left == right if isinstance(op, ast.Eq) else left != right
+                if _holds_value(left) or _holds_value(right):
+                    raise NotUnderstood("a comparison of tuples", self.ops.span)
+                one = self.ops._known(COMPARE[type(op)], left, right)
             else:
-                self._number(node, left, right)
-                one = self.binary(COMPARE[type(op)], left, right)
+                symbol = COMPARE[type(op)]
+                self._number(node, f"'{symbol}'", left, right)
+                one = self.binary(symbol, left, right)
+            if len(node.ops) > 1:
+                self._check_truth(node, one)
             result = one if result is True else self.ops.logical("&", result, one)
             left = right
         return result
@@ -557,10 +587,7 @@ class _Frame:
             return getattr(base, node.attr)
         if is_number(base) and node.attr in ("real", "imag"):
             return getattr(base, node.attr)
-        if isinstance(base, Field):
-            raise NotUnderstood(f"the attribute '{node.attr}' of a field", span)
-        kind = "A window" if isinstance(base, Value) and base.shape else "A number"
-        raise errors.unknown_method(span, kind, node.attr)
+        raise errors.unknown_method(span, _kind(base), node.attr)
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
         saved = dict(self.names)
@@ -603,17 +630,24 @@ class _Frame:
             case np.ndarray():
                 if any(isinstance(i, Value) for i in indices):
                     raise NotUnderstood("a constant array at an index that varies", span)
-                if any(not isinstance(i, int) for i in indices):
-                    return _frozen(base[index])
                 text = ast.unparse(node.value)
                 if len(indices) > base.ndim:
-                    raise errors.offset_count(span, text, len(indices), base.ndim)
+                    raise errors.index_count(span, text, len(indices), base.ndim)
+                if any(not isinstance(i, int) for i in indices):
+                    if any(_varies(i) for i in indices):
+                        raise NotUnderstood("a part of an array that varies", span)
+                    for one in indices:
+                        if isinstance(one, float | str | np.floating):
+                            raise errors.index_type(span, text, words(one))
+                    return _frozen(base[index])
                 where = self.bounded(text, base.shape[: len(indices)], indices, span)
                 return _frozen(base[where])
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
                     raise errors.index_outside(span, ast.unparse(node.value), index, len(base))
-                if not isinstance(index, int | slice):
+                if isinstance(index, float | str | np.floating | tuple):
+                    raise errors.index_type(span, ast.unparse(node.value), words(index))
+                if not isinstance(index, int | slice) or _varies(index):
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
             case Value(shape=shape) if shape is not None:
@@ -626,13 +660,15 @@ class _Frame:
     ) -> tuple[int, ...]:
         """Constant absolute indices, checked; negative ones count from the end."""
         if len(indices) != len(shape):
-            raise errors.offset_count(span, name, len(indices), len(shape))
+            raise errors.index_count(span, name, len(indices), len(shape))
         known = []
         for index, length in zip(indices, shape, strict=True):
             if isinstance(index, Value):
                 raise NotUnderstood(f"'{name}' at an index that varies", span)
+            if isinstance(index, slice):
+                raise NotUnderstood(f"a part of '{name}'", span)
             if isinstance(index, bool) or not isinstance(index, int):
-                raise errors.offset_type(span, words(index))
+                raise errors.index_type(span, name, words(index))
             if not -length <= index < length:
                 raise errors.index_outside(span, name, index, length)
             known.append(index % length)
@@ -718,12 +754,16 @@ class _Frame:
         if isinstance(base, np.ndarray):
             if any(isinstance(a, Value) for a in [*args, *keywords.values()]):
                 raise NotUnderstood("a method of an array", span)
-            return _frozen(constant(getattr(base, attribute.attr)(*args, **keywords)))
-        kind = "A window" if base.shape else "A number"
+            if not callable(getattr(base, attribute.attr, None)):
+                raise errors.unknown_method(span, _kind(base), attribute.attr)
+            try:
+                return _frozen(constant(getattr(base, attribute.attr)(*args, **keywords)))
+            except (TypeError, ValueError) as error:
+                raise errors.wrong_arguments(span, dotted, str(error)) from error
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](self.ops, base)
         if base.shape is None or attribute.attr not in METHODS:
-            raise errors.unknown_method(span, kind, attribute.attr)
+            raise errors.unknown_method(span, _kind(base), attribute.attr)
         return self._built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
 
     def invoke(
@@ -741,27 +781,37 @@ class _Frame:
             result = inner.run()
             self._at(node)
             return result
-        if isinstance(function, _Closure):
+        if isinstance(function, Closure):
             return self._closure(span, name, function, args, keywords)
         everything = [*args, *keywords.values()]
         if function in _STRUCTURE:
             if any(isinstance(v, Value | Field) for v in everything) and function in (range, len):
                 raise NotUnderstood(f"'{name}' of something that varies", span)
-            return _structure(function, args)
+            if any(isinstance(v, Coefficients) for v in everything):
+                raise NotUnderstood(f"'{name}' of an array", span)
+            if any(isinstance(v, Field) for v in everything):
+                raise errors.bad_operand(span, f"'{name}'", words(everything[0]))
+            try:
+                return _structure(function, args, keywords)
+            except (TypeError, ValueError) as error:
+                raise errors.wrong_arguments(span, name, str(error)) from error
+        if not callable(function):
+            raise errors.unknown_function(span, name)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
             for v in everything
         )
-        if known and not any(_holds_value(v) for v in everything) and callable(function):
+        if known and not any(_holds_value(v) for v in everything) and is_pure(function):
             result = known_call(function, args, keywords)
             if result is not None:
                 return _frozen(result)
         if function not in FUNCTIONS:
-            if getattr(function, "__module__", "").startswith("numpy"):
+            if _from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'", span)
             raise errors.unknown_function(span, name)
         if any(isinstance(v, Field) for v in everything):
-            raise errors.bad_operand(span, f"'{name}'", "a field: index it")
+            field = next(v for v in everything if isinstance(v, Field))
+            raise errors.bad_operand(span, f"'{name}'", words(field))
         return self._built(FUNCTIONS[function], name, args, keywords)
 
     def _built(
@@ -781,10 +831,15 @@ class _Frame:
             raise errors.wrong_arguments(
                 self.ops.span, name, f"'{unknown[0]}' is not an argument of it"
             )
+        twice = [k for k in keywords if k in accepted[: len(args)]]
+        if twice:
+            raise errors.wrong_arguments(self.ops.span, name, f"'{twice[0]}' is given twice")
         count = len(args) + len(keywords)
         if not variadic and not needed <= count <= len(accepted):
             raise errors.wrong_arguments(
-                self.ops.span, name, f"{count} arguments instead of {needed}"
+                self.ops.span,
+                name,
+                f"{count} {'argument' if count == 1 else 'arguments'} instead of {needed}",
             )
         return builder(self.ops, *args, **keywords)
 
@@ -812,12 +867,14 @@ class _Frame:
         self,
         span: Span,
         name: str,
-        closure: _Closure,
+        closure: Closure,
         args: tuple[Any, ...],
         keywords: dict[str, Any],
     ) -> Any:
         """Call a function that was defined inside the kernel."""
         arguments = closure.definition.args
+        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
+            raise NotUnderstood(f"the parameters of '{name}'", span)
         parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
         given = dict(zip(parameters, args, strict=False)) | keywords
         defaults = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
@@ -825,7 +882,8 @@ class _Frame:
             if parameter not in given:
                 given[parameter] = self.eval(default)
         if set(given) != set(parameters) or len(args) > len(parameters):
-            raise errors.wrong_arguments(span, name, f"it takes {len(parameters)} arguments")
+            plural = "argument" if len(parameters) == 1 else "arguments"
+            raise errors.wrong_arguments(span, name, f"it takes {len(parameters)} {plural}")
         if len(self.active) > 50:
             raise errors.recursion(span, name)
         inner = _Frame(
@@ -847,15 +905,41 @@ class _Frame:
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
 
-def _structure(function: Any, args: tuple[Any, ...]) -> Any:
+# The operators of arrays that are known while the kernel is read.
+_SIGNS: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+
+
+def _structure(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Builtins that arrange values without looking at them."""
-    if function is range:
-        return range(*args)
-    if function is len:
-        return len(args[0])
+    if function in (range, len):
+        return function(*args, **keywords)
     return tuple(
-        tuple(item) if isinstance(item, tuple) else constant(item) for item in function(*args)
+        tuple(item) if isinstance(item, tuple) else constant(item)
+        for item in function(*args, **keywords)
     )
+
+
+def _kind(value: Any) -> str:
+    """What a value is, without its details, to tell what it has not."""
+    if isinstance(value, Field):
+        return f"the field '{value.name}'"
+    if isinstance(value, Value):
+        return "a window" if value.shape else "a number"
+    if is_number(value):
+        return "a number"
+    return words(value)
+
+
+def _varies(index: Any) -> bool:
+    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
+    return any(isinstance(part, Value) for part in parts)
+
+
+def _from_numpy(function: Any) -> bool:
+    """Whether NumPy has it; a method of one of its objects counts."""
+    owner = type(getattr(function, "__self__", None)).__module__
+    module = getattr(function, "__module__", None) or owner
+    return str(module).partition(".")[0] == "numpy"
 
 
 def _holds_value(value: Any) -> bool:

@@ -9,8 +9,9 @@ assigned in the body of windows until a reduction makes a number of it.
 
 from __future__ import annotations
 
+import ast
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -21,6 +22,7 @@ from . import errors, ir
 from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
+from .source import Function, SelfReference
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
 
@@ -65,6 +67,14 @@ class Coefficients:
     name: str
     storage: np.dtype
     shape: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """A function defined inside the kernel, with the names it sees."""
+
+    definition: ast.FunctionDef | ast.Lambda
+    names: Mapping[str, Any]
 
 
 class Body:
@@ -145,6 +155,8 @@ class Operations:
             return Value(Const(DType.F64, repr(value)), True)
         if isinstance(value, complex):
             return Value(Const(DType.C128, repr(value)), True)
+        if isinstance(value, np.ndarray | Coefficients):
+            raise NotUnderstood("arithmetic of whole arrays", self.span)
         raise errors.not_a_number(self.span, words(value))
 
     def emit(self, expr: ir.Expr, weak: bool = False, shape: Offset | None = None) -> Value:
@@ -168,11 +180,11 @@ class Operations:
 
     def together(self, *values: Any) -> tuple[list[Value], Offset | None]:
         """Operands as values, with the shape of their common window, if any."""
-        shapes = {v.shape for v in values if isinstance(v, Value) and v.shape is not None}
-        if len(shapes) > 1:
-            first, second = sorted(shapes)[:2]
-            raise errors.window_shape(self.span, first, second)
-        shape = shapes.pop() if shapes else None
+        shapes = [v.shape for v in values if isinstance(v, Value) and v.shape is not None]
+        for other in shapes:
+            if other != shapes[0]:
+                raise errors.window_shape(self.span, shapes[0], other)
+        shape = shapes[0] if shapes else None
         if shape is None:
             return [self.lift(v) for v in values], None
         return [self.as_window(v, shape) for v in values], shape
@@ -416,9 +428,9 @@ def words(value: Any) -> str:
     if isinstance(value, str):
         return "text"
     if isinstance(value, tuple):
-        return f"a tuple of {len(value)}"
+        return f"a tuple of {len(value)}" if value else "an empty tuple"
     if is_number(value):
         return f"the number {value}"
-    if callable(value):
+    if callable(value) or isinstance(value, Function | SelfReference | Closure):
         return "a function"
     return f"a value of type '{type(value).__name__}'"
