@@ -1,0 +1,100 @@
+"""The command `ninepoint`: stencils on files, without writing a program.
+
+    parser    the words of the command line       kernels   the kernel that is meant
+    apply     images in, images out               inform    explain, info and cache
+    progress  a bar, and what is said at the end
+
+What a command needs is imported when it runs, so that `--help` is there at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Sequence
+
+from ..language.errors import StencilError
+from .parser import UsageError, make_parser
+
+DONE, FAILED, INTERRUPTED = 0, 1, 130
+
+# What wrong data, a wrong kernel or a full disk raise, each with words for the user.  Anything
+# else is a mistake of ours, and its traceback is wanted.
+_EXPECTED = (OSError, ValueError, TypeError, ImportError, IndexError, OverflowError, MemoryError)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line, and give its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The words after the program's name; by default those it was called with.
+
+    Returns
+    -------
+    int
+        0 if all is done, 1 if data or kernel are at fault, 130 after an interrupt (Ctrl-C).
+
+    Raises
+    ------
+    SystemExit
+        With code 2 if the command line is at fault, with 0 after `--help` and `--version`.
+    """
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        _run(options)
+        sys.stdout.flush()
+    except UsageError as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        _say(options, "ninepoint: interrupted")
+        if options.command == "apply":
+            print("the files that are there are whole; --resume goes on after them",
+                  file=sys.stderr)  # fmt: skip
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read the output has enough, as `head` has. Python would complain once more
+        # when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except StencilError as error:
+        _say(options, str(error))
+        return FAILED
+    except _EXPECTED as error:
+        words = str(error) or type(error).__name__
+        _say(options, f"ninepoint: {words}")
+        return FAILED
+    return DONE
+
+
+def _run(options: Namespace) -> None:
+    match options.command:
+        case "apply":
+            from .apply import apply
+
+            apply(options)
+        case "explain":
+            from .inform import explain
+
+            explain(options)
+        case "info":
+            from .inform import info
+
+            info()
+        case "cache":
+            from .inform import cache
+
+            cache(options.clear)
+        case command:
+            raise AssertionError(command)
+
+
+def _say(options: Namespace, words: str) -> None:
+    """Report what is wrong, after the traceback if that is asked for."""
+    if options.debug:
+        traceback.print_exc()
+    print(words, file=sys.stderr)

@@ -1,0 +1,233 @@
+"""The words of the command line, and their meaning."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import math
+from argparse import ArgumentParser, ArgumentTypeError
+from typing import Any
+
+_EXAMPLES = """\
+examples:
+  ninepoint apply median frames/ smooth/ --param size=5
+  ninepoint apply kernels.py:smooth 'frames/*.png' 'smooth/{:04d}.tif' --boundary reflect
+  ninepoint apply kernels.py:edges photo.jpg edges.tif
+  ninepoint explain kernels.py:smooth --dtype uint8
+  ninepoint info
+
+exit codes: 0 done, 1 data or kernel at fault, 2 command line at fault, 130 interrupted
+"""
+
+_KERNEL = "file.py:name, package.module:name, or a ready-made filter such as median"
+
+_APPLY = """\
+Apply a stencil to images, a few frames at a time: the stack need not fit into memory.
+Colour images are filtered channel by channel.
+"""
+
+_APPLY_EXAMPLES = """\
+A kernel file holds ordinary Python:
+
+  import ninepoint as npt
+
+  @npt.stencil(boundary="reflect")
+  def smooth(x, weight=1):
+      return (x[-1, 0] + x[0, -1] + weight * x[0, 0] + x[0, 1] + x[1, 0]) / (4 + weight)
+
+examples:
+  ninepoint apply smooth.py:smooth frames/ smooth/ --dtype uint8 --overflow saturate
+  ninepoint apply smooth.py:smooth 'scans/**/*.tif' smooth.tif --param weight=2
+  ninepoint apply gaussian photo.jpg soft.png --param sigma=2.5 --boundary nearest
+  ninepoint apply median frames/ clean/ --param size=5 --resume
+"""
+
+
+class UsageError(Exception):
+    """The command line is at fault."""
+
+
+def make_parser() -> ArgumentParser:
+    """Give the parser of the whole command line."""
+    parser = ArgumentParser(
+        prog="ninepoint",
+        description="Apply stencils, functions of a point and its neighbours, to images.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and leave")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    common = ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    _add_apply(commands, common)
+    _add_explain(commands, common)
+    commands.add_parser(
+        "info",
+        parents=[common],
+        help="show versions, processor, threads, cache and GPU",
+        description="Show what one pastes into a bug report.",
+    )
+    cache = commands.add_parser(
+        "cache",
+        parents=[common],
+        help="show or clear the folder of compiled kernels",
+        description="Show the folder of compiled kernels and its size.",
+    )
+    cache.add_argument("--clear", action="store_true", help="remove everything in it")
+    return parser
+
+
+class _Version(argparse.Action):
+    """Shows the version, which is looked up only then."""
+
+    def __init__(self, **rest: Any) -> None:
+        super().__init__(nargs=0, **rest)
+
+    def __call__(self, parser: ArgumentParser, *_: Any) -> None:
+        from ninepoint import __version__
+
+        print(f"ninepoint {__version__}")
+        parser.exit()
+
+
+def _add_apply(commands: Any, common: ArgumentParser) -> None:
+    apply = commands.add_parser(
+        "apply",
+        parents=[common],
+        help="apply a stencil to images",
+        description=_APPLY,
+        epilog=_APPLY_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    apply.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
+    apply.add_argument(
+        "input",
+        metavar="INPUT",
+        nargs="+",
+        help="files, a folder or a pattern such as 'frames/*.png'",
+    )
+    apply.add_argument(
+        "output",
+        metavar="OUTPUT",
+        help="a file, a folder or a pattern such as 'smooth/{:04d}.tif'",
+    )
+    _add_params(apply)
+    meaning = apply.add_argument_group("what is computed")
+    meaning.add_argument(
+        "--boundary",
+        type=boundary,
+        metavar="NAME[,NAME]",
+        help="what lies outside an image: fill, keep, valid, constant, nearest, reflect, mirror "
+        "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their own",
+    )
+    meaning.add_argument("--cval", type=number, metavar="V", help="value of fill and constant")
+    meaning.add_argument("--dtype", metavar="D", help="type of the result, such as uint8")
+    meaning.add_argument(
+        "--overflow",
+        choices=("saturate", "wrap"),
+        help="what happens to an integer that --dtype cannot hold",
+    )
+    meaning.add_argument(
+        "--result",
+        type=int,
+        metavar="N",
+        help="which result to write, from 0, if the kernel has several",
+    )
+    files = apply.add_argument_group("files")
+    files.add_argument("--resume", action="store_true", help="leave out frames whose file exists")
+    files.add_argument(
+        "--overwrite",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="whether files that exist are replaced (default: yes)",
+    )
+    files.add_argument("--compression", type=int, metavar="0..9", help="of PNG and TIFF")
+    files.add_argument("--quality", type=int, metavar="1..100", help="of JPEG")
+    files.add_argument(
+        "--max-pixels",
+        type=positive,
+        metavar="N",
+        help="most pixels an image may claim (default: 2**28)",
+    )
+    running = apply.add_argument_group("running")
+    running.add_argument(
+        "--threads",
+        type=positive,
+        metavar="N",
+        help="threads to use (default: NINEPOINT_THREADS, or every core)",
+    )
+    running.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
+
+
+def _add_explain(commands: Any, common: ArgumentParser) -> None:
+    explain = commands.add_parser(
+        "explain",
+        parents=[common],
+        help="tell how a stencil is understood and computed",
+        description="Tell how a stencil is understood and computed.",
+    )
+    explain.add_argument("kernel", metavar="KERNEL", help=_KERNEL)
+    explain.add_argument(
+        "--dtype",
+        action="append",
+        metavar="D",
+        help="type of the field, again for each further one",
+    )
+    _add_params(explain)
+    form = explain.add_mutually_exclusive_group()
+    form.add_argument("--ir", action="store_true", help="show the intermediate form instead")
+    form.add_argument("--source", action="store_true", help="show the generated code instead")
+
+
+def _add_params(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--param",
+        type=param,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of a parameter, as Python writes it; may be repeated",
+    )
+
+
+def param(text: str) -> tuple[str, Any]:
+    """Read `name=value`, the value as a Python literal."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise ArgumentTypeError(f"{text!r} is not of the form name=value")
+    return name.strip(), _literal(value)
+
+
+def number(text: str) -> bool | int | float | complex:
+    """Read a number."""
+    value = _literal(text)
+    if not isinstance(value, bool | int | float | complex):
+        raise ArgumentTypeError(f"{text!r} is no number")
+    return value
+
+
+def positive(text: str) -> int:
+    """Read a whole number of at least 1."""
+    value = _literal(text)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ArgumentTypeError(f"{text!r} is no whole number of at least 1")
+    return value
+
+
+def boundary(text: str) -> str | tuple[Any, ...]:
+    """Read `reflect`, `reflect,wrap` or `nearest:constant,wrap`; the names are checked later."""
+    axes = [tuple(side.strip() for side in axis.split(":")) for axis in text.split(",")]
+    entries = tuple(sides[0] if len(sides) == 1 else sides for sides in axes)
+    return entries[0] if entries == (text.strip(),) else entries
+
+
+def _literal(text: str) -> Any:
+    text = text.strip()
+    if text.lstrip("+-") in ("inf", "nan"):
+        return float(text) if "inf" in text else math.nan
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError) as error:
+        raise ArgumentTypeError(
+            f'{text!r} is no value as Python writes it, such as 5, 2.5, True, (1, 2) or "text"'
+        ) from error
