@@ -1,0 +1,1 @@
+"""Machine code: the pipeline that asks for it, Numba that makes it, the cache, the threads."""
