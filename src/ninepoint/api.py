@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import pickle
 import types
@@ -30,8 +31,8 @@ from .language.values import Coefficients, Field, NotUnderstood, Value
 # kernel is decorated. Any other is raised at the first call.
 _CERTAIN = frozenset(
     "offset-not-constant offset-outside offset-count offset-type window-open window-step "
-    "window-empty assigned-field recursion undefined-name maybe-undefined no-return "
-    "return-mismatch no-field unsupported bad-constant".split()
+    "window-empty assigned-field assigned-constant recursion undefined-name maybe-undefined "
+    "no-return not-a-number return-mismatch no-field unsupported bad-constant".split()
 )
 
 
@@ -46,6 +47,12 @@ class Options:
     dtype: Any = None
     overflow: str | None = None
     fastmath: bool = False
+
+
+# The names of the options of a call; no parameter can be called so.
+_CALL_OPTIONS = frozenset(
+    ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
+)
 
 
 class Stencil:
@@ -71,6 +78,9 @@ class Stencil:
             p for p in function.parameters if p in indexed and p not in standard
         )
         self._others = tuple(p for p in function.parameters if p not in self._fields)
+        arguments = function.definition.args
+        self._positional = len(arguments.posonlyargs) + len(arguments.args)
+        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self._check()
         self._token = hashlib.sha256(
             pickle.dumps((function, dict(function.constants), dict(function.defaults), options))
@@ -81,6 +91,12 @@ class Stencil:
         """Raise the mistakes that can be seen without knowing the arguments."""
         function, options = self._function, self._options
         refuse(function)
+        for name in function.parameters:
+            if name in _CALL_OPTIONS:
+                raise ValueError(
+                    f"'{name}' is an option of every call, so no parameter of '{function.name}' "
+                    "can have that name; rename it."
+                )
         for name in options.standard_indexing:
             if name not in function.parameters:
                 raise ValueError(
@@ -118,6 +134,7 @@ class Stencil:
 
     def __call__(
         self,
+        /,
         *args: Any,
         boundary: Any = None,
         cval: Any = None,
@@ -204,15 +221,23 @@ class Stencil:
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
         parameters, defaults = self._function.parameters, self._function.defaults
-        if len(args) > len(parameters):
+        if len(args) > self._positional:
+            named_only = parameters[self._positional :]
+            words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
             raise TypeError(
-                f"{self.__name__}() takes {len(parameters)} arguments "
-                f"({', '.join(parameters)}), but {len(args)} were given."
+                f"{self.__name__}() takes {_count(self._positional, 'argument')} "
+                f"({', '.join(parameters[: self._positional])}), "
+                f"but {len(args)} were given{words}."
             )
         values = dict(zip(parameters, args, strict=False))
         for name, value in named.items():
             if name not in parameters:
-                raise TypeError(f"{self.__name__}() has no parameter '{name}'.")
+                raise TypeError(
+                    f"{self.__name__}() has no parameter '{name}'; "
+                    f"it has {', '.join(parameters)}."
+                )
+            if name in self._unnamed:
+                raise TypeError(f"{self.__name__}() takes '{name}' by its position only.")
             if name in values:
                 raise TypeError(f"{self.__name__}() got two values for '{name}'.")
             values[name] = value
@@ -272,7 +297,7 @@ class Stencil:
             As a call gives.
         """
         values = self._bound(args, named)
-        fields = [on_numpy.as_field(values[name]) for name in self._fields]
+        fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         others = {name: values[name] for name in self._others}
         rule = self._options.boundary if boundary is None else boundary
         dtypes = _dtypes(self._options.dtype)
@@ -360,7 +385,10 @@ class Stencil:
         if len(dtypes) == 1:
             dtypes = dtypes * len(self._fields)
         if len(dtypes) != len(self._fields):
-            raise ValueError(f"'{self.__name__}' has {len(self._fields)} fields.")
+            raise ValueError(
+                f"'{self.__name__}' has {_count(len(self._fields), 'field')} "
+                f"({', '.join(self._fields)}), but {_count(len(dtypes), 'type')} were given."
+            )
         others = {n: (named or {}).get(n, self._function.defaults.get(n, 0)) for n in self._others}
         keep = _keeps(self._options.boundary)
         return self._compile(
@@ -387,7 +415,8 @@ class _Call:
         return compiled.bind(self.others)
 
     def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
-        arrays = [on_numpy.as_field(field) for field in fields]
+        names = self.stencil._fields
+        arrays = [on_numpy.as_field(f, name) for f, name in zip(fields, names, strict=True)]
         program = self.program([on_numpy.native(array.dtype) for array in arrays])
         return on_numpy.apply(
             program,
@@ -404,9 +433,9 @@ class _Call:
         from .arrays import dask as on_dask
 
         dtypes = []
-        for field in fields:
-            dtype = field.dtype if is_dask(field) else on_numpy.as_field(field).dtype
-            on_numpy.check_dtype(dtype)
+        for field, name in zip(fields, self.stencil._fields, strict=True):
+            dtype = field.dtype if is_dask(field) else on_numpy.as_field(field, name).dtype
+            on_numpy.check_dtype(dtype, name)
             dtypes.append(on_numpy.native(dtype))
         program = self.program(dtypes)
         return on_dask.apply(
@@ -489,13 +518,25 @@ def _overflow(overflow: Any) -> str | None:
     return found
 
 
+def _count(number: int, word: str) -> str:
+    """Give a number with its word: 1 field, 2 fields."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"
+
+
 def _argument(name: str, value: Any, standard: bool) -> Argument:
     """The type of a parameter that is no field, from its value."""
+    if standard and np.ndim(value) == 0:
+        raise TypeError(
+            f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
+            f"not {value!r}."
+        )
     if isinstance(value, np.generic) and not standard:
         return Value(ir.Ref(value_type(value.dtype), name))
     if isinstance(value, bool):
         return Value(ir.Ref(DType.BOOL, name), True)
     if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"'{name}'={value} does not fit in 64 bits; pass a float.")
         return Value(ir.Ref(DType.INT, name), True)
     if isinstance(value, float):
         return Value(ir.Ref(DType.F64, name), True)
@@ -503,8 +544,9 @@ def _argument(name: str, value: Any, standard: bool) -> Argument:
         return Value(ir.Ref(DType.C128, name), True)
     if is_dask(value) or is_xarray(value):
         raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
-    array = np.asarray(value)
-    on_numpy.check_dtype(array.dtype)
+    if value is None or isinstance(value, str | bytes):
+        raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
+    array = on_numpy.as_field(value, name)
     if array.ndim == 0 and not standard:
         return Value(ir.Ref(value_type(array.dtype), name))
     return Coefficients(name, on_numpy.native(array.dtype), array.shape)
@@ -605,12 +647,30 @@ def stencil(
         if isinstance(function, Stencil):
             raise TypeError(f"'{function.__name__}' is a stencil already.")
         if not isinstance(plain, types.FunctionType):
-            raise TypeError(
-                f"a stencil is made from a Python function, not from {type(function).__name__}."
-            )
+            raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
         return Stencil(capture(plain), options, plain)
 
     return decorate if function is None else decorate(function)
+
+
+def _not_from(value: Any) -> str:
+    """Say what was decorated instead of a function, and what to do."""
+    name = getattr(value, "__name__", "")
+    match value:
+        case str():
+            return f"not from text; write @stencil(boundary={value!r})"
+        case type():
+            return f"not from the class '{name}'; decorate a function of the neighbours"
+        case types.MethodType():
+            return f"not from the method '{name}'; a kernel has no 'self', so define it outside"
+        case staticmethod() | classmethod():
+            return f"not from a {type(value).__name__}; put @{type(value).__name__} above @stencil"
+        case functools.partial():
+            return "not from a partial; pass the values at the call, or give them as defaults"
+        case np.ufunc() | types.BuiltinFunctionType():
+            return f"not from '{name}', which has no source; call it in a function of your own"
+        case _:
+            return f"not from a value of type '{type(value).__name__}'"
 
 
 def _checked_boundary(boundary: Any) -> Any:
@@ -622,10 +682,11 @@ def _checked_boundary(boundary: Any) -> Any:
 
 def _names(standard_indexing: Any) -> tuple[str, ...]:
     names = (standard_indexing,) if isinstance(standard_indexing, str) else standard_indexing
-    found = tuple(names)
-    if not all(isinstance(name, str) for name in found):
+    if not isinstance(names, tuple | list | set | frozenset) or not all(
+        isinstance(name, str) for name in names
+    ):
         raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
-    return found
+    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
 
 
 def _neighborhood(given: Any) -> Neighborhood | None:

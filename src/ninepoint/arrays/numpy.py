@@ -65,8 +65,10 @@ class Program(Protocol):
         """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
 
 
-def as_field(value: object) -> Array:
+def as_field(value: object, name: str = "") -> Array:
     """Give `value` as a plain array that a stencil can read, without copying an array.
+
+    `name` is the parameter's, for messages.
 
     Raises
     ------
@@ -78,8 +80,11 @@ def as_field(value: object) -> Array:
         array = value
     else:
         refuse_mask(value)
+        if value is None or isinstance(value, str | bytes):
+            what = f"'{name}'" if name else "a field"
+            raise TypeError(f"{what} must be an array of numbers, not {value!r}.")
         array = np.asarray(value)
-    check_dtype(array.dtype)
+    check_dtype(array.dtype, name)
     return array
 
 
@@ -92,13 +97,13 @@ def refuse_mask(value: object) -> None:
         )
 
 
-def check_dtype(dtype: np.dtype[Any]) -> None:
+def check_dtype(dtype: np.dtype[Any], name: str = "") -> None:
     """Raise a TypeError with the cure unless `dtype` is one that stencils compute with."""
     if dtype.kind not in "biufc" or dtype.char in "gG":
-        raise TypeError(_refusal(dtype))
+        raise TypeError(_refusal(dtype, f"'{name}'" if name else "an array"))
 
 
-def _refusal(dtype: np.dtype[Any]) -> str:
+def _refusal(dtype: np.dtype[Any], what: str) -> str:
     match dtype.kind:
         case "O":
             cure = 'convert it first, for example with .astype("float64")'
@@ -111,7 +116,7 @@ def _refusal(dtype: np.dtype[Any]) -> str:
             cure = f'use .astype("{smaller}")'
         case _:
             cure = 'convert it to numbers first, for example with .astype("float64")'
-    return f"a stencil cannot compute with an array of dtype {dtype}; {cure}."
+    return f"a stencil cannot compute with {what} of dtype {dtype}; {cure}."
 
 
 def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -264,8 +269,8 @@ def _broadcast(arrays: list[Array], ndim: int) -> list[Array]:
             break
     if len(shape) < ndim:
         raise ValueError(
-            f"a stencil of {ndim} axes needs an array of at least {ndim} dimensions, "
-            f"not of shape {shape}."
+            f"a stencil of {ndim} {'axis' if ndim == 1 else 'axes'} needs an array of at least "
+            f"{ndim} {'dimension' if ndim == 1 else 'dimensions'}, not of shape {shape}."
         )
     return arrays
 

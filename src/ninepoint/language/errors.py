@@ -7,6 +7,7 @@ mistake, so that its whole voice can be read in one sitting.  Callers pass facts
 
 from __future__ import annotations
 
+import unicodedata
 from dataclasses import dataclass
 
 
@@ -37,7 +38,7 @@ class Diagnostic:
 
     def __str__(self) -> str:
         at, gutter = self.span, len(str(self.span.line))
-        carets = " " * at.start + "^" * max(1, at.end - at.start)
+        carets = _blank(at.text[: at.start]) + "^" * max(1, _width(at.text[at.start : at.end]))
         return "\n".join(
             [
                 f"{self.message} [{self.code}]",
@@ -47,6 +48,17 @@ class Diagnostic:
                 f"  Help: {self.help}",
             ]
         )
+
+
+def _width(text: str) -> int:
+    """Count the columns that a terminal gives to `text`: two for a wide letter."""
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)
+
+
+def _blank(text: str) -> str:
+    """Give space as wide as `text`; a tab is as wide as the tab above it."""
+    return "\t".join(" " * _width(part) for part in text.split("\t"))
 
 
 class StencilError(ValueError):

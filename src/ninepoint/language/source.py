@@ -16,6 +16,7 @@ import builtins
 import functools
 import inspect
 import linecache
+import re
 import types
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,8 @@ from . import errors
 from .errors import Span
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
+
+_DEF = re.compile(r"(async\s+)?def\s+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +86,11 @@ class Function:
             end = _characters(text, getattr(node, "end_col_offset", len(text.encode())))
         else:
             end = len(text)
-        if isinstance(node, ast.FunctionDef):
-            start = text.find(self.name)
-            end = start + len(self.name)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            start = _characters(text, node.col_offset)
+            found = _DEF.match(text, start)
+            start = found.end() if found else start
+            end = start + len(node.name) if found else len(text)
         return Span(self.file, line, start, end, text)
 
     @property
@@ -205,7 +210,9 @@ def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
 
 
 @functools.lru_cache(maxsize=32)
-def _file_definitions(file: str, text: str) -> tuple[list[ast.AST], list[types.CodeType]]:
+def _file_definitions(
+    file: str, text: str
+) -> tuple[list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda], list[types.CodeType]]:
     """Every function in a text: as syntax, and as the code Python makes of it."""
     tree = ast.parse(text)
     nodes = [
@@ -214,7 +221,9 @@ def _file_definitions(file: str, text: str) -> tuple[list[ast.AST], list[types.C
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     ]
     codes: list[types.CodeType] = []
-    pending = [compile(text, file, "exec", dont_inherit=True)]
+    # A cell of a notebook may await something next to its functions.
+    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    pending = [compile(text, file, "exec", flags=flags, dont_inherit=True)]
     while pending:
         for constant in pending.pop().co_consts:
             if isinstance(constant, types.CodeType):
@@ -239,23 +248,34 @@ def _locate(function: types.FunctionType) -> tuple[list[str], Definition]:
     here = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
     if not wanted:
         raise errors.source_changed(here, name)
-    if len(wanted) > 1 and isinstance(wanted[0], ast.Lambda):
-        places = set(code.co_positions())
-        exact = [n for n in wanted if isinstance(n, ast.Lambda) and _place(n.body) in places]
-        if len(exact) != 1:
-            raise errors.lambda_ambiguous(here)
-        wanted = exact
     node = wanted[-1]
+    if len(wanted) > 1 and isinstance(node, ast.Lambda):
+        exact = [n for n in wanted if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
+        if not exact:
+            raise errors.lambda_ambiguous(here)
+        # Of lambdas inside lambdas the innermost: an outer one has places outside the inner.
+        node = max(exact, key=lambda n: (n.lineno, n.col_offset))
     if isinstance(node, ast.AsyncFunctionDef):
-        raise errors.generator(here, "async")
+        text = lines[node.lineno - 1].rstrip("\n")
+        start = _characters(text, node.col_offset)
+        raise errors.generator(
+            Span(code.co_filename, node.lineno, start, start + len("async"), text), "async"
+        )
     if not any(_same_code(code, other) for other in codes):
         raise errors.source_changed(here, name)
     assert isinstance(node, ast.FunctionDef | ast.Lambda)
     return lines, node
 
 
-def _place(node: ast.expr) -> tuple[int | None, int | None, int | None, int | None]:
-    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
+    """Whether everything that `code` does stands inside `node`; no if nothing is known."""
+    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    places = [
+        ((line, column), (end_line, end_column))
+        for line, end_line, column, end_column in code.co_positions()
+        if line is not None and column is not None and (line, column) != (end_line, end_column)
+    ]
+    return bool(places) and all(first <= start and end <= last for start, end in places)
 
 
 def _matches(node: ast.AST, code: types.CodeType) -> bool:
@@ -295,6 +315,15 @@ def bound_names(definition: ast.AST) -> set[str]:
                 names.add(name)
             case ast.FunctionDef(name=name) if node is not definition:
                 names.add(name)
+            case ast.alias(name=module, asname=name):
+                names.add(name or module.partition(".")[0])
+            case (
+                ast.ClassDef(name=name)
+                | ast.ExceptHandler(name=str(name))
+                | ast.MatchAs(name=str(name))
+                | ast.MatchStar(name=str(name))
+            ):
+                names.add(name)
             case _:
                 pass
     return names
@@ -305,7 +334,7 @@ def _constants(
 ) -> Iterator[tuple[str, Any]]:
     definition = function.definition
     bound = bound_names(definition)
-    closure = inspect.getclosurevars(live).nonlocals
+    closure = _closure(live)
     body = definition.body if isinstance(definition.body, list) else [definition.body]
     for statement in body:
         for node in _name_uses(statement):
@@ -313,8 +342,12 @@ def _constants(
             root = chain[0]
             if root in bound and root not in closure:
                 continue
-            if root in closure:
+            if root == live.__name__ and (root not in closure or closure[root] is _EMPTY):
+                value = SelfReference(root)
+            elif root in closure:
                 value = closure[root]
+                if value is _EMPTY:
+                    raise errors.undefined_name(function.span(node), root)
             elif root in live.__globals__:
                 value = live.__globals__[root]
             elif hasattr(builtins, root):
@@ -330,6 +363,21 @@ def _constants(
                     raise errors.undefined_name(function.span(node), name)
                 value = getattr(value, attribute)
             yield name, _freeze(value, active)
+
+
+# What stands for a variable of the enclosing function that has no value yet.
+_EMPTY = object()
+
+
+def _closure(live: types.FunctionType) -> dict[str, Any]:
+    """The variables of enclosing functions that `live` uses."""
+    found: dict[str, Any] = {}
+    for name, cell in zip(live.__code__.co_freevars, live.__closure__ or (), strict=True):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            found[name] = _EMPTY
+    return found
 
 
 def _name_uses(node: ast.AST) -> Iterator[ast.expr]:
@@ -359,11 +407,19 @@ def _chain(node: ast.AST) -> list[str]:
 
 def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
     """The value as something that never changes and can be pickled."""
+    if isinstance(value, SelfReference):
+        return value
+    if isinstance(value, np.generic | np.ndarray):
+        if isinstance(value, np.ma.MaskedArray):
+            return Unusable("a masked array: fill it first, with .filled(value)")
+        if value.dtype.kind not in "biufc" or value.dtype.char in "gG":
+            words = "an array" if isinstance(value, np.ndarray) else "a number"
+            return Unusable(f"{words} of dtype {value.dtype}")
     if value is None or isinstance(
         value, bool | int | float | complex | str | np.number | np.bool | slice | np.ufunc | type
     ):
         return value
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray):
         frozen = np.array(value)
         frozen.flags.writeable = False
         return frozen

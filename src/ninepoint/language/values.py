@@ -307,7 +307,7 @@ class Operations:
         if is_number(arg):
             if op == "~" and not isinstance(arg, int):
                 raise errors.bad_operand(self.span, "'~'", words(arg))
-            return {"-": operator.neg, "+": operator.pos, "~": lambda v: ~int(v)}[op](arg)
+            return ~int(arg) if op == "~" else -arg if op == "-" else +arg
         (value,), shape = self.together(arg)
         dtype = DType.INT if value.atom.dtype is DType.BOOL else value.atom.dtype
         atom = self.cast(value, dtype)
