@@ -18,7 +18,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -36,7 +36,7 @@ _DAMAGED = (EOFError, pickle.UnpicklingError, OSError, ValueError, AttributeErro
             IndexError, KeyError, TypeError)  # fmt: skip
 
 _lock = threading.RLock()
-_loaded: dict[tuple[str, Any, bool], Any] = {}
+_loaded: dict[tuple[str, str, Hashable], Any] = {}
 _modules: dict[Path, ModuleType] = {}
 
 
@@ -65,17 +65,20 @@ def _fallback() -> Path:
     return Path(tempfile.mkdtemp(prefix="ninepoint-"))
 
 
-def load(text: str, name: str, signature: Callable[[], Any], fastmath: bool) -> Any:
+def load(
+    text: str, name: str, types: Hashable, signature: Callable[[], Any], fastmath: bool
+) -> Any:
     """The compiled function `band` of a generated module; compiled once in a process.
 
-    `signature` gives the Numba signature; it is called only if Numba is needed.
+    `types` are those of its arguments: one text may serve several.  `signature` gives the
+    Numba signature; it is called only if Numba is needed.
     """
     key = _key(text, fastmath)
     with _lock:
-        found = _loaded.get((key, name, fastmath))
+        found = _loaded.get((key, name, types))
         if found is None:
             found = _compiled(_written(text, f"{name}_{key}"), signature(), fastmath)
-            _loaded[key, name, fastmath] = found
+            _loaded[key, name, types] = found
         return found
 
 

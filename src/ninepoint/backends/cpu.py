@@ -44,13 +44,18 @@ class Compiled:
         """The box that holds every output's."""
         return functools.reduce(Box.__or__, self.reaches)
 
+    @property
+    def types(self) -> tuple[Any, ...]:
+        """The types of the arguments of the text's function."""
+        return self.field_dtypes, self.out_dtypes, self.coefficient_types, self.scalar_types
+
     def signature(self) -> Any:
         """The Numba signature of the text's function."""
         # Imported here, not above: `import ninepoint` must not import Numba.
         from numba import from_dtype, types
 
         def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
-            return types.Array(from_dtype(_computed(dtype)), ndim, "A", readonly=readonly)
+            return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
 
         return types.void(
             *(array(d, self.ndim + 1, True) for d in self.field_dtypes),
@@ -63,7 +68,7 @@ class Compiled:
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
         coefficients = tuple(
-            np.ascontiguousarray(values[name], dtype=_computed(dtype))
+            np.ascontiguousarray(values[name], dtype=computed(dtype))
             for name, (dtype, _) in zip(
                 self.module.coefficients, self.coefficient_types, strict=True
             )
@@ -77,7 +82,7 @@ class Compiled:
         return Bound(self, coefficients, scalars)
 
 
-def _computed(dtype: np.dtype) -> np.dtype:
+def computed(dtype: np.dtype) -> np.dtype:
     """The storage that generated text works on: half floats are widened before."""
     return np.dtype("float32") if dtype == np.float16 else dtype
 
@@ -125,7 +130,11 @@ class Bound:
     def _run(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
         compiled = self.compiled
         band = cache.load(
-            compiled.module.text, compiled.name, compiled.signature, compiled.fastmath
+            compiled.module.text,
+            compiled.name,
+            compiled.types,
+            compiled.signature,
+            compiled.fastmath,
         )
         if not compiled.checked:
             band(*fields, *outs, *self.coefficients, *self.scalars)

@@ -22,7 +22,7 @@ from ..language.source import Function
 from ..language.values import Coefficients, Field, Value
 from ..lowering.general import General, translate
 from . import cache
-from .cpu import Compiled
+from .cpu import Compiled, computed
 
 _SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
 
@@ -104,8 +104,7 @@ def _inferred(
     for name in general.arguments:
         argument = arguments[name]
         if isinstance(argument, Field):
-            storage = np.dtype("float32") if argument.storage == np.float16 else argument.storage
-            array = types.Array(from_dtype(storage), ndim, "A", readonly=True)
+            array = types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
             kinds.append(Neighbours(array, ndim))
         elif isinstance(argument, Coefficients):
             kinds.append(_table(argument))
@@ -117,11 +116,9 @@ def _inferred(
         point.compile(tuple(kinds))
     except NumbaError as error:
         raise _mistake(function, general, error) from None
-    returned = types.unliteral(point.nopython_signatures[-1].return_type)
-    if isinstance(returned, types.BaseTuple) and len(returned) > 0:
-        outputs = [types.unliteral(kind) for kind in returned]
-    else:
-        outputs = [returned]
+    returned: Any = point.nopython_signatures[-1].return_type
+    several = isinstance(returned, types.BaseTuple) and len(returned) > 0
+    outputs: list[Any] = list(returned) if several else [returned]
     return [_dtype(kind, general.returned, function) for kind in outputs]
 
 
@@ -132,13 +129,14 @@ def _table(argument: Coefficients) -> Any:
     ndim = len(argument.shape)
     if argument.storage.kind in "iu" and argument.storage.itemsize < 8:
         return types.Array(types.int64, ndim, "C")
-    storage = np.dtype("float32") if argument.storage == np.float16 else argument.storage
-    return types.Array(from_dtype(storage), ndim, "A", readonly=True)
+    return types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
 
 
 def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
     from numba import types
 
+    # A literal is of its number's type.
+    kind = getattr(kind, "literal_type", kind)
     if isinstance(kind, types.Boolean):
         return np.dtype("bool")
     if isinstance(kind, types.Integer):
@@ -209,6 +207,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # What Numba says.
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
 
 
 def _mistake(function: Function, general: General, error: Exception) -> StencilError:
@@ -234,5 +233,6 @@ def _reason(text: str) -> str:
         if line and not line.startswith(("Failed in", "There are", "Rejected", "Overload", "File"))
     ]
     reason = useful[0] if useful else "Numba gives no reason"
-    reason = re.sub(r"Function\(<[a-z ]*?'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)", r"'\1'", reason)
+    reason = _FUNCTION.sub(r"'\1'", reason)
+    reason = re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", reason)
     return reason.rstrip(".:")

@@ -7,6 +7,7 @@ a read outside the neighborhood is written down in `outside` and reported after 
 from __future__ import annotations
 
 import operator
+from typing import Any
 
 import numba
 import numpy as np
@@ -41,7 +42,7 @@ NOT_WHOLE = "ninepoint: this offset is no integer"
 class Neighbours(types.Type):
     """Numba's type of a field seen from one point."""
 
-    def __init__(self, array, ndim):
+    def __init__(self, array: Any, ndim: int) -> None:
         self.array = array
         self.place = types.UniTuple(types.int64, ndim)
         super().__init__(name=f"field({array})")
@@ -122,8 +123,8 @@ def _near(place, offset, low, high, outside, site):
 # Elements and windows: integers of less than 64 bits become int64, and are exact.
 
 
-def _narrow(kind):
-    return isinstance(kind, types.Integer) and kind.bitwidth < 64
+def _narrow(kind: Any) -> bool:
+    return isinstance(kind, types.Integer) and getattr(kind, "bitwidth", 64) < 64
 
 
 def wide(value):
@@ -264,6 +265,12 @@ op_ge, op_eq, op_ne = _operation("ge"), _operation("eq"), _operation("ne")
 # Conversions.
 
 
+@register_jitable
+def op_word(value):
+    """An integer modulo 2**64."""
+    return np.uint64(value)
+
+
 def whole(value):
     """`int(value)`, saturating at 64 bits; NaN is 0."""
     raise NotImplementedError
@@ -276,6 +283,12 @@ def _whole_typed(value):
     if _modular(value):
         return lambda value: value
     return lambda value: np.int64(value)
+
+
+@register_jitable
+def clipped(value, low, high):
+    """`np.clip(value, low, high)`, which Numba has for arrays only."""
+    return np.minimum(np.maximum(value, low), high)
 
 
 @register_jitable

@@ -30,12 +30,14 @@ from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
 from .texts import text_of
 
 # The names of `backends.relative` that the text uses.
-RELATIVE = (
+_NAMES = (
     "along_all along_any along_max along_mean along_median along_min along_prod along_ptp "
-    "along_std along_var cast ceiled floored look near njit op_add op_and op_eq op_floordiv op_ge "
-    "op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow op_rshift op_sub op_xor "
-    "rounded saturated stored unowned whole wide window wrapped"
-).split()
+    "along_std along_var cast ceiled clipped floored look near njit op_add op_and op_eq "
+    "op_floordiv op_ge op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow "
+    "op_rshift op_sub op_word op_xor rounded saturated stored unowned whole wide window "
+    "wrapped"
+)
+RELATIVE = tuple(_NAMES.split())
 _OWN = ("np", "math", "point", "band", "outside", "FLAGS", "b", "j", "value")
 _RESERVED = frozenset({*SUPPORT, *RELATIVE, *_OWN, *keyword.kwlist, *dir(builtins)})
 _STORES = {None: "stored", "saturate": "saturated", "wrap": "wrapped"}
@@ -123,23 +125,26 @@ def translate(
         refuse(scope.function)
     returned = _returns(scopes.root)
     found, box = accesses(scopes, neighborhood)
-    storages = [a.storage for a in arguments.values() if isinstance(a, Field | Coefficients)]
+    arrays = [a for a in arguments.values() if isinstance(a, Field | Coefficients)]
     taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
     context = Context(
         scopes,
         {access.node: access for access in found},
         box,
-        np.dtype("uint64") in storages,
+        frozenset(a.name for a in arrays if a.storage == np.uint64),
+        any(_narrow(value) for s in scopes.all for value in s.function.constants.values()),
         Globals(_RESERVED, taken),
         [],
     )
     names = context.globals.functions
     for key, scope in scopes.helpers.items():
-        names[key] = "point" if scope is scopes.root else context.globals.fresh(scope.function.name)
+        root = scope is scopes.root
+        names[key] = "point" if root else context.globals.fresh(scope.function.name)
     order = tuple(n for n in function.parameters if n in arguments)
     pieces = _pieces(context, order)
     head = [*heading(f"{function.name} (general path)"), *_imports(), ""]
-    head += [f"FLAGS = dict(nogil=True, error_model='numpy', boundscheck=True, fastmath={fastmath})"]
+    flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={fastmath}"
+    head += [f"FLAGS = dict({flags})"]
     head += ["", *context.globals.lines]
     text = "\n".join(head)
     lines: dict[int, Span] = {}
@@ -160,6 +165,11 @@ def translate(
         tuple(n for n in order if isinstance(arguments[n], Value)),
         order,
     )
+
+
+def _narrow(value: object) -> bool:
+    """Whether a constant is an integer type of less than 64 bits."""
+    return isinstance(value, type) and issubclass(value, np.integer) and value().itemsize < 8
 
 
 def _imports() -> list[str]:

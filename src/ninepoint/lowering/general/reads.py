@@ -16,7 +16,6 @@ from ...language.parse import Neighborhood
 from ...language.values import constant, words
 from .scopes import Bounds, Scope, Scopes, own
 
-
 # A read outside the neighborhood is written down as one number: that of the read plus one,
 # times SITE, plus the offset, which is cut to -REACH .. REACH.
 SITE = 2**33
@@ -114,6 +113,15 @@ def _parts(node: ast.Subscript, scopes: Scopes, scope: Scope) -> Iterator[Step |
         if held is not None and len(held) == 1 and isinstance(held[0], tuple | slice):
             for item in held[0] if isinstance(held[0], tuple) else held:
                 yield _constant_part(item, element, span)
+            continue
+        tuples = scopes.elements(element, scope)
+        if tuples and isinstance(tuples[0].node, ast.Tuple) and element is index:
+            for k in range(len(tuples[0].node.elts)):
+                text = f"{ast.unparse(element)}[{k}]"
+                one = ast.parse(text, mode="eval").body
+                for part in ast.walk(one):
+                    ast.copy_location(part, element)
+                yield _step(one, scopes, scope)
             continue
         yield _step(element, scopes, scope)
 

@@ -20,7 +20,7 @@ from ...language import errors
 from ...language.box import Box
 from ...language.source import Function, SelfReference, Unusable
 from .reads import Access, Step, Stretch
-from .scopes import Scope, Scopes
+from .scopes import Scope, Scopes, own
 from .texts import text_of
 
 _ALWAYS: dict[type[ast.operator], str] = {
@@ -92,12 +92,17 @@ class Globals:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What the rewriting of every function of one kernel shares."""
+    """What the rewriting of every function of one kernel shares.
+
+    `modular` are the fields of uint64; `narrow` is true where a buffer may hold integers of
+    less than 64 bits, whose elements are exact integers once they are read.
+    """
 
     scopes: Scopes
     accesses: Mapping[ast.Subscript, Access]
     box: Box
-    modular: bool
+    modular: frozenset[str]
+    narrow: bool
     globals: Globals
     places: list[str]
 
@@ -108,6 +113,7 @@ class Rewriter(ast.NodeTransformer):
     def __init__(self, context: Context, scope: Scope) -> None:
         self.context = context
         self.scope = scope
+        self.modular = _modular_names(context, scope) if context.modular else frozenset()
 
     def body(self) -> list[ast.stmt]:
         """The statements of the function."""
@@ -188,7 +194,9 @@ class Rewriter(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         access = self.context.accesses.get(node)
         if access is None:
-            return self.generic_visit(node)
+            self.generic_visit(node)
+            exact = self.context.narrow and isinstance(node.ctx, ast.Load)
+            return self._call("wide", node, node) if exact else node
         base = ast.unparse(self.visit(node.value))
         base = base if base.isidentifier() else f"({base})"
         places = [self._place(base, axis, part, node) for axis, part in enumerate(access.parts)]
@@ -222,6 +230,15 @@ class Rewriter(ast.NodeTransformer):
         return f"near({place}, {text}, {low}, {high}, {base}.outside, {site})"
 
     # Operations.
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+        bounds = self.context.scopes.bounds(node.value, self.scope)
+        self.generic_visit(node)
+        if names & self.modular and bounds is not None:
+            # Numba would make a float of a name that is an int64 here and a uint64 there.
+            node.value = self._call("op_word", node.value, node.value)
+        return node
 
     def _operation(self, kind: ast.AST) -> str | None:
         if type(kind) in _ALWAYS:
@@ -284,6 +301,8 @@ class Rewriter(ast.NodeTransformer):
             node.func = ast.copy_location(ast.parse("np.float32", mode="eval").body, node)
             node.args = [self.visit(a) for a in args]
             return node
+        if function is np.clip and len(args) == 3 and not node.keywords:
+            return self._call("clipped", node, *(self.visit(a) for a in args))
         name = "rounded" if function is round and len(args) == 1 else None
         if isinstance(function, type | type(math.floor)) and not node.keywords and len(args) == 1:
             name = name or _OURS.get(function)
@@ -309,6 +328,29 @@ class Rewriter(ast.NodeTransformer):
             call = ast.Call(text, [self.visit(base)], [])
             return ast.copy_location(call, node)
         return None
+
+
+def _modular_names(context: Context, scope: Scope) -> frozenset[str]:
+    """The names that are given what was computed from a uint64 field."""
+    found: set[str] = set()
+
+    def touches(value: ast.AST) -> bool:
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name) and node.id in found:
+                return True
+            read = isinstance(node, ast.Subscript) and node in context.accesses
+            if read and context.scopes.fields(node.value, scope) & context.modular:  # type: ignore[attr-defined]
+                return True
+        return False
+
+    while True:
+        before = len(found)
+        for node in own(scope, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if touches(node.value):
+                found |= {t.id for t in targets if isinstance(t, ast.Name)}
+        if len(found) == before:
+            return frozenset(found)
 
 
 def _axis(call: ast.Call) -> ast.expr | None:

@@ -300,6 +300,18 @@ class Scopes:
             found += held
         return found or None
 
+    def elements(self, node: ast.expr, scope: Scope) -> list[Given] | None:
+        """The tuples, all of one length, that a local may be; None where it may be another."""
+        found = list(self._origins(node, scope))
+        lengths = set()
+        for origin in found:
+            if not isinstance(origin, Given) or origin.item or origin.path:
+                return None
+            if not isinstance(origin.node, ast.Tuple):
+                return None
+            lengths.add(len(origin.node.elts))
+        return [o for o in found if isinstance(o, Given)] if len(lengths) == 1 else None
+
     def _items(self, values: list[Any] | None, index: Bounds | None) -> list[Any] | None:
         """The items of tuples and arrays, or those at one index."""
         found: list[Any] = []
@@ -348,6 +360,14 @@ class Scopes:
                 if held is None or None in inner_bounds:
                     return None
                 return _called(held[0], [b for b in inner_bounds if b is not None])
+            case ast.Subscript(value=base, slice=ast.Constant(value=int() as k)):
+                tuples = self.elements(base, scope) or []
+                parts = [
+                    self.bounds(t.node.elts[k], t.scope)
+                    for t in tuples
+                    if isinstance(t.node, ast.Tuple) and 0 <= k < len(t.node.elts)
+                ]
+                return _joined(parts)
             case ast.Name():
                 return self._named_bounds(node, scope)
             case _:
@@ -397,7 +417,7 @@ class _Inner(ast.expr):
         self.definition = definition
 
 
-def own(scope: Scope, kind: type[Any]) -> Iterator[Any]:
+def own(scope: Scope, kind: Any) -> Iterator[Any]:
     """The nodes of a kind in a function, leaving out those of the functions inside it."""
     pending: list[ast.AST] = list(
         scope.definition.body

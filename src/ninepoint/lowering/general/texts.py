@@ -53,7 +53,8 @@ def _array(value: np.ndarray) -> str:
         dtype = np.dtype("int64")
     if dtype == np.float16:
         dtype = np.dtype("float32")
-    numbers = [_number(item) if dtype.kind != "b" else str(item) for item in value.ravel().tolist()]
+    text = str if dtype.kind == "b" else _number
+    numbers = [text(item) for item in value.ravel().tolist()]
     rows = [", ".join(numbers[i : i + 8]) for i in range(0, len(numbers), 8)]
     inner = ",\n    ".join(rows)
     return f"np.array([\n    {inner},\n], dtype=np.{dtype.name}).reshape({value.shape})"
