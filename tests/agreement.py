@@ -26,6 +26,7 @@ from ninepoint.language.reference import evaluate, store
 def band(text: str) -> Any:
     """The function of a generated module, not compiled."""
     names: dict[str, Any] = {}
+    text = text.replace("@row_function\n", "").replace("@fast_row_function\n", "")
     exec(compile(text, "<generated>", "exec"), names)
     return names["band"]
 

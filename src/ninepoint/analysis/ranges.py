@@ -22,6 +22,7 @@ import numpy as np
 from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
+    Assign,
     Atom,
     Binary,
     Call,
@@ -81,14 +82,24 @@ def of_type(dtype: DType) -> Interval:
 
 
 def ranges(kernel: Kernel) -> dict[str, Interval]:
-    """Bound every assignment and every scalar of a kernel."""
+    """Bound every assignment, every stage and every scalar of a kernel."""
     known = {name: of_type(dtype) for name, dtype in kernel.scalars}
     arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
     arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    values = {assign.name: assign.value for assign in kernel.body}
-    for assign in kernel.body:
-        known[assign.name] = bound(assign.value, known, arrays, values)
+    for stage in kernel.stages:
+        _bound_body(stage.body, known, arrays)
+        arrays |= {n: interval(v, known) for n, v in zip(stage.names, stage.values, strict=True)}
+        known |= {name: arrays[name] for name in stage.names}
+    _bound_body(kernel.body, known, arrays)
     return known
+
+
+def _bound_body(
+    body: tuple[Assign, ...], known: dict[str, Interval], arrays: Mapping[str, Interval]
+) -> None:
+    values = {assign.name: assign.value for assign in body}
+    for assign in body:
+        known[assign.name] = bound(assign.value, known, arrays, values)
 
 
 def interval(atom: Atom, known: Mapping[str, Interval]) -> Interval:

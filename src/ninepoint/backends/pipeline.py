@@ -3,6 +3,7 @@
     read        the text becomes a kernel             language.parse
     simplify    what does nothing goes                analysis.simplify
     stored      results in their storage types        lowering.storage
+    staged      large windows go axis by axis         lowering.algorithms
     unrolled    small windows become straight lines   lowering.windows
     module      loops, as text                        lowering.loops
     Compiled    machine code, when it first runs      backends.cpu
@@ -24,6 +25,7 @@ from ..language.ir import Kernel
 from ..language.parse import Argument, Neighborhood, read
 from ..language.source import Function
 from ..language.values import NotUnderstood
+from ..lowering.algorithms import staged
 from ..lowering.loops import module
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.windows import unrolled
@@ -85,7 +87,7 @@ def compile_understood(
     check_outputs(function.name, kernel, request)
     dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
     converted = stored(simplified, dtypes, request.overflow)
-    lowered = unrolled(converted)
+    lowered = unrolled(staged(converted))
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
@@ -95,7 +97,7 @@ def compile_understood(
         whole = whole | one
     compiled = Compiled(
         name=identifier(function.name),
-        module=module(lowered, function.name, whole),
+        module=module(lowered, function.name, whole, fastmath=request.fastmath),
         reaches=looks,
         field_dtypes=tuple(dtype for _, dtype in kernel.fields),
         out_dtypes=tuple(dtypes),

@@ -11,6 +11,7 @@ import math
 import numba
 import numpy as np
 from numba.core import cgutils, types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
@@ -204,6 +205,35 @@ def select(buffer, count, k):
         else:
             break
     return buffer[k]
+
+
+@register_jitable
+def padded(length, itemsize):
+    """The length of a buffer's row: so much more that rows fall into different cache sets."""
+    size = (length * itemsize + 63) // 64 * 64 + 64
+    if size % 4096 == 0:
+        size += 64
+    return size // itemsize
+
+
+class _NoAlias(CompilerBase):
+    """Numba's own pipeline, with the promise that no two array arguments overlap."""
+
+    def define_pipelines(self):
+        self.state.flags.noalias = True
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+def row_function(function):
+    """Decorate a generated function that computes one row."""
+    return numba.njit(nogil=True, error_model="numpy", pipeline_class=_NoAlias)(function)
+
+
+def fast_row_function(function):
+    """Decorate one whose floats may be reordered."""
+    return numba.njit(
+        nogil=True, error_model="numpy", pipeline_class=_NoAlias, fastmath=True
+    )(function)
 
 
 def compiled(function, signature, *, fastmath):

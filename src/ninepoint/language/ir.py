@@ -225,12 +225,25 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Stage:
+    """Values kept for several points: computed once a point, read at several offsets.
+
+    `names` are read like fields, one for each of `values`; a stage reads fields and earlier
+    stages.  Only the lowering makes stages.
+    """
+
+    names: tuple[str, ...]
+    body: tuple[Assign, ...]
+    values: tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One whole kernel, for given types of its arguments.
 
     Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
-    field; every offset has `ndim` entries.  `fields` and `coefficients` pair each name with
-    its storage type, `scalars` each name with its value type.
+    field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
+    name with its storage type, `scalars` each name with its value type.
     """
 
     ndim: int
@@ -239,6 +252,7 @@ class Kernel:
     coefficients: tuple[tuple[str, np.dtype, Offset], ...]
     body: tuple[Assign, ...]
     outputs: tuple[Atom, ...]
+    stages: tuple[Stage, ...] = ()
 
 
 def atoms(expr: Expr) -> tuple[Atom, ...]:

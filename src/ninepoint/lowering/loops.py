@@ -1,53 +1,42 @@
 """Loops: the text of a module that computes a kernel at every point of a block.
 
+    def band_rows(x_0, x_1, x_2, o0, n):          # one row: this is what LLVM vectorises
+        for j in range(n): ...
+
     def band(x, out0):                            # (stack, rows + 2, columns + 2)
         for b in range(out0.shape[0]):
             for i0 in range(out0.shape[1]):
-                x_0 = row(x, (b, i0)) ...         # each row that the point looks at
-                o0 = row(out0, (b, i0))
-                for j in range(o0.shape[0]):      # this is what LLVM vectorises
-                    t0 = x_0[j] ...
+                band_rows(row(x, (b, i0)), row(x, (b, i0 + 1)), ..., row(out0, (b, i0)), n)
 
-The block holds every neighbour of every point: borders are somebody else's.  Offsets are
-counted from the lowest, so that no index is ever negative.
+A stage has a function of its own, and a buffer that holds as many of its rows as are read at
+once; row i of the result is made right after the last row of each stage that it needs.  The
+block holds every neighbour of every point: borders are somebody else's.  Offsets are counted
+from the lowest, so that no index is ever negative.
 """
 
 from __future__ import annotations
 
 import keyword
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from ..analysis.footprint import reaches, zero_product
-from ..analysis.ranges import Interval, bound, of_storage, ranges, window_ranges
+from ..analysis.footprint import reaches
+from ..analysis.ranges import Interval, ranges
 from ..language.box import Box
-from ..language.dtypes import DType
-from ..language.ir import (
-    Assign,
-    Binary,
-    Coefficient,
-    Const,
-    Element,
-    Expr,
-    Kernel,
-    Offset,
-    Read,
-    Reduce,
-    Tap,
-    Weight,
-)
-from .expressions import SHORT, Expressions, literal
+from ..language.ir import Assign, Atom, Kernel, Offset, Read, Stage
+from .expressions import SHORT, Expressions
 from .machine import machine_type
-from .windows import quantile_position
+from .rows import RowFunction, Source, row_function
+from .window_loops import plus
 
 SUPPORT = (
-    "row integer_divide integer_modulo integer_power shift_left shift_right floor_divide "
-    "remainder saturate saturate_wide select nan inf"
+    "row row_function fast_row_function padded integer_divide integer_modulo integer_power shift_left "
+    "shift_right floor_divide remainder saturate saturate_wide select nan inf"
 ).split() + list(SHORT.values())
-_RESERVED = frozenset({*SUPPORT, "np", "math", "band", "point", "b", "j", "range", *keyword.kwlist})
+_RESERVED = frozenset({*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist})
+
+# Rows of a buffer are so many bytes longer than they need be, and never a multiple of 4096
+# bytes apart: rows that far apart fall into the same cache sets (up to 2x, Zen 4).
+_PAD = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,49 +70,59 @@ def safe_names(names: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name in names:
         new = name
-        while new in _RESERVED or _numbered(new) or new in found.values():
+        # Names of ours end in a digit: t0, w1, x_0, ...
+        while new in _RESERVED or new[-1].isdigit() or new in found.values():
             new += "_"
         found[name] = new
     return found
 
 
-def _numbered(name: str) -> bool:
-    """Whether a name looks like one of ours: t0, w1, x_0, ..."""
-    return name[-1].isdigit()
-
-
-def module(kernel: Kernel, title: str, reach: Box | None = None) -> Module:
+def module(
+    kernel: Kernel, title: str, reach: Box | None = None, *, fastmath: bool = False
+) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types."""
-    return _Writer(kernel, reach).module(title)
+    boxes = reaches(kernel)
+    joined = boxes[0]
+    for box in boxes[1:]:
+        joined = joined | box
+    return _Writer(kernel, reach or joined).module(title, fastmath)
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A stage's rows: from which row and column on it is needed, and how many it keeps."""
+
+    stage: Stage
+    low: Offset
+    high: Offset
+
+    @property
+    def rows(self) -> int:
+        return self.high[0] - self.low[0] + 1
+
+    @property
+    def wider(self) -> int:
+        """How many more columns than the result it has."""
+        return self.high[1] - self.low[1]
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, reach: Box | None) -> None:
+    def __init__(self, kernel: Kernel, reach: Box) -> None:
         self.kernel = kernel
-        boxes = reaches(kernel)
-        joined = boxes[0]
-        for box in boxes[1:]:
-            joined = joined | box
-        self.reach = reach or joined
+        self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
         names = [n for n, *_ in (*kernel.fields, *kernel.scalars, *kernel.coefficients)]
         self.names = safe_names(tuple(names))
-        self.storage = {n: d for n, d in kernel.fields} | {n: d for n, d, _ in kernel.coefficients}
         types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
         self.expressions = Expressions(self.known, types)
-        self.constants: list[str] = []
-        self.rows: dict[tuple[str, Offset], str] = {}
-        self.buffers: list[str] = []
+        self.kept = self._kept()
+        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
 
-    def module(self, title: str) -> Module:
-        kernel, outer = self.kernel, self.kernel.ndim - 1
-        for row in self._rows_read():
-            self.rows.setdefault(row, f"{self.names[row[0]]}_{len(self.rows)}")
-        body = [line for assign in kernel.body for line in self._assign(assign)]
-        stores = [
-            f"o{n}[j] = {self.expressions.atom(atom)}" for n, atom in enumerate(kernel.outputs)
-        ]
-        outs = [f"out{n}" for n in range(len(kernel.outputs))]
+    def module(self, title: str, fastmath: bool) -> Module:
+        kernel = self.kernel
+        functions = [self._stage_function(kept) for kept in self.kept]
+        outs = [f"out{k}" for k in range(len(kernel.outputs))]
+        final = self._function("band_row", kernel.body, kernel.outputs, 0)
         fields = tuple(n for n, _ in kernel.fields)
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         scalars = tuple(n for n, _ in kernel.scalars)
@@ -132,295 +131,155 @@ class _Writer:
             *outs,
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
-        lines = [*heading(title), "", *self.constants]
-        lines += ["", f"def band({', '.join(arguments)}):"]
-        depth = 1
-
-        def put(*texts: str) -> None:
-            lines.extend("    " * depth + text for text in texts)
-
-        put(*self.buffers, "for b in range(out0.shape[0]):")
-        depth += 1
-        for axis in range(outer):
-            put(f"for i{axis} in range(out0.shape[{axis + 1}]):")
-            depth += 1
-        for (field, offset), name in self.rows.items():
-            put(f"{name} = row({self.names[field]}, {self._outer_index(offset)})")
-        for n, out in enumerate(outs):
-            put(f"o{n} = row({out}, {_tuple(['b', *(f'i{a}' for a in range(outer))])})")
-        put("for j in range(o0.shape[0]):")
-        depth += 1
-        put(*body, *stores)
+        lines = heading(title)
+        decorator = "fast_row_function" if fastmath else "row_function"
+        for function in (*functions, final):
+            lines += ["", *function.constants, "", f"@{decorator}", *function.lines]
+        lines += ["", "", f"def band({', '.join(arguments)}):"]
+        lines += ["    " + line for line in self._band(functions, final, outs)]
         return Module("\n".join(lines) + "\n", fields, len(outs), coefficients, scalars)
 
-    def _rows_read(self) -> Iterator[tuple[str, Offset]]:
-        found = {
-            (a.value.field, a.value.offset[:-1])
-            for a in self.kernel.body
-            if isinstance(a.value, Read)
+    # What each stage keeps.
+
+    def _kept(self) -> tuple[_Kept, ...]:
+        """The rows and columns at which each stage is needed, the last stage first."""
+        need: dict[str, tuple[Offset, Offset]] = {}
+
+        def visit(body: tuple[Assign, ...], low: Offset, high: Offset) -> None:
+            for assign in body:
+                if not isinstance(assign.value, Read) or assign.value.field not in staged:
+                    continue
+                at = _last_two(assign.value.offset)
+                first = (low[0] + at[0], low[1] + at[1])
+                last = (high[0] + at[0], high[1] + at[1])
+                known = need.get(assign.value.field, (first, last))
+                need[assign.value.field] = (
+                    (min(known[0][0], first[0]), min(known[0][1], first[1])),
+                    (max(known[1][0], last[0]), max(known[1][1], last[1])),
+                )
+
+        staged = {name for stage in self.kernel.stages for name in stage.names}
+        visit(self.kernel.body, (0, 0), (0, 0))
+        found: list[_Kept] = []
+        for stage in reversed(self.kernel.stages):
+            boxes = [need[name] for name in stage.names if name in need]
+            if not boxes:
+                continue  # nothing reads it
+            low = (min(b[0][0] for b in boxes), min(b[0][1] for b in boxes))
+            high = (max(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
+            found.append(_Kept(stage, low, high))
+            visit(stage.body, low, high)
+        return tuple(reversed(found))
+
+    # Functions of one row.
+
+    def _stage_function(self, kept: _Kept) -> RowFunction:
+        stage = kept.stage
+        return self._function(f"{stage.names[0]}_row", stage.body, stage.values, kept.low[1])
+
+    def _function(
+        self, name: str, body: tuple[Assign, ...], values: tuple[Atom, ...], column: int
+    ) -> RowFunction:
+        sources = {
+            n: Source(self.names[n], d.name if d != "float16" else "float32", self.reach.lo[-1])
+            for n, d in self.kernel.fields
         }
-        order = [n for n, _ in self.kernel.fields]
-        yield from sorted(found, key=lambda row: (order.index(row[0]), row[1]))
+        sources |= {
+            n: Source(n, self._stage_type(n), kept.low[1]) for n, kept in self.by_name.items()
+        }
+        return row_function(
+            name, body, values, column, sources, self.kernel, self.names, self.expressions,
+            self.reach,
+        )  # fmt: skip
 
-    def _outer_index(self, offset: Offset) -> str:
-        steps = [o - low for o, low in zip(offset, self.reach.lo[:-1], strict=True)]
-        return _tuple(["b", *(_plus(f"i{a}", s) for a, s in enumerate(steps))])
+    def _stage_type(self, name: str) -> str:
+        stage = self.by_name[name].stage
+        value = stage.values[stage.names.index(name)]
+        return machine_type(value.dtype, self.known[name])
 
-    # Operations.
+    # The loops over rows.
 
-    def _assign(self, assign: Assign) -> list[str]:
-        name, expr = assign.name, assign.value
-        match expr:
-            case Read():
-                row = self.rows[expr.field, expr.offset[:-1]]
-                self._as_stored(name, expr.field)
-                return [f"{name} = {row}[{_plus('j', expr.offset[-1] - self.reach.lo[-1])}]"]
-            case Element():
-                self._as_stored(name, expr.array)
-                index = ", ".join(map(str, expr.index))
-                return [f"{name} = {self.names[expr.array]}[{index}]"]
-            case Reduce():
-                return self._reduce(name, expr)
-            case Tap() | Weight() | Coefficient():
-                raise AssertionError(expr)
-            case _:
-                return [f"{name} = {self.expressions.text(name, expr)}"]
-
-    def _as_stored(self, name: str, array: str) -> None:
-        storage = self.storage[array]
-        self.expressions.types[name] = "float32" if storage == np.float16 else storage.name
-
-    def _reduce(self, name: str, reduce: Reduce) -> list[str]:
-        """A loop over the window, at this point; what is not written out comes here."""
-        count = math.prod(reduce.shape)
-        own = self.expressions.declare(name, reduce)
-        values = {a.name: a.value for a in reduce.body}
-        dims = [f"d{axis}" for axis in range(len(reduce.shape))]
-        sparse = self._live(name, reduce, values)
-        inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
-        items = window_ranges(
-            reduce,
-            self.known,
-            {n: self.known_storage(n) for n in self.storage},
-        )
-        joined = items[0]
-        for item in items[1:]:
-            joined = joined | item
-        result = self.expressions.atom(reduce.result)
-        start, step, finish = self._accumulation(name, reduce, own, result, joined, count)
-        lines = list(start)
-        for depth, (dim, length) in enumerate(zip(dims, reduce.shape, strict=True)):
-            lines.append("    " * depth + f"for {dim} in range({length}):")
-        lines += ["    " * len(dims) + text for text in (*inner, *step)]
-        return lines + finish
-
-    def known_storage(self, array: str) -> Interval:
-        return of_storage(self.storage[array])
-
-    def _live(self, name: str, reduce: Reduce, values: dict[str, Expr]) -> str:
-        """A table of the positions whose reads matter, where constant weights hold zeros."""
-        if not any(isinstance(v, Weight) for v in values.values()):
-            return ""
-        count = math.prod(reduce.shape)
-        live = [
-            not any(zero_product(v, values, position) for v in values.values())
-            for position in range(count)
-        ]
-        if all(live):
-            return ""
-        self._table(f"live_{name}", [str(v) for v in live], reduce.shape, "bool")
-        return f"live_{name}"
-
-    def _table(self, name: str, texts: list[str], shape: Offset, dtype: str) -> None:
-        rows = [", ".join(texts[i : i + 8]) for i in range(0, len(texts), 8)]
-        body = ",\n    ".join(rows)
-        self.constants.append(
-            f"{name} = np.array([\n    {body},\n], dtype=np.{dtype}).reshape({tuple(shape)})"
-        )
-
-    def _inside(
-        self, name: str, assign: Assign, reduce: Reduce, sparse: str
+    def _band(
+        self, functions: list[RowFunction], final: RowFunction, outs: list[str]
     ) -> list[str]:
-        inner, expr = assign.name, assign.value
-        dims = [f"d{axis}" for axis in range(len(reduce.shape))]
-        types = self.expressions.types
-        own = {a.name: a.value for a in reduce.body}
-        if inner not in self.known:
-            self._bound_inside(reduce)
-        match expr:
-            case Tap():
-                steps = [o - low for o, low in zip(expr.origin, self.reach.lo, strict=True)]
-                index = [*(f"i{a}" for a in range(self.kernel.ndim - 1)), "j"]
-                for axis, dim in zip(expr.axes, dims, strict=True):
-                    index[axis] += f" + {dim}"
-                index = [_plus(place, step) for place, step in zip(index, steps, strict=True)]
-                self._as_stored(inner, expr.field)
-                text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
-                if sparse:
-                    zero = f"{SHORT[types[inner]]}(0)"
-                    text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
-                return [f"{inner} = {text}"]
-            case Weight():
-                known = self.known[inner]
-                types[inner] = machine_type(expr.dtype, known)
-                table = f"{inner}_{name}"
-                constants = [literal(Const(expr.dtype, t), types[inner]) for t in expr.texts]
-                self._table(table, constants, reduce.shape, types[inner])
-                return [f"{inner} = {table}[{', '.join(dims)}]"]
-            case Coefficient():
-                self._as_stored(inner, expr.array)
-                return [f"{inner} = {self.names[expr.array]}[{', '.join(dims)}]"]
-            case _:
-                text = self.expressions.text(inner, expr)
-                product = isinstance(expr, Binary) and expr.op == "*"
-                if product and any(
-                    zero_product(expr, own, p) for p in range(math.prod(reduce.shape))
-                ):
-                    zero = literal(Const(expr.dtype, "0"), types[inner])
-                    text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
-                return [f"{inner} = {text}"]
-
-    def _bound_inside(self, reduce: Reduce) -> None:
-        """Bound the assignments inside a window over all of its positions."""
-        arrays = {n: self.known_storage(n) for n in self.storage}
-        values = {a.name: a.value for a in reduce.body}
-        weighted = any(isinstance(v, Weight) for v in values.values())
-        joined: dict[str, Interval] = {}
-        for position in range(math.prod(reduce.shape) if weighted else 1):
-            inner = dict(self.known)
-            for a in reduce.body:
-                inner[a.name] = bound(a.value, inner, arrays, values, position)
-                one = inner[a.name]
-                joined[a.name] = joined[a.name] | one if a.name in joined else one
-        self.known.update(joined)
-
-    def _accumulation(
-        self, name: str, reduce: Reduce, own: str, result: str, item: Interval, count: int
-    ) -> tuple[list[str], list[str], list[str]]:
-        """What stands before, inside and after the loop over a window."""
-        short, kind = SHORT[own], reduce.kind
-        item_type = self.expressions.atom_type(reduce.result)
-        match kind:
-            case "sum":
-                return [f"{name} = {short}(0)"], [f"{name} = {short}({name} + {short}({result}))"], []
-            case "prod":
-                return [f"{name} = {short}(1)"], [f"{name} = {short}({name} * {short}({result}))"], []
-            case "any" | "all":
-                op = "|" if kind == "any" else "&"
-                return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
-            case "mean":
-                total = self._total_type(reduce, item, count)
-                return (
-                    [f"{name} = {SHORT[total]}(0)"],
-                    [f"{name} = {SHORT[total]}({name} + {SHORT[total]}({result}))"],
-                    [f"{name} = {short}({name}) / {short}({count})"],
-                )
-            case "var":
-                return self._variance(name, reduce, short, result, count)
-            case "min" | "max":
-                op = "<" if kind == "min" else ">"
-                start = [f"{name} = {self._extreme(kind, item_type)}"]
-                test = f"{result} {op} {name}"
-                if item.nan:
-                    test = f"({test}) | ({result} != {result})"
-                return start, [f"{name} = {result} if {test} else {name}"], []
-            case "argmin" | "argmax":
-                best, at = f"best_{name}", f"at_{name}"
-                op = "<" if kind == "argmin" else ">"
-                better = f"({result} {op} {best}) | ({at} == 0)"
-                if item.nan:
-                    better = f"(({better}) | ({result} != {result})) & (({best} == {best}) | ({at} == 0))"
-                return (
-                    [f"{name} = {short}(0)", f"{at} = 0", f"{best} = {self._extreme('min', item_type)}"],
-                    [
-                        f"better_{name} = {better}",
-                        f"{best} = {result} if better_{name} else {best}",
-                        f"{name} = {short}({at}) if better_{name} else {name}",
-                        f"{at} += 1",
-                    ],
-                    [],
-                )
-            case "quantile":
-                buffer, at = f"buffer_{name}", f"at_{name}"
-                self.buffers.append(f"{buffer} = np.empty({count}, dtype=np.{item_type})")
-                step = [f"{buffer}[{at}] = {result}", f"{at} += 1"]
-                start = [f"{at} = 0"]
-                if item.nan:
-                    start.append(f"strange_{name} = False")
-                    step.append(f"strange_{name} = strange_{name} | ({result} != {result})")
-                return start, step, self._quantile(name, reduce, own, buffer, count, item.nan)
-
-    def _total_type(self, reduce: Reduce, item: Interval, count: int) -> str:
-        if not reduce.result.dtype.is_integer:
-            return reduce.dtype.value
-        dtype = DType.UINT if reduce.result.dtype is DType.UINT else DType.INT
-        total = Interval(min(0, item.low * count), max(0, item.high * count))
-        if total.low < -(2**63) or total.high >= 2**63:
-            return "uint64" if dtype is DType.UINT else "int64"
-        return machine_type(dtype, total)
-
-    def _variance(
-        self, name: str, reduce: Reduce, short: str, result: str, count: int
-    ) -> tuple[list[str], list[str], list[str]]:
-        """Welford's running variance: one pass, no cancellation.
-
-        Source: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2.
-        """
-        mean, at, apart = f"mean_{name}", f"at_{name}", f"apart_{name}"
-        one = f"{short}(1)"
-        divisor = max(0.0, count - reduce.quantile)
-        return (
-            [f"{name} = {short}(0)", f"{mean} = {short}(0)", f"{at} = {short}(0)"],
-            [
-                f"{at} = {at} + {one}",
-                f"{apart} = {short}({result}) - {mean}",
-                f"{mean} = {mean} + {apart} / {at}",
-                f"{name} = {name} + {apart} * ({short}({result}) - {mean})",
-            ],
-            [f"{name} = {name} / {short}({divisor!r})"],
-        )
-
-    def _extreme(self, kind: str, machine: str) -> str:
-        """What every element replaces."""
-        if machine == "bool":
-            return str(kind == "min")
-        if machine.startswith("float"):
-            return f"{SHORT[machine]}({'inf' if kind == 'min' else '-inf'})"
-        info = np.iinfo(machine)
-        return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
-
-    def _quantile(
-        self, name: str, reduce: Reduce, own: str, buffer: str, count: int, nan: bool
-    ) -> list[str]:
-        low, fraction = quantile_position(count, reduce.quantile)
-        short = SHORT[own]
-        lines = []
-        fetch = f"select({buffer}, {count}, {low})" if not nan else (
-            f"select({buffer}, 0 if strange_{name} else {count}, {low})"
-        )
-        lines.append(f"{name} = {short}({fetch})")
-        if fraction:
-            high = f"select({buffer}, {'0 if strange_' + name + ' else ' if nan else ''}{count}, {low + 1})"
-            lines.append(f"high_{name} = {short}({high})")
-            if fraction == 0.5:
-                lines.append(f"{name} = ({name} + high_{name}) / {short}(2.0)")
-            elif fraction < 0.5:
-                lines.append(
-                    f"{name} = {name} + (high_{name} - {name}) * {short}({fraction!r})"
-                )
-            else:
-                lines.append(
-                    f"{name} = high_{name} - (high_{name} - {name}) * {short}({1 - fraction!r})"
-                )
-        if nan:
-            lines.append(f"{name} = {short}(nan) if strange_{name} else {name}")
+        outer = [f"i{axis}" for axis in range(self.kernel.ndim - 2)]
+        lines = ["n = out0.shape[out0.ndim - 1]"]
+        for kept in self.kept:
+            for name in kept.stage.names:
+                width = f"padded(n + {kept.wider}, {self._item_size(name)})"
+                lines.append(f"{name} = np.empty(({kept.rows}, {width}), dtype=np.{self._stage_type(name)})")
+        for function in (*functions, final):
+            for buffer, count, machine in function.buffers:
+                lines.append(f"{buffer} = np.empty({count}, dtype=np.{machine})")
+        lines.append("for b in range(out0.shape[0]):")
+        depth = 1
+        for axis, index in enumerate(outer):
+            lines.append("    " * depth + f"for {index} in range(out0.shape[{axis + 1}]):")
+            depth += 1
+        rowed = self.kernel.ndim > 1
+        warm = max((kept.high[0] - min(kept.low[0], 0) for kept in self.kept), default=0)
+        warm = max([warm, *(kept.rows - 1 for kept in self.kept)])
+        if rowed:
+            start = f"{-warm}, " if warm else ""
+            lines.append("    " * depth + f"for i in range({start}out0.shape[{len(outer) + 1}]):")
+            depth += 1
+        for kept, function in zip(self.kept, functions, strict=True):
+            call = self._call(function, kept.high[0], kept.wider, [
+                f"row({name}, ({self._buffer_row(kept, kept.high[0])},))"
+                for name in kept.stage.names
+            ])  # fmt: skip
+            first = -(kept.rows - 1)
+            lines += self._guarded(call, first if first > -warm else None, depth)
+        results = [f"row({out}, {_tuple(['b', *outer, *(['i'] if rowed else [])])})" for out in outs]
+        call = self._call(final, 0, 0, results)
+        lines += self._guarded(call, 0 if warm else None, depth)
         return lines
+
+    def _guarded(self, call: str, first: int | None, depth: int) -> list[str]:
+        """A call, from a row on where the loop begins earlier."""
+        if first is None:
+            return ["    " * depth + call]
+        return ["    " * depth + f"if i >= {first}:", "    " * (depth + 1) + call]
+
+    def _item_size(self, name: str) -> int:
+        return {"bool": 1}.get(self._stage_type(name)) or _bits(self._stage_type(name)) // 8
+
+    def _buffer_row(self, kept: _Kept, row: int) -> str:
+        if kept.rows == 1:
+            return "0"
+        return f"({plus('i', row - kept.low[0])}) % {kept.rows}"
+
+    def _call(self, function: RowFunction, row: int, wider: int, results: list[str]) -> str:
+        """Call a row function for row i + `row` of what it makes."""
+        ndim = self.kernel.ndim
+        arguments: list[str] = []
+        for source, offset in function.rows:
+            kept = self.by_name.get(source)
+            if kept is not None:
+                at = offset[-1] if offset else 0
+                arguments.append(f"row({source}, ({self._buffer_row(kept, row + at)},))")
+                continue
+            steps = [o - low for o, low in zip(offset, self.reach.lo[:-1], strict=True)]
+            index = ["b", *(plus(f"i{a}", s) for a, s in enumerate(steps[:-1]))]
+            if steps:
+                index.append(plus("i", row + steps[-1]))
+            arguments.append(f"row({self.names[source]}, {_tuple(index)})")
+        if function.loops:
+            arguments += [self.names[n] for n, _ in self.kernel.fields]
+            arguments += ["b", *(f"i{a}" for a in range(ndim - 2)), *(["i"] if ndim > 1 else [])]
+            arguments += [buffer for buffer, _, _ in function.buffers]
+        arguments += [*results, plus("n", wider)]
+        arguments += [self.names[n] for n in function.others]
+        return f"{function.name}({', '.join(arguments)})"
+
+
+def _last_two(offset: Offset) -> Offset:
+    return (offset[-2] if len(offset) > 1 else 0, offset[-1])
 
 
 def _tuple(items: list[str]) -> str:
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
-def _plus(name: str, step: int) -> str:
-    return f"{name} + {step}" if step else name
-
+def _bits(machine: str) -> int:
+    return int("".join(c for c in machine if c.isdigit()))

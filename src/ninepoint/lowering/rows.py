@@ -1,0 +1,137 @@
+"""Row functions: the text that computes one row of a stage, or of the result.
+
+    @row_function
+    def v0_row(x_0, x_1, x_2, o0, n):
+        for j in range(n):
+            v0_0 = x_0[j]
+            ...
+            o0[j] = v0_4
+
+Its arguments are rows that do not overlap what it writes, so that LLVM need not ask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..language.box import Box
+from ..language.ir import (
+    Assign,
+    Atom,
+    Coefficient,
+    Element,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    Ref,
+    Tap,
+    Weight,
+    atoms,
+)
+from .expressions import Expressions
+from .window_loops import WindowLoops, loaded_type, plus
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A field or a stage: its name in the text, its type, and the column its rows begin at."""
+
+    name: str
+    machine: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowFunction:
+    """The text of a row function, and what it must be called with.
+
+    `rows` are sources with their offsets along all axes but the last; `others` are scalars
+    and coefficients; `loops` says that it also takes whole fields and the place.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+    constants: tuple[str, ...]
+    rows: tuple[tuple[str, Offset], ...]
+    others: tuple[str, ...]
+    buffers: tuple[tuple[str, int, str], ...]
+    loops: bool
+
+
+def row_function(
+    name: str,
+    body: tuple[Assign, ...],
+    values: tuple[Atom, ...],
+    column: int,
+    sources: dict[str, Source],
+    kernel: Kernel,
+    names: dict[str, str],
+    expressions: Expressions,
+    reach: Box,
+) -> RowFunction:
+    """Write the function; `column` is where its row begins, relative to the result's."""
+    rows = _rows(body, sources)
+    labels = {row: f"{sources[row[0]].name}_{k}" for k, row in enumerate(rows)}
+    storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
+    windows = WindowLoops(expressions, storage, names, reach)
+    lines: list[str] = []
+    for assign in body:
+        target, expr = assign.name, assign.value
+        match expr:
+            case Read():
+                source = sources[expr.field]
+                expressions.types[target] = source.machine
+                step = column + expr.offset[-1] - source.column
+                row = labels[expr.field, expr.offset[:-1]]
+                lines.append(f"{target} = {row}[{plus('j', step)}]")
+            case Element():
+                expressions.types[target] = loaded_type(storage[expr.array])
+                index = ", ".join(map(str, expr.index))
+                lines.append(f"{target} = {names[expr.array]}[{index}]")
+            case Reduce():
+                lines += windows.lines(target, expr)
+            case Tap() | Weight() | Coefficient():
+                raise AssertionError(expr)
+            case _:
+                lines.append(f"{target} = {expressions.text(target, expr)}")
+    stores = [f"o{k}[j] = {expressions.atom(value)}" for k, value in enumerate(values)]
+    loops = any(isinstance(assign.value, Reduce) for assign in body)
+    others = _others(body, values, kernel)
+    arguments = [labels[row] for row in rows]
+    if loops:
+        arguments += [names[n] for n, _ in kernel.fields]
+        places = ["b", *(f"i{a}" for a in range(kernel.ndim - 2)), "i"]
+        arguments += places[: kernel.ndim]
+        arguments += [buffer for buffer, _, _ in windows.buffers]
+    arguments += [f"o{k}" for k in range(len(values))] + ["n"]
+    arguments += [names[n] for n in others]
+    text = [f"def {name}({', '.join(arguments)}):", "    for j in range(n):"]
+    text += ["        " + line for line in (*lines, *stores)]
+    return RowFunction(
+        name, tuple(text), tuple(windows.constants), tuple(rows), others,
+        tuple(windows.buffers), loops,
+    )  # fmt: skip
+
+
+def _rows(body: tuple[Assign, ...], sources: dict[str, Source]) -> list[tuple[str, Offset]]:
+    order = list(sources)
+    found = {
+        (a.value.field, a.value.offset[:-1]) for a in body if isinstance(a.value, Read)
+    }
+    return sorted(found, key=lambda row: (order.index(row[0]), row[1]))
+
+
+def _others(
+    body: tuple[Assign, ...], values: tuple[Atom, ...], kernel: Kernel
+) -> tuple[str, ...]:
+    """The scalars and coefficients that a body uses."""
+    used = {a.name for assign in body for a in atoms(assign.value) if isinstance(a, Ref)}
+    used |= {value.name for value in values if isinstance(value, Ref)}
+    for assign in body:
+        inner = assign.value.body if isinstance(assign.value, Reduce) else ()
+        for one in (assign, *inner):
+            if isinstance(one.value, Element | Coefficient):
+                used.add(one.value.array)
+    known = [n for n, *_ in kernel.coefficients] + [n for n, _ in kernel.scalars]
+    return tuple(n for n in known if n in used)

@@ -1,0 +1,97 @@
+"""Separable weights: a window of weights as a product of one factor for each axis.
+
+    1 2 1       1
+    2 4 2   =   2  (1 2 1)          found for integers exactly, for floats to a few units in
+    1 2 1       1                   the last place of the largest weight
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import gcd
+from typing import TypeAlias
+
+import numpy as np
+
+from ..language.ir import Atom, Binary, Cast, Expr, Offset, Ref, Reduce, Weight, atoms
+
+# What a factor may miss of a weight, in units of the largest one: the weights of a Gaussian,
+# normalised in two dimensions, are a product to 2 ** -53 or so.
+TOLERANCE = 2.0**-50
+
+Factors: TypeAlias = tuple[tuple[float, ...], ...]
+
+
+def factors(
+    reduce: Reduce, values: Mapping[str, Expr]
+) -> tuple[Atom, Factors, frozenset[str]] | None:
+    """The window's element without its constant weights, and the weights axis by axis.
+
+    An axis without weights has the factor ().  The names are those of the assignments that
+    need no weight.  None if the weights are no product, or are not simply multiplied with.
+    """
+    heavy: set[str] = set()
+    for name, value in values.items():
+        operands = [a.name for a in atoms(value) if isinstance(a, Ref)]
+        if isinstance(value, Weight) or any(operand in heavy for operand in operands):
+            heavy.add(name)
+    weightless = frozenset(values) - heavy
+    result = reduce.result
+    if not isinstance(result, Ref) or result.name not in heavy:
+        return result, tuple(() for _ in reduce.shape), weightless
+    product = values[result.name]
+    if isinstance(product, Weight):
+        return None
+    if not isinstance(product, Binary) or product.op != "*":
+        return None
+    for weight, element in ((product.left, product.right), (product.right, product.left)):
+        if not isinstance(element, Ref) or element.name in heavy:
+            continue
+        table = _table(weight, values)
+        if table is not None and reduce.kind in ("sum", "mean"):
+            array = np.array([complex(t) for t in table.texts]).reshape(reduce.shape)
+            if np.iscomplexobj(array) and array.imag.any():
+                return None
+            found = separated(array.real, all(_whole(t) for t in table.texts))
+            return None if found is None else (element, found, weightless)
+    return None
+
+
+def _table(atom: Atom, values: Mapping[str, Expr]) -> Weight | None:
+    value = values.get(atom.name) if isinstance(atom, Ref) else None
+    if isinstance(value, Cast) and not value.storage and isinstance(value.arg, Ref):
+        value = values.get(value.arg.name)
+    return value if isinstance(value, Weight) else None
+
+
+def _whole(text: str) -> bool:
+    return text.lstrip("-").isdigit()
+
+
+def separated(weights: np.ndarray, whole: bool) -> Factors | None:
+    """A factor for each axis whose product is `weights`, or None."""
+    shape: Offset = weights.shape
+    if weights.ndim == 1:
+        return (tuple(weights.tolist()),)
+    matrix = weights.reshape(shape[0], -1)
+    largest = np.unravel_index(np.argmax(np.abs(matrix)), matrix.shape)
+    pivot = matrix[largest]
+    if pivot == 0:
+        return None
+    row, column = matrix[largest[0]], matrix[:, largest[1]]
+    if whole:
+        divisor = gcd(*(int(v) for v in row))
+        row = row / divisor
+        column = column * divisor / pivot
+        if (column != np.round(column)).any():
+            return None
+        exact = np.array_equal(np.outer(column, row), matrix)
+        if not exact or np.abs(matrix).max() >= 2**53:
+            return None
+    else:
+        column = column / pivot
+        apart = np.abs(np.outer(column, row) - matrix).max()
+        if apart > TOLERANCE * abs(pivot):
+            return None
+    rest = separated(row.reshape(shape[1:]), whole)
+    return None if rest is None else (tuple(column.tolist()), *rest)

@@ -1,0 +1,290 @@
+"""Loops over a window, at one point: for what is neither staged nor written out.
+
+    median of x over 31 x 31   ->   for d0 in range(31):
+                                        for d1 in range(31):
+                                            buffer[at] = x[b, i0 + d0, j + d1]; ...
+                                    t0 = select(buffer, 961, 480)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..analysis.footprint import zero_product
+from ..analysis.ranges import Interval, bound, of_storage, window_ranges
+from ..language.box import Box
+from ..language.dtypes import DType
+from ..language.ir import (
+    Assign,
+    Binary,
+    Coefficient,
+    Const,
+    Expr,
+    Offset,
+    Reduce,
+    Tap,
+    Weight,
+)
+from .expressions import SHORT, Expressions, literal
+from .machine import machine_type
+from .windows import quantile_position
+
+
+@dataclass
+class WindowLoops:
+    """The texts of window loops; gathers the tables and buffers that they need."""
+
+    expressions: Expressions
+    storage: dict[str, np.dtype]
+    names: dict[str, str]
+    reach: Box
+    constants: list[str] = field(default_factory=list)
+    buffers: list[tuple[str, int, str]] = field(default_factory=list)
+
+    @property
+    def known(self) -> dict[str, Interval]:
+        return self.expressions.known
+
+    def lines(self, name: str, reduce: Reduce) -> list[str]:
+        """A loop over the window, at this point; what is not written out comes here."""
+        count = math.prod(reduce.shape)
+        own = self.expressions.declare(name, reduce)
+        values = {a.name: a.value for a in reduce.body}
+        dims = [f"d{axis}" for axis in range(len(reduce.shape))]
+        sparse = self._live(name, reduce, values)
+        inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
+        items = window_ranges(
+            reduce,
+            self.known,
+            {n: self.known_storage(n) for n in self.storage},
+        )
+        joined = items[0]
+        for item in items[1:]:
+            joined = joined | item
+        result = self.expressions.atom(reduce.result)
+        start, step, finish = self._accumulation(name, reduce, own, result, joined, count)
+        lines = list(start)
+        for depth, (dim, length) in enumerate(zip(dims, reduce.shape, strict=True)):
+            lines.append("    " * depth + f"for {dim} in range({length}):")
+        lines += ["    " * len(dims) + text for text in (*inner, *step)]
+        return lines + finish
+
+    def known_storage(self, array: str) -> Interval:
+        return of_storage(self.storage[array])
+
+    def _live(self, name: str, reduce: Reduce, values: dict[str, Expr]) -> str:
+        """A table of the positions whose reads matter, where constant weights hold zeros."""
+        if not any(isinstance(v, Weight) for v in values.values()):
+            return ""
+        count = math.prod(reduce.shape)
+        live = [
+            not any(zero_product(v, values, position) for v in values.values())
+            for position in range(count)
+        ]
+        if all(live):
+            return ""
+        self._table(f"live_{name}", [str(v) for v in live], reduce.shape, "bool")
+        return f"live_{name}"
+
+    def _table(self, name: str, texts: list[str], shape: Offset, dtype: str) -> None:
+        rows = [", ".join(texts[i : i + 8]) for i in range(0, len(texts), 8)]
+        body = ",\n    ".join(rows)
+        self.constants.append(
+            f"{name} = np.array([\n    {body},\n], dtype=np.{dtype}).reshape({tuple(shape)})"
+        )
+
+    def _inside(
+        self, name: str, assign: Assign, reduce: Reduce, sparse: str
+    ) -> list[str]:
+        inner, expr = assign.name, assign.value
+        dims = [f"d{axis}" for axis in range(len(reduce.shape))]
+        types = self.expressions.types
+        own = {a.name: a.value for a in reduce.body}
+        if inner not in self.known:
+            self._bound_inside(reduce)
+        match expr:
+            case Tap():
+                steps = [o - low for o, low in zip(expr.origin, self.reach.lo, strict=True)]
+                index = [*(f"i{a}" for a in range(self.reach.ndim - 2)), "i", "j"]
+                index = index[-self.reach.ndim :]
+                for axis, dim in zip(expr.axes, dims, strict=True):
+                    index[axis] += f" + {dim}"
+                index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
+                self._as_stored(inner, expr.field)
+                text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
+                if sparse:
+                    zero = f"{SHORT[types[inner]]}(0)"
+                    text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
+                return [f"{inner} = {text}"]
+            case Weight():
+                known = self.known[inner]
+                types[inner] = machine_type(expr.dtype, known)
+                table = f"{inner}_{name}"
+                constants = [literal(Const(expr.dtype, t), types[inner]) for t in expr.texts]
+                self._table(table, constants, reduce.shape, types[inner])
+                return [f"{inner} = {table}[{', '.join(dims)}]"]
+            case Coefficient():
+                self._as_stored(inner, expr.array)
+                return [f"{inner} = {self.names[expr.array]}[{', '.join(dims)}]"]
+            case _:
+                text = self.expressions.text(inner, expr)
+                product = isinstance(expr, Binary) and expr.op == "*"
+                if product and any(
+                    zero_product(expr, own, p) for p in range(math.prod(reduce.shape))
+                ):
+                    zero = literal(Const(expr.dtype, "0"), types[inner])
+                    text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
+                return [f"{inner} = {text}"]
+
+    def _bound_inside(self, reduce: Reduce) -> None:
+        """Bound the assignments inside a window over all of its positions."""
+        arrays = {n: self.known_storage(n) for n in self.storage}
+        values = {a.name: a.value for a in reduce.body}
+        weighted = any(isinstance(v, Weight) for v in values.values())
+        joined: dict[str, Interval] = {}
+        for position in range(math.prod(reduce.shape) if weighted else 1):
+            inner = dict(self.known)
+            for a in reduce.body:
+                inner[a.name] = bound(a.value, inner, arrays, values, position)
+                one = inner[a.name]
+                joined[a.name] = joined[a.name] | one if a.name in joined else one
+        self.known.update(joined)
+
+    def _accumulation(
+        self, name: str, reduce: Reduce, own: str, result: str, item: Interval, count: int
+    ) -> tuple[list[str], list[str], list[str]]:
+        """What stands before, inside and after the loop over a window."""
+        short, kind = SHORT[own], reduce.kind
+        item_type = self.expressions.atom_type(reduce.result)
+        match kind:
+            case "sum":
+                return [f"{name} = {short}(0)"], [f"{name} = {short}({name} + {short}({result}))"], []
+            case "prod":
+                return [f"{name} = {short}(1)"], [f"{name} = {short}({name} * {short}({result}))"], []
+            case "any" | "all":
+                op = "|" if kind == "any" else "&"
+                return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
+            case "mean":
+                total = self._total_type(reduce, item, count)
+                return (
+                    [f"{name} = {SHORT[total]}(0)"],
+                    [f"{name} = {SHORT[total]}({name} + {SHORT[total]}({result}))"],
+                    [f"{name} = {short}({name}) / {short}({count})"],
+                )
+            case "var":
+                return self._variance(name, reduce, short, result, count)
+            case "min" | "max":
+                op = "<" if kind == "min" else ">"
+                start = [f"{name} = {self._extreme(kind, item_type)}"]
+                test = f"{result} {op} {name}"
+                if item.nan:
+                    test = f"({test}) | ({result} != {result})"
+                return start, [f"{name} = {result} if {test} else {name}"], []
+            case "argmin" | "argmax":
+                best, at = f"best_{name}", f"at_{name}"
+                op = "<" if kind == "argmin" else ">"
+                better = f"({result} {op} {best}) | ({at} == 0)"
+                if item.nan:
+                    better = f"(({better}) | ({result} != {result})) & (({best} == {best}) | ({at} == 0))"
+                return (
+                    [f"{name} = {short}(0)", f"{at} = 0", f"{best} = {self._extreme('min', item_type)}"],
+                    [
+                        f"better_{name} = {better}",
+                        f"{best} = {result} if better_{name} else {best}",
+                        f"{name} = {short}({at}) if better_{name} else {name}",
+                        f"{at} += 1",
+                    ],
+                    [],
+                )
+            case "quantile":
+                buffer, at = f"buffer_{name}", f"at_{name}"
+                self.buffers.append((buffer, count, item_type))
+                step = [f"{buffer}[{at}] = {result}", f"{at} += 1"]
+                start = [f"{at} = 0"]
+                if item.nan:
+                    start.append(f"strange_{name} = False")
+                    step.append(f"strange_{name} = strange_{name} | ({result} != {result})")
+                return start, step, self._quantile(name, reduce, own, buffer, count, item.nan)
+
+    def _total_type(self, reduce: Reduce, item: Interval, count: int) -> str:
+        if not reduce.result.dtype.is_integer:
+            return reduce.dtype.value
+        dtype = DType.UINT if reduce.result.dtype is DType.UINT else DType.INT
+        total = Interval(min(0, item.low * count), max(0, item.high * count))
+        if total.low < -(2**63) or total.high >= 2**63:
+            return "uint64" if dtype is DType.UINT else "int64"
+        return machine_type(dtype, total)
+
+    def _variance(
+        self, name: str, reduce: Reduce, short: str, result: str, count: int
+    ) -> tuple[list[str], list[str], list[str]]:
+        """Welford's running variance: one pass, no cancellation.
+
+        Source: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2.
+        """
+        mean, at, apart = f"mean_{name}", f"at_{name}", f"apart_{name}"
+        one = f"{short}(1)"
+        divisor = max(0.0, count - reduce.quantile)
+        return (
+            [f"{name} = {short}(0)", f"{mean} = {short}(0)", f"{at} = {short}(0)"],
+            [
+                f"{at} = {at} + {one}",
+                f"{apart} = {short}({result}) - {mean}",
+                f"{mean} = {mean} + {apart} / {at}",
+                f"{name} = {name} + {apart} * ({short}({result}) - {mean})",
+            ],
+            [f"{name} = {name} / {short}({divisor!r})"],
+        )
+
+    def _extreme(self, kind: str, machine: str) -> str:
+        """What every element replaces."""
+        if machine == "bool":
+            return str(kind == "min")
+        if machine.startswith("float"):
+            return f"{SHORT[machine]}({'inf' if kind == 'min' else '-inf'})"
+        info = np.iinfo(machine)
+        return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
+
+    def _quantile(
+        self, name: str, reduce: Reduce, own: str, buffer: str, count: int, nan: bool
+    ) -> list[str]:
+        low, fraction = quantile_position(count, reduce.quantile)
+        short = SHORT[own]
+        lines = []
+        fetch = f"select({buffer}, {count}, {low})" if not nan else (
+            f"select({buffer}, 0 if strange_{name} else {count}, {low})"
+        )
+        lines.append(f"{name} = {short}({fetch})")
+        if fraction:
+            high = f"select({buffer}, {'0 if strange_' + name + ' else ' if nan else ''}{count}, {low + 1})"
+            lines.append(f"high_{name} = {short}({high})")
+            if fraction == 0.5:
+                lines.append(f"{name} = ({name} + high_{name}) / {short}(2.0)")
+            elif fraction < 0.5:
+                lines.append(
+                    f"{name} = {name} + (high_{name} - {name}) * {short}({fraction!r})"
+                )
+            else:
+                lines.append(
+                    f"{name} = high_{name} - (high_{name} - {name}) * {short}({1 - fraction!r})"
+                )
+        if nan:
+            lines.append(f"{name} = {short}(nan) if strange_{name} else {name}")
+        return lines
+
+
+    def _as_stored(self, name: str, array: str) -> None:
+        self.expressions.types[name] = loaded_type(self.storage[array])
+
+
+def loaded_type(storage: np.dtype) -> str:
+    """The machine type of an element once it is loaded."""
+    return "float32" if storage == np.float16 else storage.name
+
+
+def plus(name: str, step: int) -> str:
+    """`name + step`, or the name alone."""
+    return f"{name} + {step}" if step else name
