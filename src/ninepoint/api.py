@@ -32,7 +32,8 @@ from .language.values import Coefficients, Field, NotUnderstood, Value
 _CERTAIN = frozenset(
     "offset-not-constant offset-outside offset-count offset-type window-open window-step "
     "window-empty assigned-field assigned-constant recursion undefined-name maybe-undefined "
-    "no-return not-a-number return-mismatch no-field unsupported bad-constant".split()
+    "no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
+    "bad-constant".split()
 )
 
 
@@ -531,6 +532,7 @@ def _argument(name: str, value: Any, standard: bool) -> Argument:
             f"not {value!r}."
         )
     if isinstance(value, np.generic) and not standard:
+        on_numpy.check_dtype(value.dtype, name)
         return Value(ir.Ref(value_type(value.dtype), name))
     if isinstance(value, bool):
         return Value(ir.Ref(DType.BOOL, name), True)
@@ -657,6 +659,8 @@ def _not_from(value: Any) -> str:
     """Say what was decorated instead of a function, and what to do."""
     name = getattr(value, "__name__", "")
     match value:
+        case "constant":
+            return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
         case str():
             return f"not from text; write @stencil(boundary={value!r})"
         case type():

@@ -80,10 +80,11 @@ def as_field(value: object, name: str = "") -> Array:
         array = value
     else:
         refuse_mask(value)
-        if value is None or isinstance(value, str | bytes):
-            what = f"'{name}'" if name else "a field"
-            raise TypeError(f"{what} must be an array of numbers, not {value!r}.")
         array = np.asarray(value)
+        if array.ndim == 0 and array.dtype.kind not in "biufc":
+            what = f"'{name}'" if name else "a field"
+            words = repr(value) if value is None or isinstance(value, str) else type(value).__name__
+            raise TypeError(f"{what} must be an array of numbers, not {words}.")
     check_dtype(array.dtype, name)
     return array
 

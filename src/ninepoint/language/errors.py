@@ -352,6 +352,8 @@ def index_type(span: Span, name: str, words: str) -> StencilError:
 def unknown_method(span: Span, words: str, name: str) -> StencilError:
     if words.startswith("the field"):
         cure = "Take a window of the field first, such as x[-1:2].mean(); the whole is not seen."
+    elif words not in ("a window", "a number"):
+        cure = "Compute it outside the kernel, and use the result inside."
     else:
         cure = (
             "A window has sum, mean, min, max, median, any, all, std, var, argmin, argmax and "

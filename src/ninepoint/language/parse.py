@@ -762,6 +762,9 @@ class _Frame:
                 raise errors.wrong_arguments(span, dotted, str(error)) from error
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](self.ops, base)
+        if base.shape is not None and attribute.attr not in METHODS:
+            if hasattr(np.ndarray, attribute.attr):
+                raise NotUnderstood(f"the method '{attribute.attr}' of a window", span)
         if base.shape is None or attribute.attr not in METHODS:
             raise errors.unknown_method(span, _kind(base), attribute.attr)
         return self._built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
@@ -784,19 +787,20 @@ class _Frame:
         if isinstance(function, Closure):
             return self._closure(span, name, function, args, keywords)
         everything = [*args, *keywords.values()]
+        if not callable(function):
+            raise errors.unknown_function(span, name)
         if function in _STRUCTURE:
-            if any(isinstance(v, Value | Field) for v in everything) and function in (range, len):
-                raise NotUnderstood(f"'{name}' of something that varies", span)
-            if any(isinstance(v, Coefficients) for v in everything):
-                raise NotUnderstood(f"'{name}' of an array", span)
-            if any(isinstance(v, Field) for v in everything):
-                raise errors.bad_operand(span, f"'{name}'", words(everything[0]))
+            for one in everything:
+                if isinstance(one, Field):
+                    raise errors.bad_operand(span, f"'{name}'", words(one))
+                if isinstance(one, Coefficients):
+                    raise NotUnderstood(f"'{name}' of an array", span)
+                if isinstance(one, Value) and function in (range, len):
+                    raise NotUnderstood(f"'{name}' of something that varies", span)
             try:
                 return _structure(function, args, keywords)
             except (TypeError, ValueError) as error:
                 raise errors.wrong_arguments(span, name, str(error)) from error
-        if not callable(function):
-            raise errors.unknown_function(span, name)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
             for v in everything
@@ -806,7 +810,7 @@ class _Frame:
             if result is not None:
                 return _frozen(result)
         if function not in FUNCTIONS:
-            if _from_numpy(function):
+            if function is sorted or _from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'", span)
             raise errors.unknown_function(span, name)
         if any(isinstance(v, Field) for v in everything):
@@ -819,6 +823,7 @@ class _Frame:
     ) -> Any:
         named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
                  "ndigits": "digits"}  # fmt: skip
+        given = tuple(keywords)
         keywords = {named.get(k, k): v for k, v in keywords.items()}
         code = builder.__code__
         accepted = code.co_varnames[1 : code.co_argcount]
@@ -831,7 +836,7 @@ class _Frame:
             raise errors.wrong_arguments(
                 self.ops.span, name, f"'{unknown[0]}' is not an argument of it"
             )
-        twice = [k for k in keywords if k in accepted[: len(args)]]
+        twice = [k for k in given if named.get(k, k) in accepted[: len(args)]]
         if twice:
             raise errors.wrong_arguments(self.ops.span, name, f"'{twice[0]}' is given twice")
         count = len(args) + len(keywords)

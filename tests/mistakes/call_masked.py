@@ -1,0 +1,11 @@
+import numpy as np
+
+import ninepoint as npt
+
+
+@npt.stencil
+def step(x):
+    return x[1] - x[0]
+
+
+step(np.ma.masked_less(np.zeros(5), 0))

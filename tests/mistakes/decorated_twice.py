@@ -1,0 +1,7 @@
+import ninepoint as npt
+
+
+@npt.stencil
+@npt.stencil
+def smooth(x):
+    return x[-1] + x[1]

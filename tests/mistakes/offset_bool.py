@@ -1,0 +1,6 @@
+import ninepoint as npt
+
+
+@npt.stencil
+def one(x):
+    return x[True]

@@ -1,0 +1,8 @@
+import ninepoint as npt
+
+
+def smooth(x):
+    return x[-1] + smooth(x)
+
+
+npt.stencil(smooth)

@@ -1,0 +1,13 @@
+import operator
+
+import numpy as np
+
+import ninepoint as npt
+
+
+@npt.stencil
+def smooth(x):
+    return operator.add(x[-1], x[1])
+
+
+smooth(np.zeros(5))

@@ -1,0 +1,13 @@
+import numpy as np
+
+import ninepoint as npt
+
+WEIGHTS = np.ones(3)
+
+
+@npt.stencil
+def smooth(x):
+    return WEIGHTS(0) * x[0]
+
+
+smooth(np.zeros(5))

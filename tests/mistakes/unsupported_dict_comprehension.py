@@ -1,0 +1,6 @@
+import ninepoint as npt
+
+
+@npt.stencil
+def table(x):
+    return {k: x[k] for k in range(3)}[0]

@@ -1,0 +1,6 @@
+import ninepoint as npt
+
+
+@npt.stencil
+def backwards(x):
+    return x[1:-1].sum()

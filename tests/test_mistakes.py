@@ -1,0 +1,157 @@
+"""Every mistake has its words: each program of `mistakes/` is wrong, its text says how.
+
+A mistake in a kernel is a `StencilError`, whose text is pinned whole; a mistake in a call or
+an option is a `ValueError` or a `TypeError`, pinned with its type.
+"""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.language import errors
+
+FOLDER = Path(__file__).parent / "mistakes"
+PROGRAMS = sorted(FOLDER.glob("*.py"))
+# What a program needs besides NumPy.
+OPTIONAL = {"dask": "dask.array", "xarray": "xarray"}
+LONG = {"call_longdouble", "bad_constant_longdouble"}
+
+
+def message(error, program):
+    kind = "" if isinstance(error, npt.StencilError) else f"{type(error).__name__}: "
+    return f"{kind}{error}".replace(str(program), program.name)
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
+def test_mistake(program, golden):
+    text = program.read_text(encoding="utf-8")
+    for name, module in OPTIONAL.items():
+        if f"import {name}" in text:
+            pytest.importorskip(module)
+    if program.stem in LONG and np.dtype(np.longdouble).name != "float128":
+        pytest.skip("this machine has no longer float")
+    with pytest.raises((ValueError, TypeError, IndexError)) as caught:
+        runpy.run_path(str(program))
+    golden(message(caught.value, program), program.with_suffix(".txt"))
+
+
+def test_no_text_is_left_over():
+    assert {p.stem for p in FOLDER.glob("*.txt")} == {p.stem for p in PROGRAMS}
+
+
+def test_every_kind_of_mistake_is_pinned():
+    made = {
+        re.search(r'_mistake\(\s*"([a-z-]+)"', inspect.getsource(value)).group(1)
+        for name, value in vars(errors).items()
+        if inspect.isfunction(value)
+        and not name.startswith("_")
+        and value.__module__ == errors.__name__
+    }
+    heads = [p.read_text(encoding="utf-8").partition("\n")[0] for p in FOLDER.glob("*.txt")]
+    pinned = {found.group(1) for head in heads if (found := re.search(r"\[([a-z-]+)\]$", head))}
+    # These have tests of their own below, for a program alone cannot make the mistake, or the
+    # words are another library's.
+    assert made - pinned == {"source-changed", "lambda-ambiguous", "not-compiled"}
+    assert pinned <= made
+
+
+def test_carets_stand_under_the_text_they_mean():
+    for path in FOLDER.glob("*.txt"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        if len(lines) != 5:
+            continue
+        number = re.search(r"line (\d+)$", lines[1]).group(1)
+        source = path.with_suffix(".py").read_text(encoding="utf-8").splitlines()
+        if '"<string>"' not in lines[1]:
+            assert lines[2] == f"    {number} | {source[int(number) - 1]}", path.name
+        assert re.fullmatch(r" +\| [\s\u3000]*\^+ .+", lines[3]), path.name
+
+
+def test_error_survives_pickling():
+    with pytest.raises(npt.StencilError) as caught:
+        runpy.run_path(str(FOLDER / "offset_float.py"))
+    copy = pickle.loads(pickle.dumps(caught.value))
+    assert str(copy) == str(caught.value)
+    assert copy.diagnostic == caught.value.diagnostic
+
+
+def test_source_changed_after_import(tmp_path, monkeypatch):
+    module = tmp_path / "edited_kernel.py"
+    module.write_text("def smooth(x):\n    return x[-1] + x[1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    smooth = __import__("edited_kernel").smooth
+    module.write_text("# A new line, and\ndef smooth(x):\n    return x[-1] + 2 * x[1]\n")
+    with pytest.raises(npt.StencilError, match=r"has changed since .*\[source-changed\]"):
+        npt.stencil(smooth)
+    module.write_text("def smooth(x):\n    return x[-1] + 3 * x[1]\n")
+    with pytest.raises(npt.StencilError, match="source-changed"):
+        npt.stencil(smooth)
+    module.write_text("def smooth(x:\n")
+    with pytest.raises(npt.StencilError, match="source-"):
+        npt.stencil(smooth)
+
+
+def test_lambdas_without_places_are_ambiguous(tmp_path):
+    program = tmp_path / "ambiguous.py"
+    program.write_text(
+        "import ninepoint as npt\n"
+        "a, b = (npt.stencil(lambda x: x[-1]), npt.stencil(lambda x: x[1]))\n"
+    )
+    command = [sys.executable, "-X", "no_debug_ranges", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "several lambdas that cannot be told apart. [lambda-ambiguous]" in done.stderr
+    assert "line 2" in done.stderr
+
+
+def test_not_compiled_says_why():
+    @npt.stencil
+    def middle(x):
+        buffer = np.zeros(3)
+        for k in range(3):
+            buffer[k] = x[k - 1]
+        buffer.partition(1)
+        return buffer[1]
+
+    with pytest.raises(npt.StencilError, match=r"(?s)\[not-compiled\].*partition") as caught:
+        middle(np.zeros(5))
+    assert "buffer.partition(1)" in caught.value.diagnostic.span.text
+
+
+def test_more_than_memory_is_a_memory_error():
+    @npt.stencil
+    def smooth(x):
+        return x[-1] + x[1]
+
+    with pytest.raises(MemoryError):
+        smooth(np.broadcast_to(0.0, 2**47))
+
+
+def test_nothing_is_written_before_an_error():
+    @npt.stencil
+    def edges(x):
+        return x[-1], x[1]
+
+    out = np.full(5, 7.0), np.full(4, 7.0)
+    with pytest.raises(ValueError, match="shape"):
+        edges(np.zeros(5), out=out)
+    assert all((one == 7).all() for one in out)
+
+
+def test_standard_indexing_takes_one_name():
+    @npt.stencil(standard_indexing="w")
+    def weigh(x, w):
+        return w[0] * x[-1] + w[1] * x[1]
+
+    result = weigh(np.array([1, 2, 3, 4]), np.array([10, 1]), boundary="nearest")
+    np.testing.assert_array_equal(result, [12, 13, 24, 34])
