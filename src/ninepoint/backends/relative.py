@@ -21,7 +21,7 @@ from numba.extending import (
     register_jitable,
     register_model,
 )
-from numba.np.arrayobj import make_array, populate_array
+from numba.np.arrayobj import load_item, make_array, populate_array
 
 from ..lowering.general.reads import REACH, SITE
 from .support import (
@@ -97,6 +97,21 @@ def unowned(typingctx, array):
         return view._getvalue()
 
     return array(array), codegen
+
+
+@intrinsic
+def peek(typingctx, array, index):
+    """The element of a field at places that `near` has found: nothing is left to check."""
+
+    def codegen(context, builder, signature, args):
+        kind = signature.args[0]
+        view = make_array(kind)(context, builder, args[0])
+        pointer = cgutils.get_item_pointer(
+            context, builder, kind, view, cgutils.unpack_tuple(builder, args[1]), wraparound=False
+        )
+        return load_item(context, builder, kind, pointer)
+
+    return array.dtype(array, index), codegen
 
 
 def near(place, offset, low, high, outside, site):

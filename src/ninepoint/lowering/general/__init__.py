@@ -23,7 +23,7 @@ from ...language.errors import Span
 from ...language.parse import Argument, Neighborhood, refuse
 from ...language.source import Function, bound_names
 from ...language.values import Coefficients, Field, Value
-from ..loops import SUPPORT, Module, heading
+from ..loops import Module
 from .reads import accesses
 from .rewrite import Context, Globals, Rewriter
 from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
@@ -34,12 +34,12 @@ _NAMES = (
     "along_all along_any along_max along_mean along_median along_min along_prod along_ptp "
     "along_std along_var cast ceiled clipped floored look near njit op_add op_and op_eq "
     "op_floordiv op_ge op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow "
-    "op_rshift op_sub op_word op_xor rounded saturated stored unowned whole wide window "
+    "op_rshift op_sub op_word op_xor peek rounded saturated stored unowned whole wide window "
     "wrapped"
 )
 RELATIVE = tuple(_NAMES.split())
-_OWN = ("np", "math", "point", "band", "outside", "FLAGS", "b", "j", "value")
-_RESERVED = frozenset({*SUPPORT, *RELATIVE, *_OWN, *keyword.kwlist, *dir(builtins)})
+_OWN = ("np", "math", "point", "band", "outside", "FLAGS", "b", "j", "value", "inf", "nan")
+_RESERVED = frozenset({*RELATIVE, *_OWN, *keyword.kwlist, *dir(builtins)})
 _STORES = {None: "stored", "saturate": "saturated", "wrap": "wrapped"}
 
 
@@ -142,11 +142,23 @@ def translate(
         names[key] = "point" if root else context.globals.fresh(scope.function.name)
     order = tuple(n for n in function.parameters if n in arguments)
     pieces = _pieces(context, order)
-    head = [*heading(f"{function.name} (general path)"), *_imports(), ""]
     flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={fastmath}"
-    head += [f"FLAGS = dict({flags})"]
-    head += ["", *context.globals.lines]
-    text = "\n".join(head)
+    imports = ",\n    ".join(RELATIVE)
+    text = "\n".join(
+        [
+            f'"""{function.name}, on the general path: written by ninepoint."""',
+            "",
+            "import math",
+            "",
+            "import numpy as np",
+            "",
+            f"from ninepoint.backends.relative import (\n    {imports},\n)",
+            "",
+            "inf, nan = math.inf, math.nan",
+            f"FLAGS = dict({flags})",
+            *context.globals.lines,
+        ]
+    )
     lines: dict[int, Span] = {}
     for written, scope, statements in pieces:
         start = text.count("\n") + 4
@@ -170,11 +182,6 @@ def translate(
 def _narrow(value: object) -> bool:
     """Whether a constant is an integer type of less than 64 bits."""
     return isinstance(value, type) and issubclass(value, np.integer) and value().itemsize < 8
-
-
-def _imports() -> list[str]:
-    names = ",\n    ".join(RELATIVE)
-    return [f"from ninepoint.backends.relative import (\n    {names},\n)"]
 
 
 def _pieces(

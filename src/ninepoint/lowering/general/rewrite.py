@@ -1,7 +1,7 @@
 """Rewrite: the user's functions with their reads mapped to places in a block.
 
-    x[0, k]           ->     wide(x.array[x.place[0], x.place[1] + 1,
-                                          near(x.place[2], k, -1, 1, x.outside, 0)])
+    x[0, k]           ->     wide(peek(x.array, (x.place[0], x.place[1] + 1,
+                                                 near(x.place[2], k, -1, 1, x.outside, 0))))
     x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1] + 0:x.place[1] + 3]).sum()
     a // b            ->     op_floordiv(a, b)
 """
@@ -202,7 +202,9 @@ class Rewriter(ast.NodeTransformer):
         places = [self._place(base, axis, part, node) for axis, part in enumerate(access.parts)]
         index = ", ".join([f"{base}.place[0]", *places])
         stretched = any(isinstance(part, Stretch) for part in access.parts)
-        text = f"{'window' if stretched else 'wide'}({base}.array[{index}])"
+        text = f"wide(peek({base}.array, ({index})))"
+        if stretched:
+            text = f"window({base}.array[{index}])"
         return ast.copy_location(ast.parse(text, mode="eval").body, node)
 
     def _place(self, base: str, axis: int, part: Step | Stretch, node: ast.AST) -> str:
