@@ -104,6 +104,11 @@ class Bound:
         return self.compiled.reaches
 
     @property
+    def warm(self) -> int:
+        """Rows that are made before the first row of the result, over and over for each run."""
+        return self.compiled.module.warm
+
+    @property
     def field_dtypes(self) -> tuple[np.dtype, ...]:
         return self.compiled.field_dtypes
 

@@ -29,7 +29,7 @@ from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 
 SUPPORT = (
-    "row row_function fast_row_function padded integer_divide integer_modulo integer_power shift_left "
+    "row row_function padded integer_divide integer_modulo integer_power shift_left "
     "shift_right floor_divide remainder saturate saturate_wide select nan inf"
 ).split() + list(SHORT.values())
 _RESERVED = frozenset({*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist})
@@ -41,13 +41,18 @@ _PAD = 64
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """Generated text with one function `band`, and the order of its arguments."""
+    """Generated text with one function `band`, and the order of its arguments.
+
+    `warm` is how many rows of stages are made before the first row of the result; where it
+    is 0, a row costs the same whether it is the first or the hundredth.
+    """
 
     text: str
     fields: tuple[str, ...]
     outputs: int
     coefficients: tuple[str, ...]
     scalars: tuple[str, ...]
+    warm: int = 0
 
 
 def heading(title: str) -> list[str]:
@@ -132,12 +137,19 @@ class _Writer:
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
         lines = heading(title)
-        decorator = "fast_row_function" if fastmath else "row_function"
         for function in (*functions, final):
-            lines += ["", *function.constants, "", f"@{decorator}", *function.lines]
+            options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
+            decorator = f"@row_function({', '.join(options)})"
+            lines += ["", *function.constants, "", decorator, *function.lines]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, outs)]
-        return Module("\n".join(lines) + "\n", fields, len(outs), coefficients, scalars)
+        return Module(
+            "\n".join(lines) + "\n", fields, len(outs), coefficients, scalars, self.warm
+        )
+
+    @property
+    def warm(self) -> int:
+        return max((kept.rows - 1 for kept in self.kept), default=0)
 
     # What each stage keeps.
 
@@ -217,8 +229,7 @@ class _Writer:
             lines.append("    " * depth + f"for {index} in range(out0.shape[{axis + 1}]):")
             depth += 1
         rowed = self.kernel.ndim > 1
-        warm = max((kept.high[0] - min(kept.low[0], 0) for kept in self.kept), default=0)
-        warm = max([warm, *(kept.rows - 1 for kept in self.kept)])
+        warm = self.warm
         if rowed:
             start = f"{-warm}, " if warm else ""
             lines.append("    " * depth + f"for i in range({start}out0.shape[{len(outer) + 1}]):")
