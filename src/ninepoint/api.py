@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import io
 import pickle
+import threading
 import types
 import weakref
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -23,7 +26,7 @@ from .backends.pipeline import Request, Stages, compile_kernel
 from .language import errors, ir, reference
 from .language.dtypes import DType, value_type
 from .language.parse import Argument, Neighborhood, indexed_parameters, read, refuse
-from .language.source import Function, capture, rebuild
+from .language.source import Function, capture, frozen, rebuild
 from .language.text import kernel_text
 from .language.values import Coefficients, Field, NotUnderstood, Value
 
@@ -68,6 +71,7 @@ class Stencil:
         self._options = options
         self._live = live
         self._compiled: dict[Any, tuple[Compiled, Stages | None, str]] = {}
+        self._compiling = threading.Lock()
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         self.__doc__ = getattr(live, "__doc__", None)
@@ -83,9 +87,7 @@ class Stencil:
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
         self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self._check()
-        self._token = hashlib.sha256(
-            pickle.dumps((function, dict(function.constants), dict(function.defaults), options))
-        ).hexdigest()
+        self._token = _digest((function, options))
         _registry.setdefault(self._token, self)
 
     def _check(self) -> None:
@@ -130,6 +132,26 @@ class Stencil:
 
     def __dask_tokenize__(self) -> str:
         return self._token
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+        return self._function.parameters
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of the parameters that are read relative to the point."""
+        return self._fields
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The names of all other parameters: numbers, and small arrays."""
+        return self._others
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+        return types.MappingProxyType(dict(self._function.defaults))
 
     # Calling.
 
@@ -273,8 +295,11 @@ class Stencil:
         key = (tuple(arguments.values()), request)
         found = self._compiled.get(key)
         if found is None:
-            found = compile_kernel(self._function, arguments, request)
-            found = self._compiled.setdefault(key, found)
+            with self._compiling:
+                found = self._compiled.get(key)
+                if found is None:
+                    found = compile_kernel(self._function, arguments, request)
+                    self._compiled[key] = found
         return found
 
     # Looking inside.
@@ -307,7 +332,7 @@ class Stencil:
             native, others, _keeps(rule), dtypes, self._options.overflow
         )
         computed = reference.evaluate(
-            self._live or rebuild(self._function),
+            frozen(self._live, self._function) if self._live else rebuild(self._function),
             dict(zip(self._fields, np.broadcast_arrays(*fields), strict=True))
             if len({f.shape for f in fields}) > 1
             else dict(zip(self._fields, fields, strict=True)),
@@ -482,9 +507,17 @@ class _Call:
 
 def _token(call: _Call) -> str:
     """Names the meaning of a call: equal tokens, equal results."""
-    plain = replace(call, stencil=None, threads=None)  # type: ignore[arg-type]
-    values = (call.stencil._token, plain.others, plain.dtypes, plain.overflow)
-    return hashlib.sha256(pickle.dumps(values)).hexdigest()
+    return _digest((call.stencil._token, call.others, call.dtypes, call.overflow))
+
+
+def _digest(value: Any) -> str:
+    """A name for a value: the same in every process, whichever of its parts are one object."""
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, protocol=5)
+    # Without this a string that occurs twice is written as a reference or again, by identity.
+    pickler.fast = True
+    pickler.dump(value)
+    return hashlib.sha256(written.getvalue()).hexdigest()
 
 
 def _keeps(boundary: Any) -> bool:
@@ -556,11 +589,17 @@ def _argument(name: str, value: Any, standard: bool) -> Argument:
 
 _registry: weakref.WeakValueDictionary[str, Stencil] = weakref.WeakValueDictionary()
 
+# Stencils that came in pickles: a worker's tasks come and go, and nothing else holds them.
+_kept: deque[Stencil] = deque(maxlen=256)
+
 
 def _restored(token: str, function: Function, options: Options) -> Stencil:
     """The stencil of a pickle; the same object each time, so that it is compiled once."""
     found = _registry.get(token)
-    return found if found is not None else Stencil(function, options)
+    if found is None:
+        found = _registry.setdefault(token, Stencil(function, options))
+        _kept.append(found)
+    return found
 
 
 @overload

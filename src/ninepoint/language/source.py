@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import functools
 import inspect
 import linecache
@@ -333,7 +334,7 @@ def _constants(
     function: Function, live: types.FunctionType, active: dict[types.CodeType, str]
 ) -> Iterator[tuple[str, Any]]:
     definition = function.definition
-    bound = bound_names(definition)
+    bound = bound_names(definition) - _global_names(live.__code__)
     closure = _closure(live)
     body = definition.body if isinstance(definition.body, list) else [definition.body]
     for statement in body:
@@ -363,6 +364,12 @@ def _constants(
                     raise errors.undefined_name(function.span(node), name)
                 value = getattr(value, attribute)
             yield name, _freeze(value, active)
+
+
+def _global_names(code: types.CodeType) -> set[str]:
+    """The names that the code, or a function inside it, looks up outside of all functions."""
+    found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
+    return found.union(*(_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType)))
 
 
 # What stands for a variable of the enclosing function that has no value yet.
@@ -466,22 +473,63 @@ def rebuild(function: Function) -> Any:
                 setattr(space, attribute, types.SimpleNamespace())
             space = getattr(space, attribute)
         setattr(space, attributes[-1], live)
-    definition = function.definition
+    definition, made = function.definition, None
+    arguments = _bare_arguments(definition.args)
     if isinstance(definition, ast.Lambda):
-        code = compile(ast.Expression(definition), function.file, "eval")
-        made = eval(code, names)
+        bare = ast.copy_location(ast.Lambda(arguments, definition.body), definition)
+        made = eval(compile(ast.Expression(bare), function.file, "eval"), names)
     else:
-        bare = ast.FunctionDef(**{**dict(ast.iter_fields(definition)), "decorator_list": []})
-        ast.copy_location(bare, definition)
-        bare.args = ast.arguments(
-            **{**dict(ast.iter_fields(definition.args)), "defaults": [], "kw_defaults": [
-                None for _ in definition.args.kwonlyargs
-            ]}
-        )
-        exec(compile(ast.Module([bare], []), function.file, "exec"), names)
-        made = names[function.name]
-    parameters = function.parameters
-    positional = [p for p in parameters if p in function.defaults]
-    made.__defaults__ = tuple(function.defaults[p] for p in positional) or None
-    names.setdefault(function.name, made)
+        parts = {"args": arguments, "decorator_list": [], "returns": None}
+        whole = ast.FunctionDef(**{**dict(ast.iter_fields(definition)), **parts})
+        ast.copy_location(whole, definition)
+        exec(compile(ast.Module([whole], []), function.file, "exec"), names)
+        made = names[definition.name]
+        made.__name__ = function.name
+    named = {a.arg for a in definition.args.kwonlyargs}
+    defaults = function.defaults
+    made.__defaults__ = tuple(v for k, v in defaults.items() if k not in named) or None
+    made.__kwdefaults__ = {k: v for k, v in defaults.items() if k in named} or None
+    return made
+
+
+def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
+    """The same parameters, without defaults and annotations: their names may mean nothing here."""
+
+    def bare(parameters: list[ast.arg]) -> list[ast.arg]:
+        return [ast.copy_location(ast.arg(a.arg), a) for a in parameters]
+
+    return ast.arguments(
+        posonlyargs=bare(arguments.posonlyargs),
+        args=bare(arguments.args),
+        kwonlyargs=bare(arguments.kwonlyargs),
+        kw_defaults=[None for _ in arguments.kwonlyargs],
+        defaults=[],
+    )
+
+
+def frozen(live: types.FunctionType, function: Function) -> Any:
+    """The function itself, with the values its names had when it was captured as `function`.
+
+    It keeps its code object, so that breakpoints and prints work, and modules stay as they are.
+    """
+    names = dict(live.__globals__)
+    cells = dict(zip(live.__code__.co_freevars, live.__closure__ or (), strict=True))
+    for name, value in function.constants.items():
+        if "." in name or isinstance(value, Unusable | SelfReference):
+            continue
+        if isinstance(value, Function):
+            now = cells[name].cell_contents if name in cells else names.get(name)
+            plain = getattr(now, "py_func", now)
+            if isinstance(plain, types.FunctionType) and plain.__name__ == value.name:
+                value = frozen(plain, value)
+            else:
+                value = rebuild(value)
+        if name in cells:
+            cells[name] = types.CellType(value)
+        elif name in names:
+            names[name] = value
+    made = types.FunctionType(
+        live.__code__, names, live.__name__, live.__defaults__, tuple(cells.values())
+    )
+    made.__kwdefaults__ = live.__kwdefaults__
     return made

@@ -35,7 +35,7 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return _silent
         if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
             return _Known(value, functions.CONVERSIONS[value])
-        if isinstance(value, types.ModuleType):
+        if isinstance(value, (types.ModuleType, types.SimpleNamespace)):
             return _Names(value, exchanged)
         if isinstance(value, np.ndarray):
             return value.view(Constant)
@@ -103,7 +103,7 @@ class _Known:
 class _Names:
     """A module whose functions are exchanged as they are looked up."""
 
-    def __init__(self, module: types.ModuleType, exchanged: Callable[[Any], Any]) -> None:
+    def __init__(self, module: Any, exchanged: Callable[[Any], Any]) -> None:
         self._module, self._exchanged = module, exchanged
 
     def __getattr__(self, name: str) -> Any:

@@ -1,0 +1,402 @@
+"""A kernel is found wherever Python lets one write it, and keeps what its names meant."""
+
+from __future__ import annotations
+
+import doctest
+import functools
+import linecache
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+
+X = np.array([1, 2, 4, 8])
+DIFFERENCE = [0, 3, 6, 0]  # x[1] - x[-1] of X, with nothing beyond the border
+
+WEIGHT = 3
+
+
+def run(smooth):
+    """Run the kernel itself, point by point: no compiling is needed to see what was found."""
+    return smooth.debug(X).tolist()
+
+
+@npt.stencil
+def in_module(x):
+    return x[1] - x[-1]
+
+
+class Filters:
+    scale = 1
+
+    @npt.stencil
+    def in_class(x):
+        return x[1] - x[-1]
+
+    @staticmethod
+    @npt.stencil
+    def in_static_method(x):
+        return x[1] - x[-1]
+
+    as_lambda = npt.stencil(lambda x: x[1] - x[-1])
+
+
+def test_module():
+    assert run(in_module) == DIFFERENCE
+
+
+def test_class_body():
+    assert run(Filters.in_class) == DIFFERENCE
+    assert run(Filters().in_class) == DIFFERENCE
+    assert run(Filters.in_static_method) == DIFFERENCE
+    assert run(Filters.as_lambda) == DIFFERENCE
+
+
+def test_nested_functions():
+    def outer():
+        sign = 1
+
+        class Holder:
+            def make(self):
+                @npt.stencil
+                def smooth(x):
+                    return sign * (x[1] - x[-1])
+
+                return smooth
+
+        return Holder().make()
+
+    assert run(outer()) == DIFFERENCE
+
+
+# fmt: off
+def test_lambda_over_several_lines():
+    smooth = npt.stencil(
+        lambda x: (
+            x[1]
+            - x[-1]
+        )
+    )
+    assert run(smooth) == DIFFERENCE
+
+
+def test_lambda_that_begins_in_the_middle():
+    smooth = functools.reduce(lambda one, other: npt.stencil(other), [None, lambda x:
+        x[1] - x[-1]])
+    assert run(smooth) == DIFFERENCE
+
+
+def test_lambdas_of_one_line_are_told_apart():
+    one, two = npt.stencil(lambda x: x[-1]), npt.stencil(lambda x: x[1])
+    assert run(one) == [0, 1, 2, 4]
+    assert run(two) == [2, 4, 8, 0]
+
+
+def test_lambdas_whose_bodies_are_choices_are_told_apart():
+    one, two = npt.stencil(lambda x: x[1] if x[0] > 2 else 0), npt.stencil(lambda x: x[1] or 3)
+    assert run(one) == [0, 0, 8, 0]
+    assert run(two) == [2, 4, 8, 0]
+
+
+def test_lambdas_with_equal_bodies_are_told_apart():
+    one, two = (npt.stencil(lambda x, k=1: x[0] * k), npt.stencil(lambda x, k=2: x[0] * k))
+    assert run(one) == [1, 2, 4, 8]
+    assert run(two) == [2, 4, 8, 16]
+
+
+def test_lambda_inside_a_lambda():
+    smooth = (lambda factor: npt.stencil(lambda x: factor * x[1]))(10)
+    assert run(smooth) == [20, 40, 80, 0]
+    same = npt.stencil((lambda: lambda x: x[1])())
+    assert run(same) == [2, 4, 8, 0]
+# fmt: on
+
+
+def test_lambda_with_greek_letters_before_it():
+    δ = {"größe": npt.stencil(lambda ξ: ξ[1] - ξ[-1])}
+    assert run(δ["größe"]) == DIFFERENCE
+
+
+def test_default_arguments_and_annotations():
+    @npt.stencil
+    def smooth(x: np.ndarray, weight: undefined_type = 2, /, *, bias: int = 1) -> nothing:  # noqa: F821
+        y: also_undefined = weight * x[1]  # noqa: F821
+        return y + bias
+
+    assert smooth.debug(X).tolist() == [5, 9, 17, 0]
+    assert smooth.debug(X, 1, bias=0).tolist() == [2, 4, 8, 0]
+
+
+def test_annotations_without_the_future_import(tmp_path, monkeypatch):
+    (tmp_path / "annotated_kernels.py").write_text(
+        "import numpy as np\nimport ninepoint as npt\n\n\n"
+        "@npt.stencil\n"
+        "def smooth(x: np.ndarray, weight: float = 2) -> float:\n"
+        "    total: float = weight * x[1]\n"
+        "    return total\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert run(__import__("annotated_kernels").smooth) == [4, 8, 16, 0]
+
+
+def test_extra_decorator_that_gives_the_function_back():
+    seen = []
+
+    def register(function):
+        seen.append(function)
+        return function
+
+    @npt.stencil(
+        boundary="nearest",
+    )
+    @register
+    def smooth(x):
+        return x[1] - x[-1]
+
+    assert run(smooth) == [1, 3, 6, 4]
+    assert seen == [smooth.__wrapped__]
+
+
+def test_extra_decorator_with_parameters_of_its_own():
+    def doubled(function):
+        @functools.wraps(function)
+        def wrapper(x):
+            return 2 * function(x)
+
+        return wrapper
+
+    @npt.stencil
+    @doubled
+    def smooth(x):
+        return x[1] - x[-1]
+
+    assert run(smooth) == [0, 6, 12, 0]
+    assert smooth.__name__ == "smooth"
+
+
+def test_asserts_elsewhere_in_a_module_that_pytest_rewrote():
+    # This very module: pytest has rewritten its asserts, and the lines below stand among them.
+    assert WEIGHT == 3
+
+    def smooth(x):
+        return WEIGHT * x[1]
+
+    assert run(npt.stencil(smooth)) == [6, 12, 24, 0]
+
+
+def test_code_with_an_entry_in_linecache():
+    text = "def smooth(x):\n    return x[1] - x[-1]\n"
+    linecache.cache["<made>"] = (len(text), None, text.splitlines(keepends=True), "<made>")
+    names = {}
+    exec(compile(text, "<made>", "exec"), names)
+    assert run(npt.stencil(names["smooth"])) == DIFFERENCE
+
+
+def test_doctest():
+    text = """
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil
+    ... def smooth(x):
+    ...     return x[1] - x[-1]
+    >>> smooth.debug(np.array([1, 2, 4, 8])).tolist()
+    [0, 3, 6, 0]
+    >>> double = npt.stencil(lambda x: 2 * x[0])
+    >>> double.debug(np.array([1, 2])).tolist()
+    [2, 4]
+    """
+    test = doctest.DocTestParser().get_doctest(text, {}, "kernels", None, 0)
+    runner = doctest.DocTestRunner(verbose=False)
+    runner.run(test)
+    assert runner.summarize(verbose=False) == (0, 6)
+
+
+def test_notebook_cells():
+    shell_module = pytest.importorskip("IPython.core.interactiveshell")
+    # A new process: the shell would take over this one's hooks.
+    program = textwrap.dedent("""
+        from IPython.core.interactiveshell import InteractiveShell
+        import linecache
+
+        shell = InteractiveShell.instance()
+        def run(cell):
+            shell.run_cell(cell).raise_error()
+
+        run("import numpy as np, ninepoint as npt; x = np.array([1, 2, 4, 8])")
+        run("@npt.stencil\\ndef smooth(x):\\n    return x[1] - x[-1]\\n")
+        run("assert smooth.debug(x).tolist() == [0, 3, 6, 0]")
+        run("@npt.stencil\\ndef smooth(x):\\n    return 2 * (x[1] - x[-1])\\n")
+        run("assert smooth.debug(x).tolist() == [0, 6, 12, 0]")
+        run("import asyncio\\nawait asyncio.sleep(0)\\nright = npt.stencil(lambda x: x[1])")
+        run("here = %pwd\\nleft = npt.stencil(lambda x: x[-1])\\nassert left.debug(x)[1] == 1")
+        run("wrong = None\\ntry:\\n    npt.stencil(lambda x: x[0.5])\\n"
+            "except npt.StencilError as error:\\n    wrong = str(error)")
+        run("assert 'npt.stencil(lambda x: x[0.5])' in wrong, wrong")
+        print("done")
+    """)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.endswith("done\n"), done.stdout + done.stderr
+    assert shell_module
+
+
+def test_plain_prompt_says_what_to_do():
+    done = subprocess.run(
+        [sys.executable, "-c", "import ninepoint as npt\nnpt.stencil(lambda x: x[0])"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    # Python 3.13 keeps the text of -c.
+    if done.returncode:
+        assert "[source-missing]" in done.stderr
+        assert "Help: Define it with 'def' in a file or a notebook cell" in done.stderr
+
+
+def test_edited_file_whose_kernel_is_as_it_was(tmp_path, monkeypatch):
+    module = tmp_path / "steady_kernel.py"
+    module.write_text("A = 1\ndef smooth(x):\n    return x[1] - x[-1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    smooth = __import__("steady_kernel").smooth
+    module.write_text("A = 2\ndef smooth(x):\n    return x[1] - x[-1]\nB = 3\n")
+    assert run(npt.stencil(smooth)) == DIFFERENCE
+
+
+# What the names of a kernel mean.
+
+
+def test_names_are_read_once():
+    weight = 2
+    offsets = [(-1,), (1,)]
+    table = np.array([1, 10])
+
+    @npt.stencil
+    def smooth(x):
+        return weight * sum(table[k] * x[offsets[k]] for k in range(2))
+
+    before = run(smooth)
+    weight = 5
+    offsets.append((2,))
+    table[0] = 100
+    assert run(smooth) == before == smooth(X).tolist() == [0, 82, 164, 0]
+    assert run(pickle.loads(pickle.dumps(smooth))) == before
+
+
+def scaled(weight):
+    @npt.stencil
+    def smooth(x):
+        return weight * x[1]
+
+    return smooth
+
+
+def weighed(table):
+    @npt.stencil
+    def smooth(x):
+        return (x[-1:2] * table).sum()
+
+    return smooth
+
+
+def calling(function):
+    return npt.stencil(lambda x: function(x[1]))
+
+
+def test_closures_of_one_text_do_not_share_results():
+    assert [scaled(w)(X).tolist() for w in (1, 2, 2.5, True)] == [
+        [2, 4, 8, 0],
+        [4, 8, 16, 0],
+        [5.0, 10.0, 20.0, 0.0],
+        [2, 4, 8, 0],
+    ]
+    assert weighed(np.array([1, 0, 0]))(X).tolist() == [0, 1, 2, 4]
+    assert weighed(np.array([0, 0, 1]))(X).tolist() == [2, 4, 8, 0]
+    assert calling(lambda v: v + 1)(X).tolist() == [3, 5, 9, 0]
+    assert calling(lambda v: v - 1)(X).tolist() == [1, 3, 7, 0]
+
+
+def test_pickles_of_closures_are_distinct():
+    one, two = scaled(1), scaled(2)
+    first, second = pickle.loads(pickle.dumps((one, two)))
+    assert (run(first), run(second)) == (run(one), run(two))
+    # 0.0 and -0.0, 1 and True compare equal, and are not the same.
+    tokens = {scaled(w).__dask_tokenize__() for w in (0.0, -0.0, 1, True, 1.0, np.float32(1))}
+    assert len(tokens) == 6
+
+
+MAIN = """
+    import multiprocessing
+    import numpy as np
+    import ninepoint as npt
+
+    WEIGHT = 3
+
+    def half(value):
+        return value / 2
+
+    @npt.stencil(boundary="nearest")
+    def smooth(x, bias=1):
+        return half(WEIGHT * x[1]) + bias
+
+    doubled = npt.stencil(lambda x: 2 * x[0])
+
+    def make(k):
+        return npt.stencil(lambda x: k * x[0])
+
+    if __name__ == "__main__":
+        x = np.arange(4)
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            for one in (smooth, doubled, make(5), make(7)):
+                there = pool.apply(one, (x,))
+                assert there.tolist() == one(x).tolist() and there.dtype == one(x).dtype
+        print("done")
+"""
+
+
+def test_pickles_from_main_to_another_process(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(textwrap.dedent(MAIN))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.stdout == "done\n", done.stderr
+
+
+def test_pickle_needs_no_file(tmp_path):
+    text = """
+        import pickle, sys, numpy as np
+        import ninepoint as npt
+
+        K = 2
+
+        @npt.stencil
+        def smooth(x: np.ndarray, least: int = K - 1, *, other: float = K + 5) -> np.ndarray:
+            return np.sqrt(x[1]) if x[0] > least else other
+
+        shifted = npt.stencil(lambda x, k=K: x[1] + k)
+        sys.stdout.buffer.write(pickle.dumps((smooth, shifted)))
+    """
+    program = tmp_path / "gone.py"
+    program.write_text(textwrap.dedent(text))
+    data = subprocess.run([sys.executable, program], capture_output=True, check=True).stdout
+    program.unlink()
+    smooth, shifted = pickle.loads(data)
+    assert run(smooth) == [7.0, 2.0, np.sqrt(8), 0.0]
+    assert smooth.debug(X, 2, other=1).tolist() == [1.0, 1.0, np.sqrt(8), 0.0]
+    assert smooth.__name__ == "smooth"
+    assert run(shifted) == [4, 6, 10, 0]
+
+
+def test_global_that_a_comprehension_shadows():
+    @npt.stencil
+    def smooth(x):
+        return sum([x[WEIGHT] for WEIGHT in range(2)]) * WEIGHT
+
+    assert run(smooth) == [9, 18, 36, 0]
