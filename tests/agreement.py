@@ -6,6 +6,7 @@ minute on tiny arrays.  With `plain=False` the same text is compiled.
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import dataclass
 from functools import cache
@@ -26,7 +27,7 @@ from ninepoint.language.reference import evaluate, store
 def band(text: str) -> Any:
     """The function of a generated module, not compiled."""
     names: dict[str, Any] = {}
-    text = text.replace("@row_function\n", "").replace("@fast_row_function\n", "")
+    text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
     exec(compile(text, "<generated>", "exec"), names)
     return names["band"]
 

@@ -11,7 +11,7 @@ import math
 import numba
 import numpy as np
 from numba.core import cgutils, types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
@@ -224,16 +224,12 @@ class _NoAlias(CompilerBase):
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 
-def row_function(function):
+def row_function(*, noalias=False, fastmath=False):
     """Decorate a generated function that computes one row."""
-    return numba.njit(nogil=True, error_model="numpy", pipeline_class=_NoAlias)(function)
-
-
-def fast_row_function(function):
-    """Decorate one whose floats may be reordered."""
+    pipeline = _NoAlias if noalias else Compiler
     return numba.njit(
-        nogil=True, error_model="numpy", pipeline_class=_NoAlias, fastmath=True
-    )(function)
+        nogil=True, error_model="numpy", pipeline_class=pipeline, fastmath=fastmath
+    )
 
 
 def compiled(function, signature, *, fastmath):
