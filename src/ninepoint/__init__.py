@@ -16,12 +16,11 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from .api import Stencil, stencil
-from .language.errors import StencilError
-
 if TYPE_CHECKING:
     from . import filters
+    from .api import Stencil, stencil
     from .files import ImageReadError, imread, imsave
+    from .language.errors import StencilError
 
 __version__ = "0.1.0"
 
@@ -35,12 +34,26 @@ __all__ = [
     "stencil",
 ]
 
-_LAZY = {"ImageReadError": ".files", "imread": ".files", "imsave": ".files"}
+# Where each public name is found when it is first used.
+_LAZY = {
+    "ImageReadError": ".files",
+    "Stencil": ".api",
+    "StencilError": ".language.errors",
+    "imread": ".files",
+    "imsave": ".files",
+    "stencil": ".api",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name == "filters":
         return importlib.import_module(".filters", __name__)
-    if name in _LAZY:
-        return getattr(importlib.import_module(_LAZY[name], __name__), name)
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    if name not in _LAZY:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    value = getattr(importlib.import_module(_LAZY[name], __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

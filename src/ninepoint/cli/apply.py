@@ -94,10 +94,10 @@ def dtype_of(text: str) -> np.dtype[Any]:
 
 def check_fields(kernel: Stencil) -> None:
     """Refuse a kernel of several fields: there is one input."""
-    if len(kernel._fields) > 1:
+    if len(kernel.fields) > 1:
         raise UsageError(
-            f"'{kernel.__name__}' takes {len(kernel._fields)} fields "
-            f"({', '.join(kernel._fields)}), and there is one INPUT; call it from Python"
+            f"'{kernel.__name__}' takes {len(kernel.fields)} fields "
+            f"({', '.join(kernel.fields)}), and there is one INPUT; call it from Python"
         )
 
 
@@ -106,8 +106,8 @@ def check_params(kernel: Kernel, params: dict[str, Any]) -> None:
     if isinstance(kernel, Filter):
         name, known, needed = kernel.name, *_parameters(kernel)
     else:
-        name, known = kernel.__name__, list(kernel._others)
-        needed = [one for one in known if one not in kernel._function.defaults]
+        name, known = kernel.__name__, list(kernel.scalars)
+        needed = [one for one in known if one not in kernel.defaults]
     has = f"it has {', '.join(known)}" if known else "it has none"
     for param in params:
         if param not in known:

@@ -37,7 +37,7 @@ def explain(options: Namespace) -> None:
         print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
         print(f"{kernel.name}{inspect.signature(function)}\n\n{inspect.getdoc(function)}")
         return
-    check_params(kernel, {**dict.fromkeys(kernel._others), **params})
+    check_params(kernel, {**dict.fromkeys(kernel.scalars), **params})
     dtypes = [dtype_of(text) for text in options.dtype or ()]
     if options.ir:
         print(kernel.ir(*dtypes))
