@@ -3,8 +3,10 @@
     read        the text becomes a kernel             language.parse
     simplify    what does nothing goes                analysis.simplify
     stored      results in their storage types        lowering.storage
+    windowed    sums that are windows in disguise     lowering.linear
     staged      large windows go axis by axis         lowering.algorithms
     unrolled    small windows become straight lines   lowering.windows
+    wholesome   floats that are whole become integers lowering.whole
     module      loops, as text                        lowering.loops
     Compiled    machine code, when it first runs      backends.cpu
 
@@ -14,7 +16,7 @@ A function that `read` does not understand takes the general path instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,10 +26,12 @@ from ..language.box import Box
 from ..language.ir import Kernel
 from ..language.parse import Argument, Neighborhood, read
 from ..language.source import Function
-from ..language.values import NotUnderstood
+from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.algorithms import staged
+from ..lowering.linear import windowed
 from ..lowering.loops import module
 from ..lowering.storage import natural_dtypes, stored
+from ..lowering.whole import wholesome
 from ..lowering.windows import unrolled
 from .cache import identifier
 from .cpu import Compiled
@@ -87,7 +91,8 @@ def compile_understood(
     check_outputs(function.name, kernel, request)
     dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
     converted = stored(simplified, dtypes, request.overflow)
-    lowered = unrolled(staged(converted))
+    lowered = unrolled(staged(windowed(converted, floats=request.fastmath)))
+    lowered = wholesome(lowered)
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
@@ -95,9 +100,10 @@ def compile_understood(
     whole = looks[0]
     for one in looks[1:]:
         whole = whole | one
+    text = module(lowered, function.name, whole, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
-        module=module(lowered, function.name, whole, fastmath=request.fastmath),
+        module=replace(text, **parameters(arguments)),
         reaches=looks,
         field_dtypes=tuple(dtype for _, dtype in kernel.fields),
         out_dtypes=tuple(dtypes),
@@ -106,6 +112,15 @@ def compile_understood(
         fastmath=request.fastmath,
     )
     return Stages(kernel, simplified, lowered, compiled)
+
+
+def parameters(arguments: Mapping[str, Argument]) -> dict[str, tuple[str, ...]]:
+    """The names of the arguments of each kind, as the function has them and not the kernel."""
+
+    def of(kind: type) -> tuple[str, ...]:
+        return tuple(name for name, value in arguments.items() if isinstance(value, kind))
+
+    return {"fields": of(Field), "coefficients": of(Coefficients), "scalars": of(Value)}
 
 
 def check_outputs(name: str, kernel: Kernel, request: Request) -> None:

@@ -142,7 +142,8 @@ class Expressions:
         first, last = interval(expr.left, self.known), interval(expr.right, self.known)
         if not first.nan and not last.nan:
             return f"{left} if {left} {op} {right} else {right}"
-        return f"{left} if ({left} {op} {right}) | ({left} != {left}) else {right}"
+        # A comparison that is false for NaN gives `right`, NaN or not: one vector instruction.
+        return f"({left} if {left} {op} {right} else {right}) if {left} == {left} else {left}"
 
     def _float_power(self, expr: Binary, left: str, right: str, own: str) -> str:
         if isinstance(expr.right, Const) and not expr.dtype.is_complex:

@@ -30,7 +30,7 @@ from ..language.ir import (
 )
 from .expressions import SHORT, Expressions, literal
 from .machine import machine_type
-from .windows import quantile_position
+from .ranks import quantile_position
 
 
 @dataclass

@@ -2,15 +2,15 @@
 
     t0 = sum of x over -1..1      ->      t0 = read x -1;  t1 = read x 0;  t2 = t0 + t1; ...
 
-Medians and percentiles become selection networks: comparators of an odd-even merge sort, of
-which only those that the wanted elements depend on survive.  A window of more elements than
+Medians and percentiles become sorting networks, of which only the comparators that the wanted
+elements depend on survive.  A window of more elements than
 `UNROLLED` stays as it is, and the text loops over it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 
 from ..analysis.footprint import zero_product
@@ -36,6 +36,7 @@ from ..language.ir import (
     Weight,
     window_indices,
 )
+from .ranks import interpolated, not_nan, quantile_position, sort
 
 # Elements up to which a window is written out. Compile time grows faster than the number of
 # operations (Numba 0.68: 49 taps 0.5 s, 121 taps 1.5 s, 441 taps 9 s for a weighted sum).
@@ -186,73 +187,10 @@ class _Writer:
         return found
 
     def _quantile(self, reduce: Reduce, items: list[Atom]) -> Atom:
-        dtype, source = reduce.dtype, items[0].dtype
         low, fraction = quantile_position(len(items), reduce.quantile)
-        lanes = list(items)
-        for a, b in comparators(len(items)):
-            first = self.emit(Select(source, self._less(lanes[b], lanes[a]), lanes[b], lanes[a]))
-            last = self.emit(Select(source, self._less(lanes[b], lanes[a]), lanes[a], lanes[b]))
-            lanes[a], lanes[b] = first, last
-        value = self._interpolated(lanes, low, fraction, dtype)
-        if not source.is_float:
-            return value
-        strange = [self.emit(Binary(DType.BOOL, "!=", item, item)) for item in items]
-        any_nan = self._tree(list(strange), lambda a, b: Binary(DType.BOOL, "|", a, b))
-        return self.emit(Select(dtype, any_nan, Const(dtype, "nan"), value))
-
-    def _less(self, a: Atom, b: Atom) -> Atom:
-        return self.emit(Binary(DType.BOOL, "<", a, b))
-
-    def _interpolated(
-        self, lanes: list[Atom], low: int, fraction: float, dtype: DType
-    ) -> Atom:
-        def number(item: Atom) -> Atom:
-            return item if item.dtype is dtype else self.emit(Cast(dtype, item))
-
-        if fraction == 0:
-            return number(lanes[low])
-        if fraction == 0.5 and lanes[low].dtype.is_integer:
-            both = self.emit(Binary(lanes[low].dtype, "+", lanes[low], lanes[low + 1]))
-            return self.emit(Binary(dtype, "/", number(both), Const(dtype, "2.0")))
-        first, last = number(lanes[low]), number(lanes[low + 1])
-        if fraction == 0.5:
-            both = self.emit(Binary(dtype, "+", first, last))
-            return self.emit(Binary(dtype, "/", both, Const(dtype, "2.0")))
-        apart = self.emit(Binary(dtype, "-", last, first))
-        near, op = (fraction, "+") if fraction < 0.5 else (1 - fraction, "-")
-        step = self.emit(Binary(dtype, "*", apart, Const(dtype, repr(near))))
-        return self.emit(Binary(dtype, op, first if op == "+" else last, step))
-
-
-def quantile_position(count: int, quantile: float) -> tuple[int, float]:
-    """The element below a quantile of sorted elements, and the fraction towards the next.
-
-    NumPy's "linear" rule: the elements lie at 0, 1/(n-1), ..., 1.
-    """
-    where = quantile * (count - 1)
-    low = min(math.floor(where), count - 1)
-    fraction = where - low
-    return (low, 0.0) if low == count - 1 else (low, fraction)
-
-
-def comparators(count: int) -> Iterator[tuple[int, int]]:
-    """Batcher's odd-even merge sort for any number of elements.
-
-    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.2.2,
-    algorithm M.
-    """
-    if count < 2:
-        return
-    top = 1 << ((count - 1).bit_length() - 1)
-    p = top
-    while p > 0:
-        q, r, d = top, 0, p
-        while d > 0:
-            for i in range(count - d):
-                if i & p == r:
-                    yield i, i + d
-            d, q, r = q - p, q >> 1, p
-        p >>= 1
+        lanes = sort(items, self.emit)
+        value = interpolated(lanes[low : low + 2], fraction, reduce.dtype, self.emit)
+        return not_nan(value, items, self.emit)
 
 
 def _is_zero(atom: Atom) -> bool:

@@ -1,0 +1,150 @@
+"""Ranks: medians and percentiles of small windows, with columns sorted once for all.
+
+    median of 3 x 3:   sort each column (kept for the neighbours)     l0 l1 l2
+                       sort each row as far as needed                 m0 m1 m2
+                       what can be the median is left                 h0 h1 h2
+                       -> median(max(l), median(m), min(h))
+
+A table sorted along both axes tells much about ranks: the element in row i and column j is not
+below (i + 1) * (j + 1) elements, itself included, and not above (rows - i) * (columns - j).
+Whatever cannot have the wanted rank is dropped, the rest is merged row by row, and the
+comparators that nothing depends on disappear with the dead code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from ..language.dtypes import DType
+from ..language.ir import Atom, Binary, Cast, Const, Expr, Select
+
+Emit = Callable[[Expr], Atom]
+
+
+def quantile_position(count: int, quantile: float) -> tuple[int, float]:
+    """The element below a quantile of sorted elements, and the fraction towards the next.
+
+    NumPy's "linear" rule: the elements lie at 0, 1/(n-1), ..., 1.
+    """
+    where = quantile * (count - 1)
+    low = min(int(where), count - 1)
+    fraction = where - low
+    return (low, 0.0) if low == count - 1 else (low, fraction)
+
+
+def sort_steps(count: int) -> Iterator[tuple[int, int]]:
+    """The comparators of Batcher's odd-even merge sort, for any number of elements.
+
+    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.2.2,
+    algorithm M.
+    """
+    if count < 2:
+        return
+    top = 1 << ((count - 1).bit_length() - 1)
+    p = top
+    while p > 0:
+        q, r, d = top, 0, p
+        while d > 0:
+            for i in range(count - d):
+                if i & p == r:
+                    yield i, i + d
+            d, q, r = q - p, q >> 1, p
+        p >>= 1
+
+
+def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """The elements in order."""
+    lanes = list(items)
+    for a, b in sort_steps(len(lanes)):
+        lanes[a], lanes[b] = exchange(lanes[a], lanes[b], emit)
+    return lanes
+
+
+def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:
+    """The lesser and the greater; LLVM makes one instruction of each."""
+    swap = emit(Binary(DType.BOOL, "<", b, a))
+    return emit(Select(a.dtype, swap, b, a)), emit(Select(a.dtype, swap, a, b))
+
+
+def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
+    """Two ordered lists as one: Batcher's odd-even merge, for any lengths.
+
+    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.3.4.
+    """
+    if not a or not b:
+        return [*a, *b]
+    if len(a) == 1 and len(b) == 1:
+        return list(exchange(a[0], b[0], emit))
+    even, odd = merge(a[::2], b[::2], emit), merge(a[1::2], b[1::2], emit)
+    merged = [even[0]]
+    for k, low in enumerate(odd):
+        if k + 1 < len(even):
+            merged += exchange(low, even[k + 1], emit)
+        else:
+            merged.append(low)
+    merged += even[len(odd) + 1 :]
+    return merged
+
+
+def of_sorted_columns(
+    columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit
+) -> list[Atom]:
+    """The `wanted` elements from rank `low` on, of columns that are in order each."""
+    height, width = len(columns[0]), len(columns)
+    count = height * width
+    table = [sort([column[i] for column in columns], emit) for i in range(height)]
+    below = 0
+    lists: list[list[Atom]] = []
+    for i, row in enumerate(table):
+        kept: list[Atom] = []
+        for j, item in enumerate(row):
+            if (height - i) * (width - j) > count - low:
+                below += 1  # too many are not less: it comes before the wanted ones
+            elif (i + 1) * (j + 1) <= low + wanted:
+                kept.append(item)
+        lists.append(kept)
+    rank, remaining = low - below, sum(map(len, lists))
+    merged: list[Atom] = []
+    for one in sorted(lists, key=len):
+        merged = merge(merged, one, emit)
+        # An element at place p of `merged` has p to p + (what is still to come) before it.
+        outside = remaining - len(merged)
+        first = max(0, rank - outside)
+        merged = merged[first : rank + wanted]
+        rank, remaining = rank - first, len(merged) + outside
+    return merged[rank : rank + wanted]
+
+
+def interpolated(elements: Sequence[Atom], fraction: float, dtype: DType, emit: Emit) -> Atom:
+    """The quantile from the element below it and, unless it is met exactly, the one above."""
+
+    def number(item: Atom) -> Atom:
+        return item if item.dtype is dtype else emit(Cast(dtype, item))
+
+    if fraction == 0:
+        return number(elements[0])
+    if fraction == 0.5:
+        both = emit(Binary(elements[0].dtype, "+", elements[0], elements[1]))
+        return emit(Binary(dtype, "/", number(both), Const(dtype, "2.0")))
+    first, last = number(elements[0]), number(elements[1])
+    apart = emit(Binary(dtype, "-", last, first))
+    # As NumPy's: from the nearer end, so that both ends are met exactly.
+    near, op = (fraction, "+") if fraction < 0.5 else (1 - fraction, "-")
+    step = emit(Binary(dtype, "*", apart, Const(dtype, repr(near))))
+    if op == "+":
+        return emit(Binary(dtype, "+", first, step))
+    return emit(Binary(dtype, "-", last, step))
+
+
+def not_nan(value: Atom, items: Sequence[Atom], emit: Emit, strange: Sequence[Atom] = ()) -> Atom:
+    """The value, or NaN where an item is; `strange` are truths that say so already."""
+    if not value.dtype.is_float or not (strange or (items and items[0].dtype.is_float)):
+        return value
+    truths = [*strange, *(emit(Binary(DType.BOOL, "!=", item, item)) for item in items)]
+    while len(truths) > 1:
+        paired = [
+            emit(Binary(DType.BOOL, "|", a, b))
+            for a, b in zip(truths[::2], truths[1::2], strict=False)
+        ]
+        truths = paired + truths[len(truths) // 2 * 2 :]
+    return emit(Select(value.dtype, truths[0], Const(value.dtype, "nan"), value))

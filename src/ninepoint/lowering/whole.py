@@ -1,0 +1,187 @@
+"""Whole numbers: float arithmetic on integers, done in integers where that is exact.
+
+    s of 0 .. 2295:  t0 = float64(s);  t1 = t0 / 9.0;  t2 = rint t1;  out = uint8(t2)
+                     ->   out = (s + 4) // 9
+
+A float that is known to be a whole number below 2**53 is the same number as an integer, and
+integers have narrow lanes.  The quotient of two such numbers is rounded by the division first;
+but it lies at least 1 / (2 * d) from any half that it is not, which is more than the rounding
+while the dividend is below 2**52, so that the rounded quotient is that of exact arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..analysis.ranges import Interval, bound, interval, of_storage, ranges
+from ..analysis.simplify import renamed, simplify
+from ..language.dtypes import DType
+from ..language.ir import (
+    COMPARISONS,
+    Assign,
+    Atom,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Kernel,
+    Ref,
+    Select,
+    Unary,
+)
+
+_EXACT = {DType.F32: 2**24, DType.F64: 2**53}
+_ROUNDINGS = ("rint", "floor", "ceil", "trunc")
+
+
+def wholesome(kernel: Kernel) -> Kernel:
+    """Replace float operations on whole numbers by those of integers."""
+    return _Rewriter(kernel).kernel()
+
+
+class _Rewriter:
+    def __init__(self, source: Kernel) -> None:
+        self.source = source
+        self.known: dict[str, Interval] = ranges(source)
+        self.whole: dict[str, Atom] = {}
+        self.quotients: dict[str, tuple[Atom, int]] = {}
+        self.body: list[Assign] = []
+        self.alias: dict[str, Atom] = {}
+
+    def kernel(self) -> Kernel:
+        for assign in self.source.body:
+            expr = renamed(assign.value, self.alias)
+            made = self._integer(assign.name, expr)
+            if made is not None:
+                self.alias[assign.name] = made
+            else:
+                self.body.append(Assign(assign.name, expr))
+        outputs = tuple(
+            self.alias.get(o.name, o) if isinstance(o, Ref) else o for o in self.source.outputs
+        )
+        return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
+
+    def emit(self, expr: Expr) -> Atom:
+        name = f"n{len(self.body)}"
+        self.body.append(Assign(name, expr))
+        self.known[name] = bound(expr, self.known, {}, {})
+        return Ref(expr.dtype, name)
+
+    def _integer(self, name: str, expr: Expr) -> Atom | None:
+        """The operation as one of integers, if its result is an integer or a truth.
+
+        Floats that are whole are remembered; they stay, until nothing uses them.
+        """
+        match expr:
+            case Cast(storage="") if expr.dtype in _EXACT and expr.arg.dtype is DType.INT:
+                if self._below(expr.arg, _EXACT[expr.dtype]):
+                    self.whole[name] = expr.arg
+            case Cast() if expr.dtype is DType.INT and expr.arg.dtype in _EXACT:
+                return self._truncated(expr)
+            case Call(function=function) if function in _ROUNDINGS:
+                self._rounded(name, expr)
+            case Unary(op="-") if self._of(expr.arg) is not None:
+                inner = self._of(expr.arg)
+                if inner is not None and not self._holds_zero(inner):
+                    self.whole[name] = self.emit(Unary(DType.INT, "-", inner))
+            case Select() if expr.dtype in _EXACT:
+                then, other = self._of(expr.then), self._of(expr.other)
+                if then is not None and other is not None:
+                    self.whole[name] = self.emit(Select(DType.INT, expr.test, then, other))
+            case Binary():
+                return self._binary(name, expr)
+            case _:
+                pass
+        return None
+
+    def _of(self, atom: Atom) -> Atom | None:
+        """The integer that a float operand is."""
+        if isinstance(atom, Ref):
+            return self.whole.get(atom.name)
+        value = atom.value
+        limit = _EXACT.get(atom.dtype)
+        if limit is None or isinstance(value, complex) or not abs(value) < limit:
+            return None
+        if value != int(value) or atom.text == "-0.0":
+            return None
+        return Const(DType.INT, str(int(value)))
+
+    def _below(self, atom: Atom, limit: float) -> bool:
+        value = interval(atom, self.known)
+        return -limit < value.low and value.high < limit
+
+    def _holds_zero(self, atom: Atom) -> bool:
+        value = interval(atom, self.known)
+        return value.low <= 0 <= value.high
+
+    def _truncated(self, expr: Cast) -> Atom | None:
+        inner = self._of(expr.arg)
+        if inner is None or not expr.storage:
+            return inner
+        limits, value = of_storage(np.dtype(expr.storage)), interval(inner, self.known)
+        steps: tuple[tuple[BinaryOp, float, bool], ...] = (
+            ("maximum", limits.low, value.low < limits.low),
+            ("minimum", limits.high, value.high > limits.high),
+        )
+        for op, limit, needed in steps:
+            if needed:
+                inner = self.emit(Binary(DType.INT, op, inner, Const(DType.INT, str(int(limit)))))
+        return inner
+
+    def _rounded(self, name: str, expr: Call) -> None:
+        (arg,) = expr.args
+        inner = self._of(arg)
+        if inner is not None:
+            self.whole[name] = inner
+            return
+        quotient = self.quotients.get(arg.name) if isinstance(arg, Ref) else None
+        if quotient is None or expr.function not in ("rint", "floor"):
+            return
+        dividend, divisor = quotient
+        # A float may be -0.0 where the integer is 0; both are 0 once they are integers, and a
+        # whole float is only ever used as one.
+        if expr.function == "floor":
+            self.whole[name] = self._divided(dividend, divisor)
+            return
+        moved = self.emit(
+            Binary(DType.INT, "+", dividend, Const(DType.INT, str(divisor // 2)))
+        )
+        rounded = self._divided(moved, divisor)
+        if divisor % 2 == 0:
+            rounded = self._to_even(moved, rounded, divisor)
+        self.whole[name] = rounded
+
+    def _divided(self, dividend: Atom, divisor: int) -> Atom:
+        return self.emit(Binary(DType.INT, "//", dividend, Const(DType.INT, str(divisor))))
+
+    def _to_even(self, moved: Atom, rounded: Atom, divisor: int) -> Atom:
+        """Halves go to the even neighbour: one less where a tie was rounded up to an odd one."""
+        zero, one = Const(DType.INT, "0"), Const(DType.INT, "1")
+        rest = self.emit(Binary(DType.INT, "%", moved, Const(DType.INT, str(divisor))))
+        odd = self.emit(Binary(DType.INT, "&", rounded, one))
+        tie = self.emit(Binary(DType.BOOL, "==", rest, zero))
+        step = self.emit(Select(DType.INT, tie, odd, zero))
+        return self.emit(Binary(DType.INT, "-", rounded, step))
+
+    def _binary(self, name: str, expr: Binary) -> Atom | None:
+        if expr.left.dtype not in _EXACT or expr.right.dtype not in _EXACT:
+            return None
+        left, right = self._of(expr.left), self._of(expr.right)
+        if left is None or right is None:
+            return None
+        if expr.op in COMPARISONS:
+            return self.emit(Binary(DType.BOOL, expr.op, left, right))
+        if expr.op == "/" and isinstance(right, Const) and self._below(left, 2.0**51):
+            divisor = int(right.text)
+            if 0 < divisor < 2**20 and expr.dtype is DType.F64:
+                self.quotients[name] = (left, divisor)
+        elif expr.op in ("+", "-", "minimum", "maximum"):
+            made = self.emit(Binary(DType.INT, expr.op, left, right))
+            if self._below(made, _EXACT[expr.dtype]):
+                self.whole[name] = made
+        return None
+
