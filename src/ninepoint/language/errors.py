@@ -402,7 +402,9 @@ _OPERAND_CURES = {
 
 def bad_operand(span: Span, operation: str, words: str) -> StencilError:
     cure = "Give it numbers; int(), float() and NumPy's types convert them."
-    if operation == "Indexing":
+    if operation == "Unpacking":
+        cure = "Unpack a tuple, a window or a constant array."
+    elif operation == "Indexing":
         cure = "Index a field once, with all its offsets together, such as x[0, 1]."
     else:
         for start, better in _OPERAND_CURES.items():
@@ -419,7 +421,7 @@ def bad_operand(span: Span, operation: str, words: str) -> StencilError:
 def unpacking(span: Span, found: int, wanted: int) -> StencilError:
     return _mistake(
         "unpacking",
-        f"A tuple of {found} cannot be unpacked into {wanted} names.",
+        "Unpacking needs as many names as there are values.",
         span,
         f"{wanted} names for {found} values",
         "Write one name for each value.",

@@ -354,10 +354,15 @@ class _Frame:
             case ast.Tuple(elts=targets) | ast.List(elts=targets):
                 if isinstance(value, np.ndarray):
                     value = tuple(constant(v) for v in value)
+                stars = any(isinstance(t, ast.Starred) for t in targets)
+                if isinstance(value, Value):
+                    if value.shape is None:
+                        raise errors.bad_operand(self._at(target), "Unpacking", words(value))
+                    if value.shape[0] != len(targets) and not stars:
+                        raise errors.unpacking(self._at(target), value.shape[0], len(targets))
                 if not isinstance(value, tuple):
                     raise NotUnderstood("unpacking something that is no tuple", self._at(target))
-                if any(isinstance(t, ast.Starred) for t in targets):
-                    raise NotUnderstood("a starred target", self._at(target))
+                targets, value = _gathered(targets, value)
                 if len(value) != len(targets):
                     raise errors.unpacking(self._at(target), len(value), len(targets))
                 for item, one in zip(targets, value, strict=True):
@@ -526,7 +531,8 @@ class _Frame:
             right = self.eval(right_node)
             self._at(node)
             if isinstance(op, ast.Is | ast.IsNot):
-                if isinstance(left, Value) or isinstance(right, Value):
+                # A number is never None; two numbers may or may not be one object.
+                if isinstance(left, Value) and isinstance(right, Value):
                     raise NotUnderstood("'is' between numbers", self.ops.span)
                 one: Any = (left is right) is isinstance(op, ast.Is)
             elif isinstance(op, ast.In | ast.NotIn):
@@ -878,15 +884,20 @@ class _Frame:
     ) -> Any:
         """Call a function that was defined inside the kernel."""
         arguments = closure.definition.args
-        if arguments.vararg or arguments.kwarg or arguments.kwonlyargs:
-            raise NotUnderstood(f"the parameters of '{name}'", span)
+        if arguments.vararg or arguments.kwarg:
+            raise errors.unsupported(span, f"'*' in the parameters of '{name}'", "Name each one.")
         parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
         given = dict(zip(parameters, args, strict=False)) | keywords
         defaults = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
+        for named, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            parameters.append(named.arg)
+            if value is not None:
+                defaults[named.arg] = value
         for parameter, default in defaults.items():
             if parameter not in given:
                 given[parameter] = self.eval(default)
-        if set(given) != set(parameters) or len(args) > len(parameters):
+        positional = len(arguments.posonlyargs) + len(arguments.args)
+        if set(given) != set(parameters) or len(args) > positional:
             plural = "argument" if len(parameters) == 1 else "arguments"
             raise errors.wrong_arguments(span, name, f"it takes {len(parameters)} {plural}")
         if len(self.active) > 50:
@@ -922,6 +933,21 @@ def _structure(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
         tuple(item) if isinstance(item, tuple) else constant(item)
         for item in function(*args, **keywords)
     )
+
+
+def _gathered(
+    targets: list[ast.expr], values: tuple[Any, ...]
+) -> tuple[list[ast.expr], tuple[Any, ...]]:
+    """The targets of an unpacking without a star, which takes what the others leave."""
+    for place, target in enumerate(targets):
+        if isinstance(target, ast.Starred):
+            after = len(targets) - place - 1
+            if len(values) < place + after:
+                return targets, values
+            end = len(values) - after
+            taken = (*values[:place], values[place:end], *values[end:])
+            return [*targets[:place], target.value, *targets[place + 1 :]], taken
+    return targets, values
 
 
 def _kind(value: Any) -> str:
