@@ -83,6 +83,7 @@ class Stencil:
             p for p in function.parameters if p in indexed and p not in standard
         )
         self._others = tuple(p for p in function.parameters if p not in self._fields)
+        self._standard = indexed & set(standard)
         arguments = function.definition.args
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
         self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
@@ -287,7 +288,7 @@ class Stencil:
             if name in fields:
                 arguments[name] = Field(name, fields[name])
             else:
-                standard = name in self._options.standard_indexing
+                standard = name in self._standard
                 arguments[name] = _argument(name, others[name], standard)
         request = Request(
             self._options.neighborhood, dtypes, overflow, keep, self._options.fastmath

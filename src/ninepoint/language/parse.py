@@ -15,7 +15,7 @@ import ast
 import itertools
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -35,6 +35,7 @@ from .values import (
     Value,
     constant,
     is_number,
+    scalar_label,
     words,
 )
 
@@ -132,7 +133,8 @@ def read(
     """
     operations = Operations(function.place)
     ndim = Axes(neighborhood)
-    frame = _Frame(function, dict(arguments), operations, ndim, ())
+    names = {n: _labelled(n, argument) for n, argument in arguments.items()}
+    frame = _Frame(function, dict(names), operations, ndim, ())
     result = frame.run()
     values = result if isinstance(result, tuple) else (result,)
     outputs = []
@@ -147,14 +149,27 @@ def read(
         raise errors.no_field(function.place, function.name)
     return Kernel(
         ndim=ndim.count,
-        fields=tuple((n, a.storage) for n, a in arguments.items() if isinstance(a, Field)),
-        scalars=tuple((n, a.atom.dtype) for n, a in arguments.items() if isinstance(a, Value)),
+        fields=tuple((a.label, a.storage) for a in names.values() if isinstance(a, Field)),
+        scalars=tuple(
+            (a.atom.name, a.atom.dtype)
+            for a in names.values()
+            if isinstance(a, Value) and isinstance(a.atom, ir.Ref)
+        ),
         coefficients=tuple(
-            (n, a.storage, a.shape) for n, a in arguments.items() if isinstance(a, Coefficients)
+            (a.label, a.storage, a.shape)
+            for a in names.values()
+            if isinstance(a, Coefficients)
         ),
         body=operations.body.assignments(tuple(outputs)),
         outputs=tuple(outputs),
     )
+
+
+def _labelled(name: str, argument: Argument) -> Argument:
+    """The argument as the kernel knows it."""
+    if isinstance(argument, Value):
+        return replace(argument, atom=ir.Ref(argument.atom.dtype, scalar_label(name)))
+    return argument
 
 
 class Axes:
@@ -629,7 +644,7 @@ class _Frame:
                 return self.ops.emit(
                     ir.Element(
                         value_type(base.storage),
-                        base.name,
+                        base.label,
                         self.bounded(base.name, base.shape, indices, span),
                     )
                 )
@@ -665,8 +680,10 @@ class _Frame:
         self, name: str, shape: Offset, indices: tuple[Any, ...], span: Span
     ) -> tuple[int, ...]:
         """Constant absolute indices, checked; negative ones count from the end."""
-        if len(indices) != len(shape):
+        if len(indices) > len(shape):
             raise errors.index_count(span, name, len(indices), len(shape))
+        if len(indices) < len(shape):
+            raise NotUnderstood(f"a part of '{name}'", span)
         known = []
         for index, length in zip(indices, shape, strict=True):
             if isinstance(index, Value):
@@ -693,10 +710,10 @@ class _Frame:
         self.axes.check(field.name, first, last, self._at(node))
         dtype = value_type(field.storage)
         if not any(isinstance(i, slice) for i in indices):
-            return self.ops.emit(ir.Read(dtype, field.name, first))
+            return self.ops.emit(ir.Read(dtype, field.label, first))
         along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
         shape = tuple(last[axis] - first[axis] + 1 for axis in along)
-        return self.ops.emit(ir.Tap(dtype, field.name, first, along), False, shape)
+        return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
 
     def offsets(self, index: Any, place: ast.expr) -> tuple[int, int]:
         """The first and the last offset along one axis."""

@@ -59,6 +59,11 @@ class Field:
     name: str
     storage: np.dtype
 
+    @property
+    def label(self) -> str:
+        """Its name in the kernel."""
+        return array_label(self.name)
+
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
@@ -67,6 +72,25 @@ class Coefficients:
     name: str
     storage: np.dtype
     shape: Offset
+
+    @property
+    def label(self) -> str:
+        """Its name in the kernel."""
+        return array_label(self.name)
+
+
+def array_label(name: str) -> str:
+    """The name of a field or of coefficients in the kernel: never one of ours, such as v0."""
+    return f"{name}_" if name[-1].isdigit() or name[-1] == "_" else name
+
+
+def scalar_label(name: str) -> str:
+    """The name of a scalar in the kernel: neither one of ours, such as t0, nor an array's.
+
+    Nor is it a name that generated text uses for itself, such as `i`, `n` or `np`; none of
+    those ends in an underscore.
+    """
+    return f"{name}_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +193,7 @@ class Operations:
             if value.shape != shape:
                 raise errors.window_shape(self.span, shape, value.shape)
             dtype = value_type(value.storage)
-            return self.emit(ir.Coefficient(dtype, value.name), False, shape)
+            return self.emit(ir.Coefficient(dtype, value.label), False, shape)
         if isinstance(value, np.ndarray):
             if value.shape != shape:
                 raise errors.window_shape(self.span, shape, value.shape)
