@@ -88,7 +88,12 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
     for stage in kernel.stages:
         _bound_body(stage.body, known, arrays)
-        arrays |= {n: interval(v, known) for n, v in zip(stage.names, stage.values, strict=True)}
+        for name, value in zip(stage.names, stage.values, strict=True):
+            one = interval(value, known)
+            if stage.running:
+                total = Interval(one.low * stage.running, one.high * stage.running)
+                one = _settled(total, value.dtype)
+            arrays[name] = one
         known |= {name: arrays[name] for name in stage.names}
     _bound_body(kernel.body, known, arrays)
     return known

@@ -230,11 +230,16 @@ class Stage:
 
     `names` are read like fields, one for each of `values`; a stage reads fields and earlier
     stages.  Only the lowering makes stages.
+
+    Where `running` is not 0 the value is a sum over so many rows, from the point's own on, of
+    what `values` says: each row is made from the one before by adding a row and taking one
+    away, which is exact for integers.
     """
 
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
+    running: int = 0
 
 
 @dataclass(frozen=True, slots=True)

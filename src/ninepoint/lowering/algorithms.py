@@ -9,7 +9,8 @@
 A reduction whose elements look the same from every point (they use nothing but the field, and
 weights that are a product of one factor for each axis) is done axis by axis; each axis by
 doubling once it is long.  Every value is still a fresh combination of its own elements, so
-that floats do not drift: a sum of n elements is a tree of depth log2(n) or little more.
+that floats do not drift: a sum of n elements is a tree of depth log2(n) or little more.  Sums
+of integers, which are exact, run down the rows instead: one row in, one row out.
 """
 
 from __future__ import annotations
@@ -119,19 +120,21 @@ class _Plan:
         self.kernel = kernel
         self.main = Lines("t")
         self.stages: list[Stage] = []
-        self.known: dict[tuple[tuple[Assign, ...], tuple[Atom, ...]], tuple[str, ...]] = {}
+        self.known: dict[tuple[tuple[Assign, ...], tuple[Atom, ...], int], tuple[str, ...]] = {}
 
-    def stage(self, make: Callable[[Lines], Sequence[Atom]]) -> tuple[str, ...]:
+    def stage(
+        self, make: Callable[[Lines], Sequence[Atom]], running: int = 0
+    ) -> tuple[str, ...]:
         """The names of a stage whose values `make` writes."""
         lines = Lines("u")
         values = tuple(make(lines))
-        key = (tuple(lines.body), values)
+        key = (tuple(lines.body), values, running)
         names = self.known.get(key)
         if names is None:
             first = sum(len(stage.names) for stage in self.stages)
             names = tuple(f"v{first + k}" for k in range(len(values)))
             self.known[key] = names
-            self.stages.append(_named(names, lines.body, values))
+            self.stages.append(_named(names, lines.body, values, running))
         return names
 
     def reduction(self, reduce: Reduce) -> Atom | None:
@@ -334,6 +337,11 @@ class _Plan:
         join: Join,
         idempotent: bool,
     ) -> Source:
+        rows = axis == len(source.origin) - 2
+        if rows and dtype.is_integer and length > DIRECT and not (factor or idempotent):
+            ground = _grounded(source)
+            (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
+            return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
         pieces = self._doubled(
             _grounded(source), axis, length, factor, dtype, join, idempotent
         )
@@ -432,7 +440,9 @@ def _joined(
     return lines.tree(items, join)
 
 
-def _named(names: tuple[str, ...], body: list[Assign], values: tuple[Atom, ...]) -> Stage:
+def _named(
+    names: tuple[str, ...], body: list[Assign], values: tuple[Atom, ...], running: int
+) -> Stage:
     """A stage whose assignments are named after it."""
     alias: dict[str, Atom] = {}
     renumbered: list[Assign] = []
@@ -441,7 +451,7 @@ def _named(names: tuple[str, ...], body: list[Assign], values: tuple[Atom, ...])
         renumbered.append(Assign(name, renamed(assign.value, alias)))
         alias[assign.name] = Ref(assign.value.dtype, name)
     final = tuple(alias.get(v.name, v) if isinstance(v, Ref) else v for v in values)
-    return Stage(names, tuple(renumbered), final)
+    return Stage(names, tuple(renumbered), final, running)
 
 
 def _along_rows(origin: Offset) -> Offset:

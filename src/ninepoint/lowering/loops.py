@@ -17,12 +17,13 @@ from the lowest, so that no index is ever negative.
 from __future__ import annotations
 
 import keyword
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..analysis.footprint import reaches
 from ..analysis.ranges import Interval, ranges
+from ..analysis.simplify import renamed
 from ..language.box import Box
-from ..language.ir import Assign, Atom, Kernel, Offset, Read, Stage
+from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, Stage
 from .expressions import SHORT, Expressions
 from .machine import machine_type
 from .rows import RowFunction, Source, row_function
@@ -106,6 +107,11 @@ class _Kept:
         return self.high[0] - self.low[0] + 1
 
     @property
+    def warm(self) -> int:
+        """How many rows are made before the first row of the result."""
+        return max(self.rows, self.stage.running) - 1
+
+    @property
     def wider(self) -> int:
         """How many more columns than the result it has."""
         return self.high[1] - self.low[1]
@@ -125,7 +131,7 @@ class _Writer:
 
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
-        functions = [self._stage_function(kept) for kept in self.kept]
+        functions = [self._stage_functions(kept) for kept in self.kept]
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
         final = self._function("band_row", kernel.body, kernel.outputs, 0)
         fields = tuple(n for n, _ in kernel.fields)
@@ -137,7 +143,7 @@ class _Writer:
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
         lines = heading(title)
-        for function in (*functions, final):
+        for function in (*(one for group in functions for one in group), final):
             options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
             decorator = f"@row_function({', '.join(options)})"
             lines += ["", *function.constants, "", decorator, *function.lines]
@@ -149,7 +155,7 @@ class _Writer:
 
     @property
     def warm(self) -> int:
-        return max((kept.rows - 1 for kept in self.kept), default=0)
+        return max((kept.warm for kept in self.kept), default=0)
 
     # What each stage keeps.
 
@@ -180,17 +186,58 @@ class _Writer:
             low = (min(b[0][0] for b in boxes), min(b[0][1] for b in boxes))
             high = (max(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
             found.append(_Kept(stage, low, high))
+            if stage.running:
+                # It takes away the row before its own, and adds the last of its rows.
+                assert low[0] == high[0]
+                low = (low[0] - 1, low[1])
+                high = (high[0] + stage.running - 1, high[1])
             visit(stage.body, low, high)
         return tuple(reversed(found))
 
     # Functions of one row.
 
-    def _stage_function(self, kept: _Kept) -> RowFunction:
-        stage = kept.stage
-        return self._function(f"{stage.names[0]}_row", stage.body, stage.values, kept.low[1])
+    def _stage_functions(self, kept: _Kept) -> tuple[RowFunction, ...]:
+        """The function that makes a row; for a running sum, one that adds and one that moves."""
+        stage, name = kept.stage, kept.stage.names[0]
+        if not stage.running:
+            return (self._function(f"{name}_row", stage.body, stage.values, kept.low[1]),)
+        body, (value,) = stage.body, stage.values
+        self.expressions.types[name] = self._stage_type(name)
+        before = Ref(value.dtype, name)
+        added = Assign(f"{name}_in", Binary(value.dtype, "+", before, value))
+        self.known[added.name] = self.known[name]
+        sum_in = Ref(value.dtype, added.name)
+        # The row that goes: the same operations, on the row before the first.
+        out = {a.name: Ref(a.value.dtype, f"{a.name}_out") for a in body}
+        leaving = []
+        for assign in body:
+            one = renamed(assign.value, dict(out))
+            if isinstance(one, Read):
+                one = replace(one, offset=_moved(one.offset, -stage.running))
+            leaving.append(Assign(f"{assign.name}_out", one))
+            self.known[leaving[-1].name] = self.known[assign.name]
+        gone = out[value.name] if isinstance(value, Ref) else value
+        taken = Assign(f"{name}_next", Binary(value.dtype, "-", sum_in, gone))
+        self.known[taken.name] = self.known[name]
+        column = kept.low[1]
+        return (
+            self._function(f"{name}_add", (*body, added), (sum_in,), column, name),
+            self._function(
+                f"{name}_move",
+                (*body, *leaving, added, taken),
+                (Ref(value.dtype, taken.name),),
+                column,
+                name,
+            ),
+        )
 
     def _function(
-        self, name: str, body: tuple[Assign, ...], values: tuple[Atom, ...], column: int
+        self,
+        name: str,
+        body: tuple[Assign, ...],
+        values: tuple[Atom, ...],
+        column: int,
+        held: str = "",
     ) -> RowFunction:
         sources = {
             n: Source(self.names[n], d.name if d != "float16" else "float32", self.reach.lo[-1])
@@ -201,7 +248,7 @@ class _Writer:
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach,
+            self.reach, held,
         )  # fmt: skip
 
     def _stage_type(self, name: str) -> str:
@@ -212,7 +259,7 @@ class _Writer:
     # The loops over rows.
 
     def _band(
-        self, functions: list[RowFunction], final: RowFunction, outs: list[str]
+        self, functions: list[tuple[RowFunction, ...]], final: RowFunction, outs: list[str]
     ) -> list[str]:
         outer = [f"i{axis}" for axis in range(self.kernel.ndim - 2)]
         lines = ["n = out0.shape[out0.ndim - 1]"]
@@ -220,7 +267,7 @@ class _Writer:
             for name in kept.stage.names:
                 width = f"padded(n + {kept.wider}, {self._item_size(name)})"
                 lines.append(f"{name} = np.empty(({kept.rows}, {width}), dtype=np.{self._stage_type(name)})")
-        for function in (*functions, final):
+        for function in (*(one for group in functions for one in group), final):
             for buffer, count, machine in function.buffers:
                 lines.append(f"{buffer} = np.empty({count}, dtype=np.{machine})")
         lines.append("for b in range(out0.shape[0]):")
@@ -234,17 +281,35 @@ class _Writer:
             start = f"{-warm}, " if warm else ""
             lines.append("    " * depth + f"for i in range({start}out0.shape[{len(outer) + 1}]):")
             depth += 1
-        for kept, function in zip(self.kept, functions, strict=True):
-            call = self._call(function, kept.high[0], kept.wider, [
+        for kept, group in zip(self.kept, functions, strict=True):
+            results = [
                 f"row({name}, ({self._buffer_row(kept, kept.high[0])},))"
                 for name in kept.stage.names
-            ])  # fmt: skip
+            ]
+            last = kept.high[0] + max(0, kept.stage.running - 1)
+            calls = [self._call(one, last, kept.wider, results) for one in group]
+            if kept.stage.running:
+                lines += self._run(kept, calls, depth)
+                continue
             first = -(kept.rows - 1)
-            lines += self._guarded(call, first if first > -warm else None, depth)
+            lines += self._guarded(calls[0], first if first > -warm else None, depth)
         results = [f"row({out}, {_tuple(['b', *outer, *(['i'] if rowed else [])])})" for out in outs]
         call = self._call(final, 0, 0, results)
         lines += self._guarded(call, 0 if warm else None, depth)
         return lines
+
+    def _run(self, kept: _Kept, calls: list[str], depth: int) -> list[str]:
+        """Add rows until the sum is whole; from then on one comes and one goes."""
+        (name,), pad = kept.stage.names, "    " * depth
+        first = 1 - kept.stage.running
+        return [
+            f"{pad}if i == {first}:",
+            f"{pad}    {name}[:] = 0",
+            f"{pad}if {first} <= i <= 0:",
+            f"{pad}    {calls[0]}",
+            f"{pad}elif i > 0:",
+            f"{pad}    {calls[1]}",
+        ]
 
     def _guarded(self, call: str, first: int | None, depth: int) -> list[str]:
         """A call, from a row on where the loop begins earlier."""
@@ -282,6 +347,10 @@ class _Writer:
         arguments += [*results, plus("n", wider)]
         arguments += [self.names[n] for n in function.others]
         return f"{function.name}({', '.join(arguments)})"
+
+
+def _moved(offset: Offset, rows: int) -> Offset:
+    return (*offset[:-2], offset[-2] + rows, offset[-1])
 
 
 def _last_two(offset: Offset) -> Offset:

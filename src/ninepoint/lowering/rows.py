@@ -77,13 +77,17 @@ def row_function(
     names: dict[str, str],
     expressions: Expressions,
     reach: Box,
+    held: str = "",
 ) -> RowFunction:
-    """Write the function; `column` is where its row begins, relative to the result's."""
+    """Write the function; `column` is where its row begins, relative to the result's.
+
+    `held` names what the row holds already, for a function that changes it.
+    """
     rows = _rows(body, sources)
     labels = {row: f"{sources[row[0]].name}_{k}" for k, row in enumerate(rows)}
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     windows = WindowLoops(expressions, storage, names, reach)
-    lines: list[str] = []
+    lines = [f"{held} = o0[j]"] if held else []
     for assign in body:
         target, expr = assign.name, assign.value
         match expr:
