@@ -1,18 +1,21 @@
 """The cache: generated modules on disk, with Numba's machine code beside them.
 
-A module is named by a hash of its text, of this package's support text and of the versions of
-Python, Numba and llvmlite, so that it never changes once it is written: many processes may
-write it at once, and all write the same.  Numba keys its own files by the CPU's features.
+A module is named by a hash of its text, of the types it is compiled for, of this package's
+support text, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
+So a file never changes once it is written, and holds one function for one machine: many
+processes, on many kinds of machines, may write it at once, and all write the same.
 A cache that cannot be written or read costs a compilation and a warning, never a result.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import importlib.util
 import os
 import pickle
 import platform
+import re
 import shutil
 import sys
 import tempfile
@@ -31,12 +34,16 @@ VARIABLE = "NINEPOINT_CACHE_DIR"
 # give a module the same.
 _WRITTEN = 1_000_000_000
 
-# What reading a damaged file of machine code has been seen to raise.
-_DAMAGED = (EOFError, pickle.UnpicklingError, OSError, ValueError, AttributeError, ImportError,
-            IndexError, KeyError, TypeError)  # fmt: skip
+# What Numba raises where it cannot keep machine code (the first two), or where files are damaged:
+# pickled garbage has no one way to fail.
+_UNUSABLE = (OSError, RuntimeError, pickle.UnpicklingError, EOFError, ValueError, TypeError,
+             AttributeError, ImportError, LookupError, AssertionError, MemoryError)  # fmt: skip
+
+# The names of our files and of Numba's beside them: the folder may hold others.
+_OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
 
 _lock = threading.RLock()
-_loaded: dict[tuple[str, str, Hashable], Any] = {}
+_loaded: dict[Hashable, Any] = {}
 _modules: dict[Path, ModuleType] = {}
 
 
@@ -44,8 +51,12 @@ def folder() -> Path:
     """The folder that holds the cache: NINEPOINT_CACHE_DIR, else the user's cache folder."""
     given = os.environ.get(VARIABLE)
     if given:
-        return Path(given)
-    home = Path.home()
+        return Path(given).expanduser().absolute()
+    try:
+        home = Path.home()
+    except RuntimeError:
+        # A user without a home, as containers have them.
+        return _fallback()
     base = {
         "darwin": home / "Library" / "Caches",
         "win32": Path(os.environ.get("LOCALAPPDATA", home / "AppData" / "Local")),
@@ -56,13 +67,31 @@ def folder() -> Path:
 @cache
 def _environment() -> str:
     texts = [Path(__file__).with_name(f"{n}.py").read_text() for n in ("support", "relative")]
-    parts = [platform.python_version(), version("numba"), version("llvmlite"), *texts]
+    settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
+    parts = [platform.python_version(), version("numba"), version("llvmlite"), *settings, *texts]
     return "\n".join(parts)
 
 
 @cache
+def _machine() -> str:
+    """The CPU, as Numba tells them apart."""
+    from numba.core.registry import cpu_target
+
+    return repr(cpu_target.target_context.codegen().magic_tuple())
+
+
+@cache
 def _fallback() -> Path:
-    return Path(tempfile.mkdtemp(prefix="ninepoint-"))
+    path = Path(tempfile.mkdtemp(prefix="ninepoint-"))
+    owner = os.getpid()
+
+    def remove() -> None:
+        # A forked child ends earlier, and its parent still needs the folder.
+        if os.getpid() == owner:
+            shutil.rmtree(path, ignore_errors=True)
+
+    atexit.register(remove)
+    return path
 
 
 def load(
@@ -73,23 +102,26 @@ def load(
     `types` are those of its arguments: one text may serve several.  `signature` gives the
     Numba signature; it is called only if Numba is needed.
     """
-    key = _key(text, fastmath)
-    with _lock:
-        found = _loaded.get((key, name, types))
-        if found is None:
-            found = _compiled(_written(text, f"{name}_{key}"), signature(), fastmath)
-            _loaded[key, name, types] = found
-        return found
+    key = (text, name, types, fastmath)
+    found = _loaded.get(key)
+    if found is None:
+        with _lock:
+            found = _loaded.get(key)
+            if found is None:
+                unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
+                found = _compiled(_written(text, f"{name}_{unique}"), signature(), fastmath)
+                _loaded[key] = found
+    return found
 
 
-def _key(text: str, fastmath: bool) -> str:
-    return hashlib.sha256(f"{_environment()}\n{fastmath}\n{text}".encode()).hexdigest()[:24]
+def _key(text: str, use: str) -> str:
+    return hashlib.sha256(f"{_environment()}\n{use}\n{text}".encode()).hexdigest()[:24]
 
 
 def module(text: str, name: str, fastmath: bool = False) -> ModuleType:
     """The generated module itself, with nothing of it compiled yet."""
     with _lock:
-        return _module(_written(text, f"{name}_{_key(text, fastmath)}"))
+        return _module(_written(text, f"{name}_{_key(text, str(fastmath))}"))
 
 
 def identifier(name: str) -> str:
@@ -97,29 +129,43 @@ def identifier(name: str) -> str:
     return "".join(c if c.isalnum() and c.isascii() else "_" for c in name).strip("_") or "kernel"
 
 
+def _warn(words: str) -> None:
+    warnings.warn(words, RuntimeWarning, stacklevel=2)
+
+
 def _written(text: str, name: str) -> Path:
     """The path of the module, written if it is not there yet."""
+    content = text.encode()
     for base in (folder(), _fallback()):
         path = base / f"{name}.py"
         try:
-            if path.exists() and path.read_text(encoding="utf-8") == text:
-                return path
+            if path.exists():
+                if path.read_bytes() == content:
+                    return path
+                _warn(f"ninepoint writes {path} anew: it was damaged.")
             base.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=base, prefix=".new-", suffix=".py")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.utime(temporary, (_WRITTEN, _WRITTEN))
-            os.replace(temporary, path)
+            _replace(path, content)
         except OSError as error:
-            warnings.warn(
+            _warn(
                 f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
-                f"anew in each process. Set {VARIABLE} to a folder that can be written.",
-                RuntimeWarning,
-                stacklevel=2,
+                f"anew in each process. Set {VARIABLE} to a folder that can be written."
             )
         else:
             return path
     raise OSError(f"no folder can be written: neither {folder()} nor {_fallback()}.")
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file so that no process ever sees a part of it."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-", suffix=".py")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        os.utime(temporary, (_WRITTEN, _WRITTEN))
+        os.replace(temporary, path)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _module(path: Path) -> ModuleType:
@@ -146,26 +192,80 @@ def _executed(path: Path) -> ModuleType:
 
 
 def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
-    # Imported here, not above: a program that only builds graphs never needs Numba.
-    from .support import compiled
-
+    """The machine code of a module, from the files beside it if they are there and whole."""
     try:
-        return compiled(_module(path).band, signature, fastmath=fastmath)
-    except _DAMAGED as error:
-        warnings.warn(
-            f"ninepoint recompiles {path.stem}: its machine code could not be read ({error!r}).",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-        for stale in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
-            stale.unlink(missing_ok=True)
-        _modules.pop(path, None)
-        return compiled(_module(path).band, signature, fastmath=fastmath)
+        return _machine_code(path, signature, fastmath)
+    except _UNUSABLE as error:
+        damaged = _removed(path)
+        reason = error
+    if damaged:
+        _warn(f"ninepoint compiles {path.stem} anew: its machine code is damaged ({reason!r}).")
+        try:
+            return _machine_code(path, signature, fastmath)
+        except _UNUSABLE as error:
+            reason = error
+    _warn(f"ninepoint cannot keep the machine code of {path.stem} in {path.parent} ({reason!r}).")
+    return _machine_code(path, signature, fastmath, keep=False)
+
+
+def _machine_code(path: Path, signature: Any, fastmath: bool, keep: bool = True) -> Any:
+    """Compile a module, or load what Numba kept of it.
+
+    `parallel` is never used: Numba's default threading layer aborts the process when two
+    threads enter it at once.
+    """
+    # Imported here, not above: a program that only builds graphs never needs Numba.
+    from numba import njit
+
+    return njit(signature, nogil=True, error_model="numpy", fastmath=fastmath, cache=keep)(
+        _module(path).band
+    )
+
+
+@cache
+def interpreted() -> bool:
+    """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
+    from numba.core import config
+
+    return bool(vars(config)["DISABLE_JIT"])
+
+
+def _removed(path: Path) -> bool:
+    """Remove what Numba kept of a module, wherever that is; whether there was anything."""
+    from numba.core import caching
+
+    kept: Any = caching.FunctionCache
+    function = _modules.pop(path).band
+    try:
+        places = {Path(kept(function).cache_path), path.parent / "__pycache__"}
+    except RuntimeError:
+        # There is no place that Numba can write to.
+        return False
+    stale = [file for place in places for file in place.glob(f"{path.stem}.*")]
+    for file in stale:
+        file.unlink(missing_ok=True)
+    return bool(stale)
 
 
 def clear() -> None:
-    """Remove everything from the cache folder."""
+    """Remove the kernels from the cache folder, and the folder too if nothing else is in it."""
     with _lock:
         _loaded.clear()
         _modules.clear()
-        shutil.rmtree(folder(), ignore_errors=True)
+        base = folder()
+        for place in (base / "__pycache__", base):
+            for file in place.glob("*"):
+                if _OURS.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
+            if place.is_dir() and not any(place.iterdir()):
+                place.rmdir()
+
+
+def _renew_lock() -> None:
+    # A thread of the parent may hold it, and the forked child has no such thread.
+    global _lock
+    _lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)

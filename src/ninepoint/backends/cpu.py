@@ -57,7 +57,7 @@ class Compiled:
         band: Callable[..., None] = cache.load(
             self.module.text, self.name, self.types, self.signature, self.fastmath
         )
-        if _interpreted():
+        if cache.interpreted():
             band = functools.partial(_silent, self.scalar_types, band)
         if self.checked:
             band = functools.partial(_checked, self, band)
@@ -109,14 +109,6 @@ class Compiled:
 def computed(dtype: np.dtype) -> np.dtype:
     """The storage that generated text works on: half floats are widened before."""
     return np.dtype("float32") if dtype == np.float16 else dtype
-
-
-@functools.cache
-def _interpreted() -> bool:
-    """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
-    from numba import config
-
-    return bool(config.DISABLE_JIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,6 +99,11 @@ def _inferred(
 
     from .relative import Neighbours
 
+    if cache.interpreted():
+        raise RuntimeError(
+            f"'{function.name}' is compiled by Numba as it is written (it takes the general "
+            "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
+        )
     ndim = general.box.ndim + 1
     kinds: list[Any] = []
     for name in general.arguments:

@@ -1,0 +1,225 @@
+"""The cache on disk: what is kept is used again, and whatever is wrong with it costs only time."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.backends import cache
+
+X = np.arange(42, dtype="int16").reshape(6, 7)
+
+
+@npt.stencil(boundary="wrap")
+def edge(x):
+    return x[-1, 0] * 2 - x[1, 1]
+
+
+EXPECTED = 2 * np.roll(X, 1, 0) - np.roll(X, (-1, -1), (0, 1))
+
+SCRIPT = """
+import warnings
+warnings.simplefilter("error")
+import numpy as np
+import numba.core.event
+import ninepoint as npt
+
+@npt.stencil(boundary="wrap")
+def edge(x):
+    return x[-1, 0] * 2 - x[1, 1]
+
+X = np.arange(42, dtype="int16").reshape(6, 7)
+with numba.core.event.install_recorder("numba:compile") as compiled:
+    result = edge(X)
+np.testing.assert_array_equal(result, 2 * np.roll(X, 1, 0) - np.roll(X, (-1, -1), (0, 1)))
+print(len(compiled.buffer))
+"""
+
+
+def start(folder: Path, script: str = SCRIPT, **variables: str) -> subprocess.Popen[str]:
+    """Begin a process whose cache is `folder`/new/cache."""
+    file = folder / "script.py"
+    file.write_text(textwrap.dedent(script))
+    own = {cache.VARIABLE: str(folder / "new" / "cache"), "PYTHONPATH": str(Path(__file__).parent)}
+    return subprocess.Popen(
+        [sys.executable, file],
+        env={**os.environ, **own, **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process: subprocess.Popen[str]) -> str:
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+def contents(place: Path) -> dict[str, tuple[int, bytes]]:
+    files = (file for file in place.rglob("*") if file.is_file())
+    return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
+
+
+def forget() -> None:
+    """As in a new process: nothing is in memory."""
+    cache._loaded.clear()
+    cache._modules.clear()
+    edge._compiled.clear()
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A cache that holds one kernel."""
+    place = tmp_path_factory.mktemp("filled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(cache.VARIABLE, str(place))
+        forget()
+        np.testing.assert_array_equal(edge(X), EXPECTED)
+    return place
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    forget()
+    yield tmp_path / "cache"
+    forget()
+
+
+def test_cold_processes_at_once_and_a_warm_one(tmp_path):
+    place = tmp_path / "new" / "cache"
+    first = [start(tmp_path) for _ in range(4)]
+    assert all(int(output(process)) >= 0 for process in first)
+    before = contents(place)
+    assert sorted(Path(name).suffix for name in before) == [".nbc", ".nbi", ".py"]
+    assert output(start(tmp_path)) == "0"
+    assert contents(place) == before
+
+
+@pytest.mark.parametrize("how", ["empty", "half", "garbage"])
+@pytest.mark.parametrize("suffix", [".py", ".nbi", ".nbc"])
+def test_damaged_files_are_made_anew(filled, place, suffix, how):
+    shutil.copytree(filled, place)
+    (file,) = place.rglob(f"*{suffix}")
+    whole = file.read_bytes()
+    file.write_bytes(
+        {
+            "empty": b"",
+            "half": whole[: len(whole) // 2],
+            "garbage": bytes(range(255, 0, -1)) * 9,
+        }[how]
+    )
+    with pytest.warns(RuntimeWarning, match="anew") as warned:
+        np.testing.assert_array_equal(edge(X), EXPECTED)
+    assert len(warned) == 1
+    forget()
+    np.testing.assert_array_equal(edge(X), EXPECTED)
+
+
+def test_machine_code_that_is_gone_is_made_again(filled, place):
+    shutil.copytree(filled, place)
+    shutil.rmtree(place / "__pycache__")
+    np.testing.assert_array_equal(edge(X), EXPECTED)
+    assert list((place / "__pycache__").glob("*.nbc"))
+
+
+def test_a_folder_that_cannot_be_made(place):
+    place.write_text("a file is in the way")
+    with pytest.warns(RuntimeWarning, match=f"cannot use the cache folder.*{cache.VARIABLE}"):
+        np.testing.assert_array_equal(edge(X), EXPECTED)
+    assert place.read_text() == "a file is in the way"
+
+
+def test_a_folder_in_which_numba_cannot_write(place, monkeypatch):
+    place.mkdir()
+    (place / "__pycache__").write_text("a file is in the way")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "__pycache__"))
+    with pytest.warns(RuntimeWarning, match="cannot keep the machine code of edge_"):
+        np.testing.assert_array_equal(edge(X), EXPECTED)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX's")
+@pytest.mark.parametrize("limit", [10, 5_000])
+def test_a_full_disk(tmp_path, limit):
+    """First there is no room for the text, then none for the machine code."""
+    script = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))"
+    script += SCRIPT.replace('("error")', '("ignore")')
+    process = start(tmp_path, script)
+    if limit == 10:
+        # Nowhere else is room either.
+        assert "no folder can be written" in process.communicate(timeout=120)[1]
+    else:
+        assert int(output(process)) > 0
+    assert not list(tmp_path.rglob(".new-*"))
+
+
+def test_types_and_settings_have_files_of_their_own(place):
+    for dtype in ("int16", "int32"):
+        edge(X.astype(dtype))
+    assert len(list(place.glob("edge_*.py"))) == 2
+
+
+def test_clear_leaves_what_is_not_ours(place):
+    edge(X)
+    (place / "notes.py").write_text("mine")
+    forget()
+    cache.clear()
+    assert [file.name for file in place.iterdir()] == ["notes.py"]
+    (place / "notes.py").unlink()
+    np.testing.assert_array_equal(edge(X), EXPECTED)
+    cache.clear()
+    assert not place.exists()
+    cache.clear()
+
+
+def test_without_a_home(tmp_path):
+    script = """
+        import os
+        from ninepoint.backends import cache
+        del os.environ[cache.VARIABLE]
+        os.environ.pop("HOME", None)
+        os.getuid = lambda: 123456789
+        print(cache.folder())
+    """
+    found = output(start(tmp_path, script))
+    assert "ninepoint" in found
+    assert not Path(found).exists(), "removed at the end"
+
+
+def test_numba_switched_off(tmp_path):
+    script = """
+        import warnings
+        warnings.simplefilter("error")
+        import agreement, numpy as np
+        from ninepoint import stencil
+        for seed in range(60_000, 60_030):
+            drawn = agreement.draw(seed)
+            agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
+
+        @stencil(neighborhood=((-1, 1),))
+        def general(x, n=1):
+            total = 0.0
+            while n > 0:
+                total += x[n]
+                n -= 1
+            return total
+
+        try:
+            general(np.ones(4))
+        except RuntimeError as error:
+            print(error)
+    """
+    words = output(start(tmp_path, script, NUMBA_DISABLE_JIT="1"))
+    assert words == (
+        "'general' is compiled by Numba as it is written (it takes the general path), "
+        "so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
+    )
