@@ -1,0 +1,188 @@
+"""`python -m benchmarks`: measure, and write the results where the pages read them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from . import machine, report, start, worker
+from .problems import PROBLEMS, Problem
+
+LATEST = Path(__file__).parent / "results" / "latest.json"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one of the commands; the exit code is 1 where results differ or a peer crashed."""
+    options = _options(arguments)
+    if options.command == "run":
+        return _run(options)
+    if not options.file.exists():
+        raise SystemExit(f"{options.file} is not there; `python -m benchmarks` measures.")
+    results = json.loads(options.file.read_text())
+    if options.command == "readme":
+        report.write_readme(results)
+    elif options.command == "plot":
+        report.write_plot(results)
+    else:
+        print(report.page(results))
+    return 0
+
+
+def _options(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument(
+        "command",
+        nargs="?",
+        default="run",
+        choices=["run", "readme", "plot", "show"],
+        help="run (the default); write README.md's table and docs/benchmarks.md, draw the "
+        "plot or show the tables, all from the stored results",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one small array a problem and one thread; results are shown, not stored",
+    )
+    parser.add_argument(
+        "--only",
+        action="append",
+        metavar="NAME",
+        help="problems whose name contains NAME, may be repeated; shown, not stored",
+    )
+    parser.add_argument("--repeat", type=int, default=9, help="samples of each (default 9)")
+    parser.add_argument(
+        "--minutes", type=float, help="begin no cell after so long (default 22; quick 2)"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=150, help="seconds that a cell may take (default 150)"
+    )
+    parser.add_argument("--threads", default=None, help="such as 1 or 1,2 (the default)")
+    parser.add_argument(
+        "--file", type=Path, default=LATEST, help="where results are (default: latest.json)"
+    )
+    parser.add_argument("--store", action="store_true", help="store partial results as well")
+    parser.add_argument("--list", action="store_true", help="show the problems and stop")
+    return parser.parse_args(arguments)
+
+
+def _run(options: argparse.Namespace) -> int:
+    if options.list:
+        for problem in PROBLEMS:
+            print(f"{problem.name}: {', '.join(dict.fromkeys(p.name for p in problem.peers))}")
+        return 0
+    problems = _chosen(options.only)
+    counts = _counts(options.threads, options.quick)
+    partial = options.quick or options.only or len(counts) < 2
+    begin = time.perf_counter()
+    results: dict[str, Any] = {"machine": machine.describe(), "copy": [], "cells": []}
+    crashed: list[str] = []
+    minutes = options.minutes or (2 if options.quick else 22)
+    late: list[str] = []
+    for k, threads in enumerate(counts, start=1):
+        # Two threads have fewer peers; still, half of what is left is theirs.
+        until = time.time() + (60 * minutes - (time.perf_counter() - begin)) / (
+            len(counts) - k + 1
+        )
+        found, died = _measure(problems, threads, options, until)
+        results["copy"] += found["copy"]
+        results["cells"] += sorted(found["cell"], key=_place)
+        crashed += died
+        late += [f"{' '.join(map(str, cell))}, threads: {threads}" for cell in found["late"]]
+    if not options.only:
+        print("Starting processes, cold and warm ...", flush=True)
+        results["start"] = start.start_times(1 if options.quick else 3)
+    results["seconds"] = round(time.perf_counter() - begin)
+    print("\n" + report.page(results))
+    print(f"Measured in {results['seconds']} s.")
+    if not partial or options.store:
+        options.file.parent.mkdir(parents=True, exist_ok=True)
+        options.file.write_text(json.dumps(results, indent=1) + "\n")
+        print(f"Stored in {options.file}.")
+        if options.file == LATEST:
+            report.write_readme(results)
+            print("README.md and docs/benchmarks.md are written from it.")
+    if late:
+        print("Left out, as the time was up (--minutes): " + "; ".join(late))
+    for cell in crashed:
+        print(f"The process died in {cell}.", file=sys.stderr)
+    return 1 if crashed or any(cell["refused"] for cell in results["cells"]) else 0
+
+
+def _place(cell: dict[str, Any]) -> tuple[int, list[int], int]:
+    """Where a cell stands in the tables, whenever it was measured."""
+    names = [problem.name for problem in PROBLEMS]
+    row = names.index(cell["problem"])
+    return row, cell["shape"], PROBLEMS[row].dtypes.index(cell["dtype"])
+
+
+def _chosen(only: list[str] | None) -> list[Problem]:
+    if not only:
+        return list(PROBLEMS)
+    found = [p for p in PROBLEMS if any(text.lower() in p.name.lower() for text in only)]
+    if not found:
+        names = "; ".join(problem.name for problem in PROBLEMS)
+        raise SystemExit(f"No problem has {' or '.join(only)} in its name. There are: {names}")
+    return found
+
+
+def _counts(text: str | None, quick: bool) -> list[int]:
+    if text is None:
+        return [1] if quick else [1, 2]
+    counts = [int(part) for part in text.split(",") if part.strip().isdecimal()]
+    if not counts or any(not 1 <= count <= machine.cores() for count in counts):
+        raise SystemExit(f"--threads takes numbers of 1 to {machine.cores()}, such as 1,2.")
+    return counts
+
+
+def _measure(
+    problems: list[Problem], threads: int, options: argparse.Namespace, until: float
+) -> tuple[dict[str, list[Any]], list[str]]:
+    """Let a worker measure all cells; where it dies, go on behind the cell that killed it."""
+    cells = [
+        [problem.name, case.dtype, list(case.shape)]
+        for problem in problems
+        for case in problem.cases(options.quick)
+    ]
+    # Should the time be up before the end, then the less common types are missing.
+    cells.sort(key=lambda cell: cell[1] in ("uint16", "float64") and cell[2] != [100, 100])
+    found: dict[str, list[Any]] = {"copy": [], "cell": [], "begun": [], "late": []}
+    crashed = []
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "results.jsonl"
+        while True:
+            left = cells[len(found["begun"]) + len(found["late"]) :]
+            if not left:
+                return found, crashed
+            order = {
+                "threads": threads,
+                "repeat": options.repeat,
+                "limit": options.limit,
+                "until": until,
+                "cells": left,
+                "copy": not found["copy"],
+                "file": str(file),
+            }
+            before = len(found["begun"])
+            ended = subprocess.run(
+                [sys.executable, "-m", "benchmarks.worker", json.dumps(order)],
+                env=worker.environment(threads),
+                cwd=report.ROOT,
+            )
+            found = {"copy": [], "cell": [], "begun": [], "late": []}
+            for row in file.read_text().splitlines() if file.exists() else ():
+                for kind, content in json.loads(row).items():
+                    found[kind].append(content)
+            if ended.returncode != 0:
+                if len(found["begun"]) == before:
+                    raise SystemExit("The worker does not start; its message is above.")
+                crashed.append(" ".join(map(str, found["begun"][-1])))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

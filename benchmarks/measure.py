@@ -1,0 +1,183 @@
+"""Checks that results are equal, and only then takes times, in turn: A B C A B C.
+
+Times of one machine wander within minutes; taking turns lets all wander together, so that
+ratios of medians stay.  Each sample is many calls where one is too short for the clock.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .peers import Peer, Tolerance, Work
+from .problems import Case, Problem, array
+
+# Seconds: a sample takes at least the first, and one peer at most the second in all, but for
+# one sample, which everybody gets.
+_SAMPLE = 0.002
+_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Seconds a call: the middle of the samples, the quarters of them, and how many there are."""
+
+    median: float
+    lower: float
+    upper: float
+    samples: int
+
+
+def difference(
+    ours: np.ndarray, theirs: np.ndarray, near: tuple[int, ...], interior: bool
+) -> float:
+    """The largest difference of two results, leaving out the border where they have another.
+
+    For integers in steps, for floats in parts of the largest value.  Where shapes do not fit,
+    or one has a NaN that the other has not, it is infinite.
+    """
+    if interior and ours.shape == theirs.shape:
+        ours, theirs = _inner(ours, near), _inner(theirs, near)
+    elif ours.shape != theirs.shape:
+        ours = _inner(ours, near)
+    if ours.shape != theirs.shape:
+        return float("inf")
+    if np.array_equal(ours, theirs):
+        return 0.0
+    wide_ours, wide_theirs = ours.astype(np.float64), theirs.astype(np.float64)
+    largest = float(np.max(np.abs(wide_ours - wide_theirs)))
+    if np.isnan(largest):
+        return float("inf")
+    if ours.dtype.kind in "iu":
+        return largest
+    return largest / max(float(np.max(np.abs(wide_ours))), 1e-300)
+
+
+def _inner(result: np.ndarray, near: tuple[int, ...]) -> np.ndarray:
+    return result[(..., *(slice(reach, -reach or None) for reach in near))]
+
+
+def allowed(ours: np.ndarray, theirs: np.ndarray, tolerance: Tolerance) -> float:
+    """How large the difference may be."""
+    if ours.dtype.kind in "iu":
+        return tolerance.integers
+    if np.float32 in (ours.dtype, theirs.dtype):
+        return tolerance.float32
+    return tolerance.float64
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """The work of a peer whose result was compared, and by how much it differs."""
+
+    work: Work
+    difference: float
+    bound: float
+
+    @property
+    def equal(self) -> bool:
+        return self.difference <= self.bound
+
+
+def check(
+    problem: Problem, peer: Peer, x: np.ndarray, mine: np.ndarray, threads: int = 1
+) -> Checked:
+    """Let a peer do its work once and compare the result with ours."""
+    work = peer.prepare(x, threads)
+    theirs = peer.finish(work())
+    tolerance = peer.tolerance or problem.tolerance
+    found = difference(mine, theirs, problem.near, peer.interior)
+    return Checked(work, found, allowed(mine, theirs, tolerance))
+
+
+def peers_for(problem: Problem, case: Case, threads: int) -> list[Peer]:
+    """The peers that are installed, know the dtype and do not merely repeat themselves."""
+    return [
+        peer
+        for peer in problem.peers
+        if peer.installed
+        and case.dtype in peer.dtypes
+        and (threads == 1 or peer.threads or problem.everybody)
+    ]
+
+
+def take_times(works: Mapping[str, Work], repeat: int) -> dict[str, Times]:
+    """Time works in turn, `repeat` times or until one has used up its share of time."""
+    counts = {}
+    for name, work in works.items():
+        once = _seconds(work, 1)
+        if once < _SAMPLE:
+            once = _seconds(work, 3)
+        counts[name] = max(1, round(_SAMPLE / max(once, 1e-7)))
+    samples: dict[str, list[float]] = {name: [] for name in works}
+    spent = dict.fromkeys(works, 0.0)
+    for _ in range(repeat):
+        for name, work in works.items():
+            if samples[name] and spent[name] > _SHARE:
+                continue
+            if counts[name] > 1:
+                work()  # brings back into cache what the others drove out, as in a loop
+            seconds = _seconds(work, counts[name])
+            samples[name].append(seconds)
+            spent[name] += seconds * counts[name]
+    return {name: _summary(taken) for name, taken in samples.items()}
+
+
+def _seconds(work: Callable[[], Any], count: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(count):
+        work()
+    return (time.perf_counter() - begin) / count
+
+
+def _summary(taken: list[float]) -> Times:
+    lower, upper = taken[0], taken[0]
+    if len(taken) > 1:
+        lower, _, upper = statistics.quantiles(taken, n=4, method="inclusive")
+    return Times(statistics.median(taken), lower, upper, len(taken))
+
+
+def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, Any]:
+    """One cell of the table, as data: who differs by how much, and the times of who does not."""
+    x = array(problem, case)
+    our_work = problem.ours.prepare(x, threads)
+    mine = np.asarray(our_work()).copy()
+    works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
+    for peer in peers_for(problem, case, threads):
+        try:
+            checked = check(problem, peer, x, mine, threads)
+        except Exception as error:
+            # Of any type, from a library that is not ours: it costs its own cell only.
+            refused[peer.name] = f"fails: {type(error).__name__}: {str(error).splitlines()[:1]}"
+            continue
+        differences[peer.name] = checked.difference
+        if not checked.equal:
+            refused[peer.name] = f"differs by {checked.difference:g}, {checked.bound:g} allowed"
+            continue
+        works[peer.name] = checked.work
+        note = getattr(checked.work, "note", None) or (checked.difference and peer.why)
+        if note:
+            notes[peer.name] = note
+    times = take_times(works, repeat)
+    return {
+        "problem": problem.name,
+        "dtype": case.dtype,
+        "shape": list(case.shape),
+        "threads": threads,
+        "times": {
+            name: {
+                "median": taken.median,
+                "quartiles": [taken.lower, taken.upper],
+                "samples": taken.samples,
+            }
+            for name, taken in times.items()
+        },
+        "differences": differences,
+        "refused": refused,
+        "notes": notes,
+    }
