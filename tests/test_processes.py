@@ -1,0 +1,290 @@
+"""Processes and threads: a stencil goes anywhere, and may be used from everywhere at once."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.backends import cache
+
+X = np.arange(42, dtype="int16").reshape(6, 7)
+
+
+def run(folder: Path, script: str) -> str:
+    """What a script of its own prints."""
+    file = folder / "script.py"
+    file.write_text(textwrap.dedent(script))
+    done = subprocess.run(
+        [sys.executable, "-W", "error", file], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_import_is_light(tmp_path):
+    script = """
+        import sys
+        import ninepoint as npt
+
+        heavy = ("numba", "dask", "xarray", "PIL", "tifffile", "rich", "numpy")
+        assert not set(heavy) & set(sys.modules)
+        assert set(npt.__all__) <= set(dir(npt))
+
+        @npt.stencil
+        def right(x):
+            return x[0, 1]
+
+        assert not set(heavy[:-1]) & set(sys.modules)
+        print(right, npt.stencil is npt.stencil, issubclass(npt.StencilError, Exception))
+    """
+    assert run(tmp_path, script) == "<stencil right(x)> True True"
+
+
+def test_calls_of_a_lazy_array_need_no_numba(tmp_path):
+    """A client that only builds a graph, while others compile."""
+    script = """
+        import sys
+        import dask.array as da
+        import ninepoint as npt
+
+        @npt.stencil
+        def smooth(x):
+            return (x[-1, 0] + x[0, 0] + x[1, 0]) // 3
+
+        lazy = smooth(da.ones((1000000, 1000, 1000), chunks=("auto", -1, -1), dtype="int8"))
+        assert "numba" not in sys.modules
+        print(lazy.dtype, lazy.shape)
+    """
+    assert run(tmp_path, script) == "int8 (1000000, 1000, 1000)"
+
+
+def test_what_main_defines_works_in_spawned_processes(tmp_path):
+    script = """
+        import math, multiprocessing
+        import numpy as np
+        import ninepoint as npt
+
+        WEIGHTS = np.array([1, 0, 2])
+
+        def helper(a, b):
+            return max(a, b) - math.floor(a / 4)
+
+        def make(step):
+            @npt.stencil(boundary="mirror")
+            def inner(x, gain=2):
+                return helper(x[-step], x[step]) * gain + (x[-1:2] * WEIGHTS).sum()
+            return inner
+
+        kernel = make(2)
+        lamb = npt.stencil(lambda x: x[1] - x[-1])
+
+        if __name__ == "__main__":
+            context = multiprocessing.get_context("spawn")
+            x = np.arange(20, dtype="uint8") ** 2
+            with context.Pool(1) as pool:
+                for one in (kernel, lamb):
+                    np.testing.assert_array_equal(pool.apply(one, (x,)), one(x))
+                    np.testing.assert_array_equal(one(x), one.debug(x))
+            print("right")
+    """
+    assert run(tmp_path, script) == "right"
+
+
+def test_cloudpickle_takes_closures_elsewhere(tmp_path):
+    cloudpickle = pytest.importorskip("cloudpickle")
+
+    def make(step):
+        weights = np.arange(3) + step
+
+        @npt.stencil(boundary="wrap")
+        def inner(x):
+            return (x[-1:2, 0] * weights).sum() + x[0, step]
+
+        return inner
+
+    one, two = make(1), make(2)
+    (tmp_path / "work").write_bytes(cloudpickle.dumps(lambda x: (one(x), two(x))))
+    script = """
+        import pickle, sys
+        from pathlib import Path
+        import numpy as np
+        work = pickle.loads((Path(__file__).parent / "work").read_bytes())
+        print([result.tolist() for result in work(np.arange(42, dtype="int16").reshape(6, 7))])
+    """
+    assert run(tmp_path, script) == str([one(X).tolist(), two(X).tolist()])
+
+
+def test_a_pickle_is_the_same_stencil():
+    @npt.stencil
+    def kernel(x, *, gain: float = 2.0):
+        return x[0, 1] * gain
+
+    text = pickle.dumps(kernel)
+    assert pickle.loads(text) is kernel
+    copy = npt.api.Stencil(kernel._function, kernel._options)
+    assert copy._token == kernel._token
+    assert copy.parameters == ("x", "gain")
+    assert copy.fields == ("x",)
+    assert copy.scalars == ("gain",)
+    assert dict(copy.defaults) == {"gain": 2.0}
+    for name in ("parameters", "fields", "scalars", "defaults"):
+        with pytest.raises(AttributeError):
+            setattr(copy, name, ())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_fork_after_a_call_on_threads():
+    @npt.stencil(boundary="reflect")
+    def kernel(x):
+        return x[-1, 0] + x[1, 1]
+
+    image = np.random.default_rng(0).integers(0, 99, (900, 700)).astype("int32")
+    expected = kernel(image, threads=3)
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        sums = pool.map_async(_total, [(kernel, image)] * 4).get(timeout=60)
+        other = pool.map_async(_total, [(kernel, image.astype("int16"))] * 2).get(timeout=60)
+    assert {*sums, *other} == {int(expected.sum())}
+
+
+def _total(given):
+    kernel, image = given
+    return int(kernel(image, threads=2).sum())
+
+
+def test_threads_that_race_for_the_first_call():
+    """One of them compiles, and all get what it made."""
+    from numba.core import event
+
+    @npt.stencil(boundary="nearest")
+    def kernel(x):
+        return x[-1, 0] * 5 - x[0, 1] // 3 + x[2, 2]
+
+    gate = threading.Barrier(8)
+    results = []
+
+    def work():
+        gate.wait()
+        results.append(kernel(X))
+
+    with event.install_recorder("numba:compile") as compiled:
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    bands = {str(e.data["dispatcher"]) for _, e in compiled.buffer if e.is_start}
+    starts = [e for _, e in compiled.buffer if e.is_start]
+    assert len(starts) == len(bands) > 0
+    assert len(kernel._compiled) == 1
+    for result in results:
+        np.testing.assert_array_equal(result, kernel.debug(X))
+    assert len(results) == 8
+
+
+def test_threads_with_kernels_of_their_own():
+    def make(step):
+        @npt.stencil(boundary="wrap")
+        def kernel(x):
+            return x[0, step] - x[0, 0]
+
+        return kernel
+
+    results = {}
+
+    def work(step):
+        for dtype in ("int16", "float32"):
+            results[step, dtype] = make(step)(X.astype(dtype))
+
+    threads = [threading.Thread(target=work, args=(step,)) for step in (1, 2, 3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for (step, dtype), result in results.items():
+        x = X.astype(dtype)
+        np.testing.assert_array_equal(result, np.roll(x, -step, 1) - x)
+    assert len(results) == 6
+
+
+def test_memory_stays_flat_over_many_calls():
+    @npt.stencil(boundary="reflect")
+    def kernel(x, gain=1):
+        return x[-1, 0] + gain * x[1, 1]
+
+    image = np.zeros((64, 64), "uint8")
+
+    def calls(count):
+        for gain in range(count):
+            kernel(image, gain=gain)
+            kernel(image, gain=gain + 0.5, boundary="valid")
+
+    calls(50)
+    before = _resident()
+    tracemalloc.start()
+    calls(50)
+    gc.collect()
+    first, _ = tracemalloc.get_traced_memory()
+    calls(500)
+    gc.collect()
+    second, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert second - first < 50_000
+    assert _resident() - before < 4_000_000
+    assert len(kernel._compiled) == 2
+
+
+def _resident() -> int:
+    """The memory of this process [bytes]; 0 where it cannot be read."""
+    status = Path("/proc/self/statm")
+    if not status.exists():
+        return 0
+    return int(status.read_text().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+
+@pytest.mark.parametrize("boundary", ["fill", "wrap", "valid", "keep"])
+@pytest.mark.parametrize("shape", [(2**50,), (2**20, 2**10, 2**24), (3, 2**48)])
+def test_arrays_too_large_for_any_memory(shape, boundary):
+    @npt.stencil
+    def kernel(x):
+        return x[-1] + x[1]
+
+    huge = np.broadcast_to(np.int8(1), shape)
+    began = time.perf_counter()
+    kernel(np.zeros(3, "int8"), boundary=boundary)
+    with pytest.raises(MemoryError):
+        kernel(huge, boundary=boundary)
+    assert time.perf_counter() - began < 5
+
+
+def test_a_stencil_of_a_process_that_is_gone(tmp_path):
+    """The module of a compiled function is found again by another process, in another folder."""
+    script = """
+        import pickle, sys
+        import numpy as np
+        import ninepoint as npt
+
+        @npt.stencil(boundary="wrap")
+        def kernel(x):
+            return x[0, 1] - x[0, 0]
+
+        kernel(np.zeros((3, 3)))
+        sys.stdout.write(pickle.dumps(kernel).hex())
+    """
+    kernel = pickle.loads(bytes.fromhex(run(tmp_path, script)))
+    (tmp_path / "script.py").unlink()
+    np.testing.assert_array_equal(kernel(X), np.roll(X, -1, 1) - X)
+    assert cache.folder().is_dir()
