@@ -29,6 +29,7 @@ from .language.parse import Argument, Neighborhood, indexed_parameters, read, re
 from .language.source import Function, capture, frozen, rebuild
 from .language.text import kernel_text
 from .language.values import Coefficients, Field, NotUnderstood, Value
+from .lowering.schedule import Schedule
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -51,6 +52,7 @@ class Options:
     dtype: Any = None
     overflow: str | None = None
     fastmath: bool = False
+    schedule: Schedule = Schedule()
 
 
 # The names of the options of a call; no parameter can be called so.
@@ -291,7 +293,8 @@ class Stencil:
                 standard = name in self._standard
                 arguments[name] = _argument(name, others[name], standard)
         request = Request(
-            self._options.neighborhood, dtypes, overflow, keep, self._options.fastmath
+            self._options.neighborhood, dtypes, overflow, keep, self._options.fastmath,
+            self._options.schedule,
         )
         key = (tuple(arguments.values()), request)
         found = self._compiled.get(key)
@@ -386,6 +389,16 @@ class Stencil:
         return kernel_text(
             stages.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
         )
+
+    def schedule(self) -> Schedule:
+        """Give the choices with which the kernel is compiled.
+
+        Returns
+        -------
+        Schedule
+            Change it with `dataclasses.replace`, and give it to ``@stencil(schedule=...)``.
+        """
+        return self._options.schedule
 
     def explain(self, *arrays: Any, **named: Any) -> str:
         """Tell how the kernel is understood and computed.
@@ -617,6 +630,7 @@ def stencil(
     dtype: Any = None,
     overflow: str | None = None,
     fastmath: bool = False,
+    schedule: Schedule | None = None,
 ) -> Callable[[Callable[..., Any]], Stencil]: ...
 
 
@@ -631,6 +645,7 @@ def stencil(
     dtype: Any = None,
     overflow: str | None = None,
     fastmath: bool = False,
+    schedule: Schedule | None = None,
 ) -> Any:
     """Make a function of one point and its neighbours apply to whole arrays.
 
@@ -651,6 +666,8 @@ def stencil(
         Parameters that are small arrays indexed absolutely.
     fastmath : bool, optional
         Let floats be reordered, as if their arithmetic were exact.
+    schedule : Schedule, optional
+        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
 
     Returns
     -------
@@ -682,6 +699,7 @@ def stencil(
         dtype if _dtypes(dtype) is None else _dtypes(dtype),
         _overflow(overflow),
         bool(fastmath),
+        schedule or Schedule(),
     )
 
     def decorate(function: Callable[..., Any]) -> Stencil:

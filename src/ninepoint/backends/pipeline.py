@@ -7,6 +7,7 @@
     staged      large windows go axis by axis         lowering.algorithms
     unrolled    small windows become straight lines   lowering.windows
     wholesome   floats that are whole become integers lowering.whole
+    shared      what neighbours compute too is kept   lowering.sharing
     module      loops, as text                        lowering.loops
     Compiled    machine code, when it first runs      backends.cpu
 
@@ -30,6 +31,8 @@ from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.algorithms import staged
 from ..lowering.linear import windowed
 from ..lowering.loops import module
+from ..lowering.schedule import Schedule
+from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.whole import wholesome
 from ..lowering.windows import unrolled
@@ -47,6 +50,7 @@ class Request:
     overflow: str | None = None
     keep: bool = False
     fastmath: bool = False
+    schedule: Schedule = Schedule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,11 @@ def compile_understood(
     check_outputs(function.name, kernel, request)
     dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
     converted = stored(simplified, dtypes, request.overflow)
-    lowered = unrolled(staged(windowed(converted, floats=request.fastmath)))
-    lowered = wholesome(lowered)
+    schedule = request.schedule
+    in_windows = windowed(converted, schedule, floats=request.fastmath)
+    by_axes = staged(in_windows, schedule)
+    lines = wholesome(unrolled(by_axes, schedule))
+    lowered = shared(lines, schedule)
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))

@@ -40,17 +40,8 @@ from ..language.ir import (
     atoms,
 )
 from .ranks import interpolated, not_nan, of_sorted_columns, quantile_position, sort
+from .schedule import Schedule
 from .separable import factors
-
-# Reads of one axis that are combined at once; beyond, by doubling. A level of doubling costs
-# two reads and a write, and four reads at a time need fewer levels.
-# Measured: 31 elements of uint8 in steps of 2, 4 and 8 were within 10 %; 4 needs least text.
-RADIX = 4
-DIRECT = 8
-
-# Elements up to which a window is sorted by a network; the number of comparators, and with it
-# the time to compile, grows faster than the window (Numba 0.68: 25 take 1.5 s, 49 take 5 s).
-SORTED = 49
 
 Join: TypeAlias = Callable[[Atom, Atom], Expr]
 
@@ -72,9 +63,9 @@ class Source:
 Piece: TypeAlias = tuple[Source, int, float | None]
 
 
-def staged(kernel: Kernel) -> Kernel:
+def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Do every reduction that allows it axis by axis."""
-    plan = _Plan(kernel)
+    plan = _Plan(kernel, schedule)
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
@@ -116,8 +107,9 @@ class Lines:
 class _Plan:
     """The stages made so far; equal stages are made once."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
         self.kernel = kernel
+        self.schedule = schedule
         self.main = Lines("t")
         self.stages: list[Stage] = []
         self.known: dict[tuple[tuple[Assign, ...], tuple[Atom, ...], int], tuple[str, ...]] = {}
@@ -267,7 +259,7 @@ class _Plan:
     def _quantile(self, reduce: Reduce) -> Atom | None:
         """Columns in order, each sorted once for all the windows it is in."""
         count = math.prod(reduce.shape)
-        if len(reduce.shape) != 2 or min(reduce.shape) < 2 or count > SORTED:
+        if len(reduce.shape) != 2 or min(reduce.shape) < 2 or count > self.schedule.sorted_columns:
             return None
         element = self._element(reduce)
         if element is None or any(weights for weights in element[1]):
@@ -337,8 +329,9 @@ class _Plan:
         join: Join,
         idempotent: bool,
     ) -> Source:
+        long = length > self.schedule.direct and not (factor or idempotent)
         rows = axis == len(source.origin) - 2
-        if rows and dtype.is_integer and length > DIRECT and not (factor or idempotent):
+        if rows and long and dtype.is_integer and self.schedule.running:
             ground = _grounded(source)
             (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
             return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
@@ -384,20 +377,21 @@ class _Plan:
         idempotent: bool,
     ) -> list[Piece]:
         """The pieces whose combination is the reduction of `length` elements along an axis."""
-        if factor or length <= DIRECT or axis < len(source.origin) - 2:
+        radix = self.schedule.radix
+        if factor or length <= max(self.schedule.direct, radix) or axis < len(source.origin) - 2:
             weights = factor or (None,) * length
             return [(source, k, weights[k]) for k in range(length) if weights[k] != 0]
         levels = [(1, source)]
-        while levels[-1][0] * RADIX <= length:
+        while levels[-1][0] * radix <= length:
             size, below = levels[-1]
 
             def make(lines: Lines, size: int = size, below: Source = below) -> list[Atom]:
-                four = [(below, size * k, None) for k in range(RADIX)]
+                four = [(below, size * k, None) for k in range(radix)]
                 return [_joined(lines, axis, four, dtype, join)]
 
             (name,) = self.stage(make)
             level = replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
-            levels.append((size * RADIX, level))
+            levels.append((size * radix, level))
         size, top = levels[-1]
         if idempotent:
             starts = [*range(0, length - size, size), length - size]

@@ -35,12 +35,8 @@ from ..language.ir import (
     Weight,
     atoms,
 )
+from .schedule import Schedule
 from .separable import separated
-
-# How many times fewer reads the axes must need, taken in turn, than the terms taken at once: a
-# row of partial sums is written and read again. A 3x3 sum has 9 against 6 and gains a third; a
-# Sobel kernel, 6 against 5, loses as much (uint8, Zen 4, AVX-512).
-WORTHWHILE = 1.4
 
 # The terms of a sum: (field, offset) -> coefficient, with None for the constant.
 Term: TypeAlias = tuple[str, DType, Offset] | None
@@ -50,7 +46,7 @@ Form: TypeAlias = dict[Term, float]
 MOST = 512
 
 
-def windowed(kernel: Kernel, *, floats: bool = False) -> Kernel:
+def windowed(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> Kernel:
     """Turn explicit sums into reductions where that is worthwhile."""
     forms: dict[str, Form] = {}
     values = {assign.name: assign.value for assign in kernel.body}
@@ -62,7 +58,9 @@ def windowed(kernel: Kernel, *, floats: bool = False) -> Kernel:
     body: list[Assign] = []
     changed = False
     for assign in kernel.body:
-        made = _window(forms[assign.name], assign.value.dtype) if assign.name in roots else None
+        made = None
+        if assign.name in roots:
+            made = _window(forms[assign.name], assign.value.dtype, schedule.separable)
         if made is None:
             body.append(assign)
             continue
@@ -123,7 +121,7 @@ def _roots(kernel: Kernel, values: Mapping[str, Expr], forms: Mapping[str, Form]
     return {name for name in roots if not isinstance(values[name], Read)}
 
 
-def _window(form: Form, dtype: DType) -> Reduce | None:
+def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce | None:
     """The reduction that a form is, where that is worthwhile."""
     terms = {term: weight for term, weight in form.items() if term is not None}
     fields = {(term[0], term[1]) for term in terms}
@@ -150,7 +148,7 @@ def _window(form: Form, dtype: DType) -> Reduce | None:
     if found is None:
         return None
     in_turn = sum(sum(weight != 0 for weight in factor) for factor in found)
-    if len(terms) < WORTHWHILE * in_turn:
+    if len(terms) < worthwhile * in_turn:
         return None
     tap = Assign("w0", Tap(dtype, name, low, axes))
     reduced = tuple(shape[axis] for axis in axes)

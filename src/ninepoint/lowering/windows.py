@@ -4,7 +4,7 @@
 
 Medians and percentiles become sorting networks, of which only the comparators that the wanted
 elements depend on survive.  A window of more elements than
-`UNROLLED` stays as it is, and the text loops over it.
+the schedule allows stays as it is, and the text loops over it.
 """
 
 from __future__ import annotations
@@ -37,21 +37,16 @@ from ..language.ir import (
     window_indices,
 )
 from .ranks import interpolated, not_nan, quantile_position, sort
-
-# Elements up to which a window is written out. Compile time grows faster than the number of
-# operations (Numba 0.68: 49 taps 0.5 s, 121 taps 1.5 s, 441 taps 9 s for a weighted sum).
-UNROLLED = 130
-# A network of n elements has about n log(n)**2 / 4 comparators of two operations each.
-UNROLLED_NETWORK = 50
+from .schedule import Schedule
 
 
-def unrolled(kernel: Kernel, limit: int = UNROLLED) -> Kernel:
+def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Write out every window that is small enough."""
     writer = _Writer()
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
-        if isinstance(expr, Reduce) and _small(expr, limit):
+        if isinstance(expr, Reduce) and _small(expr, schedule):
             alias[assign.name] = writer.reduction(expr)
         else:
             alias[assign.name] = writer.emit(expr)
@@ -59,9 +54,9 @@ def unrolled(kernel: Kernel, limit: int = UNROLLED) -> Kernel:
     return simplify(replace(kernel, body=tuple(writer.body), outputs=outputs))
 
 
-def _small(reduce: Reduce, limit: int) -> bool:
-    count = math.prod(reduce.shape)
-    return count <= (min(limit, UNROLLED_NETWORK) if reduce.kind == "quantile" else limit)
+def _small(reduce: Reduce, schedule: Schedule) -> bool:
+    limit = schedule.network if reduce.kind == "quantile" else schedule.unrolled
+    return math.prod(reduce.shape) <= limit
 
 
 class _Writer:
