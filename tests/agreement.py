@@ -21,6 +21,7 @@ from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import parse_boundary
 from ninepoint.backends.cpu import Bound
 from ninepoint.language.reference import evaluate, store
+from ninepoint.lowering.schedule import Schedule
 
 
 @cache
@@ -67,6 +68,20 @@ class Drawn:
         return self.arrays | self.case.scalars
 
 
+def random_schedule(rng: Random) -> Schedule:
+    """Choices nobody would make, so that every algorithm is met on small windows."""
+    return Schedule(
+        unrolled=rng.choice([0, 3, 130]),
+        network=rng.choice([0, 4, 50]),
+        sorted_columns=rng.choice([0, 9, 49]),
+        direct=rng.choice([0, 2, 8]),
+        radix=rng.choice([2, 3, 4]),
+        separable=rng.choice([0.0, 1.0, 1.4, 99.0]),
+        shared=rng.choice([-2, 1, 6]),
+        running=rng.random() < 0.5,
+    )
+
+
 def draw(seed: int, **options: Any) -> Drawn:
     rng = Random(seed)
     case = kernels.random_kernel(rng, **options)
@@ -78,7 +93,8 @@ def draw(seed: int, **options: Any) -> Drawn:
     boundary = kernels.random_boundary(rng, case.ndim)
     if "keep" in str(boundary) and len(case.outputs) > len(case.fields):
         boundary = "fill"
-    stencil = npt.stencil(**case.options)(case.function)
+    schedule = random_schedule(rng) if rng.random() < 0.5 else Schedule()
+    stencil = npt.stencil(**case.options, schedule=schedule)(case.function)
     return Drawn(case, arrays, boundary, stencil)
 
 
@@ -128,6 +144,25 @@ def by_call(drawn: Drawn, cval: Any = 0, **options: Any) -> tuple[np.ndarray, ..
     """The result of an ordinary call."""
     result = drawn.stencil(**drawn.values, boundary=drawn.boundary, cval=cval, **options)
     return result if isinstance(result, tuple) else (result,)
+
+
+def again(drawn: Drawn, **options: Any) -> tuple[np.ndarray, ...]:
+    """The result of a call with arguments by position, as most calls are."""
+    stencil, values = drawn.stencil, dict(drawn.values)
+    given = []
+    for name in stencil._function.parameters[: stencil._positional]:
+        if name not in values:
+            break
+        given.append(values.pop(name))
+    boundary = drawn.boundary if isinstance(drawn.boundary, str) else list(drawn.boundary)
+    result = stencil(*given, **values, boundary=boundary, cval=0, **options)
+    return result if isinstance(result, tuple) else (result,)
+
+
+def compare_exactly(actual: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) -> None:
+    for one, other in zip(actual, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
 
 
 def compare(

@@ -130,6 +130,12 @@ def parameters(arguments: Mapping[str, Argument]) -> dict[str, tuple[str, ...]]:
     return {"fields": of(Field), "coefficients": of(Coefficients), "scalars": of(Value)}
 
 
+def _title(name: str, kernel: Kernel, dtypes: tuple[np.dtype, ...]) -> str:
+    """What the text computes: `smooth of int8, giving int8`."""
+    fields = ", ".join(str(dtype) for _, dtype in kernel.fields)
+    return f"{name} of {fields}, giving {', '.join(map(str, dtypes))}"
+
+
 def check_outputs(name: str, kernel: Kernel, request: Request) -> None:
     """Raise where the number of outputs does not fit what was asked for."""
     count = len(kernel.outputs)

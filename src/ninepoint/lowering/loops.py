@@ -17,6 +17,8 @@ from the lowest, so that no index is ever negative.
 from __future__ import annotations
 
 import keyword
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.footprint import reaches
@@ -34,6 +36,8 @@ SUPPORT = (
     "shift_right floor_divide remainder saturate saturate_wide select nan inf"
 ).split() + list(SHORT.values())
 _RESERVED = frozenset({*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist})
+
+_WORD = re.compile(r"\w+")
 
 # Rows of a buffer are so many bytes longer than they need be, and never a multiple of 4096
 # bytes apart: rows that far apart fall into the same cache sets (up to 2x, Zen 4).
@@ -56,9 +60,9 @@ class Module:
     warm: int = 0
 
 
-def heading(title: str) -> list[str]:
-    """The first lines of every generated module."""
-    names = ",\n    ".join(SUPPORT)
+def heading(title: str, names: Sequence[str] = SUPPORT) -> list[str]:
+    """The first lines of a generated module, which uses `names` of the support module."""
+    listed = ",\n    ".join(names)
     return [
         f'"""{title}: written by ninepoint; changes made here are lost."""',
         "",
@@ -66,7 +70,7 @@ def heading(title: str) -> list[str]:
         "",
         "import numpy as np",
         "",
-        f"from ninepoint.backends.support import (\n    {names},\n)",
+        f"from ninepoint.backends.support import (\n    {listed},\n)",
         "",
     ]
 
@@ -142,15 +146,18 @@ class _Writer:
             *outs,
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
-        lines = heading(title)
+        lines: list[str] = []
         for function in (*(one for group in functions for one in group), final):
             options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
             decorator = f"@row_function({', '.join(options)})"
             lines += ["", *function.constants, "", decorator, *function.lines]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, outs)]
+        text = "\n".join(lines) + "\n"
+        used = set(_WORD.findall(text))
+        text = "\n".join([*heading(title, [n for n in SUPPORT if n in used]), text])
         return Module(
-            "\n".join(lines) + "\n", fields, len(outs), coefficients, scalars, self.warm
+            text, fields, len(outs), coefficients, scalars, self.warm
         )
 
     @property
