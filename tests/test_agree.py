@@ -79,6 +79,18 @@ def test_threads_change_nothing(threads):
     np.testing.assert_array_equal(kernel(image, threads=threads), kernel(image, threads=1))
 
 
+def test_half_floats_that_are_broadcast_over_a_stack():
+    """They are widened in an order of axes that generated code can walk along."""
+
+    @npt.stencil
+    def kernel(x, y):
+        return x[-1] + y[1]
+
+    x = np.zeros((3, 6), "float32")
+    y = np.arange(6, dtype="float16")
+    np.testing.assert_array_equal(kernel(x, y), [[0, 2, 3, 4, 5, 0]] * 3)
+
+
 def main(first: int, last: int) -> None:
     """Compare many kernels, as text, and say which differ."""
     wrong = []

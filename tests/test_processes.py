@@ -165,9 +165,11 @@ def _total(given):
     return int(kernel(image, threads=2).sum())
 
 
-def test_threads_that_race_for_the_first_call():
+def test_threads_that_race_for_the_first_call(tmp_path, monkeypatch):
     """One of them compiles, and all get what it made."""
     from numba.core import event
+
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path))
 
     @npt.stencil(boundary="nearest")
     def kernel(x):

@@ -11,7 +11,7 @@ import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -477,16 +477,19 @@ class _Call:
             dtype = field.dtype if is_dask(field) else on_numpy.as_field(field, name).dtype
             on_numpy.check_dtype(dtype, name)
             dtypes.append(on_numpy.native(dtype))
-        program = self.program(dtypes)
+        # The values as they are now: an array may be changed before a task reads it.
+        others = {n: np.array(v) if np.ndim(v) else v for n, v in self.others.items()}
+        call = replace(self, others=others)
+        program = call.program(dtypes)
         return on_dask.apply(
-            self.program,
+            call.program,
             fields,
             border=parse_boundary(self.boundary, program.ndim),
             cval=self.cval,
             axes=axes,
             reaches=program.reaches,
             out_dtypes=program.out_dtypes,
-            token=_token(self),
+            token=_token(call),
             name=self.stencil.__name__.strip("<>"),
         )
 

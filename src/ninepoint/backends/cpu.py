@@ -152,7 +152,7 @@ def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:
     for k, value in enumerate(arguments):
         if isinstance(value, np.ndarray) and value.dtype == np.float16:
             if k < fields:
-                wide[k] = value.astype("float32")
+                wide[k] = value.astype("float32", order="C")
             else:
                 wide[k] = np.empty(value.shape, "float32")
                 narrowed.append((value, wide[k]))
