@@ -34,6 +34,19 @@ def test_compiled_code_agrees_with_the_reference(seed):
     agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
 
 
+@pytest.mark.parametrize("seed", range(60_000, 60_000 + COMPILED))
+def test_calls_prepared_once_give_the_same(seed):
+    drawn = agreement.draw(seed)
+    wanted = agreement.by_call(drawn)
+    agreement.compare_exactly(agreement.again(drawn), wanted)
+    agreement.compare_exactly(agreement.again(drawn), wanted)
+    if len(wanted) == 1:
+        out = np.empty_like(wanted[0])
+        for _ in range(2):
+            out.fill(1)
+            agreement.compare_exactly(agreement.again(drawn, out=out), wanted)
+
+
 @pytest.mark.parametrize("first", range(0, 100, BATCH))
 def test_nothing_outside_the_reach_matters(first):
     """Change the elements outside the reach of one point: its value stays."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
+from .arrays import prepared
 from .arrays.borders import Border, parse_boundary
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.cpu import Bound, Compiled
@@ -55,6 +56,12 @@ class Options:
     schedule: Schedule = Schedule()
 
 
+# Python's numbers that a compiled kernel takes as they are.
+_EXACT = {DType.BOOL: bool, DType.INT: int, DType.F64: float}
+
+# How many kinds of calls a stencil prepares before it forgets them all.
+_PREPARED = 256
+
 # The names of the options of a call; no parameter can be called so.
 _CALL_OPTIONS = frozenset(
     ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
@@ -81,11 +88,11 @@ class Stencil:
         self.__wrapped__ = live
         indexed = indexed_parameters(function)
         standard = options.standard_indexing
-        self._fields = tuple(
-            p for p in function.parameters if p in indexed and p not in standard
-        )
+        self._fields = tuple(p for p in function.parameters if p in indexed and p not in standard)
         self._others = tuple(p for p in function.parameters if p not in self._fields)
         self._standard = indexed & set(standard)
+        self._plain = tuple(p in self._fields for p in function.parameters)
+        self._prepared: dict[Any, prepared.Call] = {}
         arguments = function.definition.args
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
         self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
@@ -223,6 +230,14 @@ class Stencil:
         >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
         array([ 3,  8, 12,  7], dtype=int16)
         """
+        key = known = None
+        if axes is None and dims is None and not named:
+            key = self._key(args, boundary, cval, out, dtype, overflow, threads)
+            known = self._prepared.get(key)
+            if known is not None:
+                result = known(args, out)
+                if result is not None:
+                    return result
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
         call = _Call(
@@ -242,7 +257,45 @@ class Stencil:
         if any(is_dask(f) for f in fields):
             _refuse_out(out, "Dask arrays")
             return call.on_dask(fields, axes)
-        return call.on_numpy(fields, axes, out)
+        result = call.on_numpy(fields, axes, out)
+        if key is not None and known is None:
+            # Only what went well is prepared, so that mistakes are found in one place.
+            if len(self._prepared) >= _PREPARED:
+                self._prepared.clear()
+            self._prepared[key] = call.short_way(args, out)
+        return result
+
+    def _key(
+        self,
+        args: tuple[Any, ...],
+        boundary: Any,
+        cval: Any,
+        out: Any,
+        dtype: Any,
+        overflow: str | None,
+        threads: int | None,
+    ) -> tuple[Any, ...] | None:
+        """What a call depends on save for its data; None if it is none of plain arrays."""
+        if len(args) > self._positional:
+            return None
+        parts = prepared.key(args, self._plain)
+        if parts is None:
+            return None
+        # 0.0 equals -0.0 and 1 equals True: only where equal means the same is it a key.
+        if cval is not None and type(cval) is not int and not (cval and type(cval) is float):
+            return None
+        if boundary is not None and type(boundary) is not str:
+            return None
+        if dtype is not None and type(dtype) not in (str, type):
+            return None
+        if threads is not None and type(threads) is not int:
+            return None
+        given = None
+        if out is not None:
+            given = prepared.key((out,), (True,))
+            if given is None:
+                return None
+        return (parts, given, boundary, cval, dtype, overflow, threads)
 
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
@@ -259,8 +312,7 @@ class Stencil:
         for name, value in named.items():
             if name not in parameters:
                 raise TypeError(
-                    f"{self.__name__}() has no parameter '{name}'; "
-                    f"it has {', '.join(parameters)}."
+                    f"{self.__name__}() has no parameter '{name}'; it has {', '.join(parameters)}."
                 )
             if name in self._unnamed:
                 raise TypeError(f"{self.__name__}() takes '{name}' by its position only.")
@@ -293,7 +345,11 @@ class Stencil:
                 standard = name in self._standard
                 arguments[name] = _argument(name, others[name], standard)
         request = Request(
-            self._options.neighborhood, dtypes, overflow, keep, self._options.fastmath,
+            self._options.neighborhood,
+            dtypes,
+            overflow,
+            keep,
+            self._options.fastmath,
             self._options.schedule,
         )
         key = (tuple(arguments.values()), request)
@@ -467,6 +523,28 @@ class _Call:
             out=out,
             threads=self.threads,
         )
+
+    def short_way(self, args: Sequence[Any], out: Any) -> prepared.Call:
+        """How to do calls like this one, whose arguments are given by position, in short."""
+        names = self.stencil._function.parameters
+        fields = [names.index(name) for name in self.stencil._fields]
+        if max(fields) >= len(args) or not all(
+            args[k].dtype.isnative and args[k].size for k in fields
+        ):
+            return prepared.no_way
+        program = self.program([args[k].dtype for k in fields])
+        compiled = program.compiled
+        scalars: list[tuple[int, Any]] = []
+        for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
+            if type(self.others[name]) is not _EXACT.get(dtype):
+                return prepared.no_way
+            at = names.index(name)
+            scalars.append((at if at < len(args) else -1, self.others[name]))
+        if compiled.module.coefficients:
+            return prepared.no_way
+        border = parse_boundary(self.boundary, program.ndim)
+        options = prepared.Options(border, self.cval, self.threads)
+        return prepared.prepare(program, compiled.entry, args, fields, scalars, options, out)
 
     def on_dask(self, fields: Sequence[Any], axes: Any) -> Any:
         # Imported here: Dask is optional, and the caller has it.

@@ -267,9 +267,13 @@ class Gather:
         for axis, own in enumerate(inside):
             if own is None:
                 continue
-            for run in every[axis]:
-                if run is own:
-                    continue
+            outside = [run for run in every[axis] if run is not own]
+            pair = _pair_of_ends(outside, self.shape[axis], start[axis])
+            if pair is not None:
+                cuts = [(whole, *done[:axis], cut, *done[axis + 1 :]) for cut in pair]
+                self._patches.append((cuts[0], cuts[1]))
+                outside = []
+            for run in outside:
                 place = (*done[:axis], slice(run.start, run.stop), *done[axis + 1 :])
                 patch: Index | None = None
                 if run.first >= 0:
@@ -287,6 +291,17 @@ class Gather:
         for target, source in self._patches:
             block[target] = cval if source is None else block[source]
         return block
+
+
+def _pair_of_ends(outside: list[Run], n: int, start: int) -> tuple[slice, slice] | None:
+    """Both ends of one element each as one slice of the block, and one for their sources."""
+    if [(run.start, run.stop) for run in outside] != [(0, 1), (n - 1, n)]:
+        return None
+    low, high = (run.first - start for run in outside)
+    if min(run.first for run in outside) < 0 or low == high:
+        return None
+    last = high + (1 if high > low else -1)
+    return slice(0, n, n - 1), slice(low, last if last >= 0 else None, high - low)
 
 
 def _own(axis: tuple[Run, ...], start: int) -> Run | None:

@@ -83,7 +83,9 @@ def as_field(value: object, name: str = "") -> Array:
         array = np.asarray(value)
         if array.ndim == 0 and array.dtype.kind not in "biufc":
             what = f"'{name}'" if name else "a field"
-            words = repr(value) if value is None or isinstance(value, str) else type(value).__name__
+            words = (
+                repr(value) if value is None or isinstance(value, str) else type(value).__name__
+            )
             raise TypeError(f"{what} must be an array of numbers, not {words}.")
     check_dtype(array.dtype, name)
     return array
@@ -215,7 +217,7 @@ def _apply_small(
         return None
     shape = first.shape
     for field, dtype in zip(fields, program.field_dtypes, strict=True):
-        if type(field) is not np.ndarray or field.shape != shape or not _readable(field, dtype):
+        if type(field) is not np.ndarray or field.shape != shape or not is_readable(field, dtype):
             return None
     plan = layout(shape, program.reaches, border)
     simple = plan.simple
@@ -445,8 +447,8 @@ def _over_pieces(
     stack = fields[0].shape[0]
     if stack == 0:
         return
-    copied = [not _readable(*pair) for pair in zip(fields, program.field_dtypes, strict=True)]
-    staged = [not _readable(*pair) for pair in zip(outs, program.out_dtypes, strict=True)]
+    copied = [not is_readable(*pair) for pair in zip(fields, program.field_dtypes, strict=True)]
+    staged = [not is_readable(*pair) for pair in zip(outs, program.out_dtypes, strict=True)]
     job = _Job(program, values, fields, outs, copied, staged)
     points = stack * plan.points
     if points <= BLOCK and (threads == 1 or points < SPLIT_POINTS):
@@ -483,7 +485,7 @@ def _over_parts(
         job.run(part, cut)
 
 
-def _readable(array: Array, dtype: np.dtype[Any]) -> bool:
+def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether a program can work on `array` itself."""
     return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
 
