@@ -140,9 +140,7 @@ def check_outputs(name: str, kernel: Kernel, request: Request) -> None:
     """Raise where the number of outputs does not fit what was asked for."""
     count = len(kernel.outputs)
     if request.dtypes is not None and len(request.dtypes) != count:
-        raise ValueError(
-            f"'{name}' has {count} outputs, but dtype= names {len(request.dtypes)}."
-        )
+        raise ValueError(f"'{name}' has {count} outputs, but dtype= names {len(request.dtypes)}.")
     if request.keep and count > len(kernel.fields):
         raise ValueError(
             f"boundary='keep' keeps a field for each output, but '{name}' has {count} outputs "

@@ -72,9 +72,7 @@ def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
         made = plan.reduction(expr) if isinstance(expr, Reduce) else None
         alias[assign.name] = plan.main.emit(expr) if made is None else made
     outputs = tuple(alias.get(o.name, o) if isinstance(o, Ref) else o for o in kernel.outputs)
-    return replace(
-        kernel, body=tuple(plan.main.body), outputs=outputs, stages=tuple(plan.stages)
-    )
+    return replace(kernel, body=tuple(plan.main.body), outputs=outputs, stages=tuple(plan.stages))
 
 
 class Lines:
@@ -114,9 +112,7 @@ class _Plan:
         self.stages: list[Stage] = []
         self.known: dict[tuple[tuple[Assign, ...], tuple[Atom, ...], int], tuple[str, ...]] = {}
 
-    def stage(
-        self, make: Callable[[Lines], Sequence[Atom]], running: int = 0
-    ) -> tuple[str, ...]:
+    def stage(self, make: Callable[[Lines], Sequence[Atom]], running: int = 0) -> tuple[str, ...]:
         """The names of a stage whose values `make` writes."""
         lines = Lines("u")
         values = tuple(make(lines))
@@ -335,9 +331,7 @@ class _Plan:
             ground = _grounded(source)
             (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
             return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
-        pieces = self._doubled(
-            _grounded(source), axis, length, factor, dtype, join, idempotent
-        )
+        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, join, idempotent)
 
         def make(lines: Lines) -> list[Atom]:
             return [_joined(lines, axis, pieces, dtype, join)]
@@ -356,9 +350,7 @@ class _Plan:
         join: Join,
         idempotent: bool,
     ) -> Atom:
-        pieces = self._doubled(
-            _grounded(source), axis, length, factor, dtype, join, idempotent
-        )
+        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, join, idempotent)
         last = _along_rows(source.origin)
         moved = [
             (replace(one, origin=_added(one.origin, last)), step, weight)
@@ -484,4 +476,3 @@ def _squared(lines: Lines, source: Source) -> Atom:
     if source.dtype is not DType.INT:
         item = lines.emit(Cast(DType.INT, item))
     return lines.emit(Binary(DType.INT, "*", item, item))
-

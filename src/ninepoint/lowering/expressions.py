@@ -189,9 +189,7 @@ class Expressions:
         short, left, right = SHORT[own], self.atom(expr.left, work), self.atom(expr.right, work)
         divisor = _positive_constant(expr.right)
         if divisor is None:
-            if work in ("int64", "uint64"):
-                return f"{short}(integer_divide({left}, {right}))"
-            return f"{short}({left} // {right})"
+            return f"{short}({self._any_quotient(expr, work)})"
         if divisor & (divisor - 1) == 0:
             return f"{short}({left} >> {SHORT[work]}({divisor.bit_length() - 1}))"
         dividend = interval(expr.left, self.known)
@@ -209,13 +207,33 @@ class Expressions:
             return f"{short}({_wide(work)}({quotient}) - {_wide(work)}({found.shift}))"
         return f"{short}({quotient})"
 
+    def _any_quotient(self, expr: Binary, work: str) -> str:
+        """floor(a / b) for any b; 0 where b is 0.
+
+        The quotient of two floats, which has vectors, is that of the integers while the
+        dividend is below 2**52: it cannot be rounded up to the next whole number.  A divisor
+        above that leaves 0 or -1, however it is rounded itself.
+        """
+        left, right = self.atom(expr.left, work), self.atom(expr.right, work)
+        if not self._below(expr.left, 2**52):
+            return f"integer_divide({left}, {right})"
+        short = SHORT[work]
+        quotient = f"{short}(np.floor(f64({left}) / f64({right})))"
+        return f"{quotient} if {right} != {short}(0) else {short}(0)"
+
+    def _below(self, atom: Atom, limit: int) -> bool:
+        value = interval(atom, self.known)
+        return -limit < value.low and value.high < limit
+
     def _modulo(self, expr: Binary, own: str, work: str) -> str:
         short, left, right = SHORT[own], self.atom(expr.left, work), self.atom(expr.right, work)
         divisor = _positive_constant(expr.right)
         if divisor is None:
-            if work in ("int64", "uint64"):
+            if not self._below(expr.left, 2**52):
                 return f"{short}(integer_modulo({left}, {right}))"
-            return f"{short}({left} % {right})"
+            quotient = f"{SHORT[work]}({self._any_quotient(expr, work)})"
+            rest = f"{short}({left} - {quotient} * {right})"
+            return f"{rest} if {right} != {SHORT[work]}(0) else {short}(0)"
         if divisor & (divisor - 1) == 0:
             return f"{short}({left} & {SHORT[work]}({divisor - 1}))"
         quotient = self._floor_divide(expr, work, work)
@@ -330,5 +348,3 @@ def _wide(machine: str) -> str:
     """A type with room for one more bit than `machine`, and for a sign."""
     size = np.dtype(machine).itemsize
     return {1: "i16", 2: "i32"}.get(size, "i64")
-
-

@@ -35,7 +35,9 @@ SUPPORT = (
     "row row_function padded integer_divide integer_modulo integer_power shift_left "
     "shift_right floor_divide remainder saturate saturate_wide select nan inf"
 ).split() + list(SHORT.values())
-_RESERVED = frozenset({*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist})
+_RESERVED = frozenset(
+    {*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist}
+)
 
 _WORD = re.compile(r"\w+")
 
@@ -87,9 +89,7 @@ def safe_names(names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def module(
-    kernel: Kernel, title: str, reach: Box | None = None, *, fastmath: bool = False
-) -> Module:
+def module(kernel: Kernel, title: str, reach: Box | None = None, *, fastmath: bool = False) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types."""
     boxes = reaches(kernel)
     joined = boxes[0]
@@ -148,7 +148,9 @@ class _Writer:
         ]
         lines: list[str] = []
         for function in (*(one for group in functions for one in group), final):
-            options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
+            options = ["noalias=True"] * function.noalias + [f"fastmath={fastmath}"] * bool(
+                fastmath
+            )
             decorator = f"@row_function({', '.join(options)})"
             lines += ["", *function.constants, "", decorator, *function.lines]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
@@ -156,9 +158,7 @@ class _Writer:
         text = "\n".join(lines) + "\n"
         used = set(_WORD.findall(text))
         text = "\n".join([*heading(title, [n for n in SUPPORT if n in used]), text])
-        return Module(
-            text, fields, len(outs), coefficients, scalars, self.warm
-        )
+        return Module(text, fields, len(outs), coefficients, scalars, self.warm)
 
     @property
     def warm(self) -> int:
@@ -273,7 +273,9 @@ class _Writer:
         for kept in self.kept:
             for name in kept.stage.names:
                 width = f"padded(n + {kept.wider}, {self._item_size(name)})"
-                lines.append(f"{name} = np.empty(({kept.rows}, {width}), dtype=np.{self._stage_type(name)})")
+                lines.append(
+                    f"{name} = np.empty(({kept.rows}, {width}), dtype=np.{self._stage_type(name)})"
+                )
         for function in (*(one for group in functions for one in group), final):
             for buffer, count, machine in function.buffers:
                 lines.append(f"{buffer} = np.empty({count}, dtype=np.{machine})")
@@ -300,7 +302,9 @@ class _Writer:
                 continue
             first = -(kept.rows - 1)
             lines += self._guarded(calls[0], first if first > -warm else None, depth)
-        results = [f"row({out}, {_tuple(['b', *outer, *(['i'] if rowed else [])])})" for out in outs]
+        results = [
+            f"row({out}, {_tuple(['b', *outer, *(['i'] if rowed else [])])})" for out in outs
+        ]
         call = self._call(final, 0, 0, results)
         lines += self._guarded(call, 0 if warm else None, depth)
         return lines

@@ -72,5 +72,3 @@ def constant_type(atom: Const) -> str:
         assert isinstance(value, int)
         return machine_type(atom.dtype, Interval(value, value))
     return atom.dtype.value
-
-

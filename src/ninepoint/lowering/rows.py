@@ -135,15 +135,11 @@ def _promised(body: tuple[Assign, ...], rows: int, results: int) -> bool:
 
 def _rows(body: tuple[Assign, ...], sources: dict[str, Source]) -> list[tuple[str, Offset]]:
     order = list(sources)
-    found = {
-        (a.value.field, a.value.offset[:-1]) for a in body if isinstance(a.value, Read)
-    }
+    found = {(a.value.field, a.value.offset[:-1]) for a in body if isinstance(a.value, Read)}
     return sorted(found, key=lambda row: (order.index(row[0]), row[1]))
 
 
-def _others(
-    body: tuple[Assign, ...], values: tuple[Atom, ...], kernel: Kernel
-) -> tuple[str, ...]:
+def _others(body: tuple[Assign, ...], values: tuple[Atom, ...], kernel: Kernel) -> tuple[str, ...]:
     """The scalars and coefficients that a body uses."""
     used = {a.name for assign in body for a in atoms(assign.value) if isinstance(a, Ref)}
     used |= {value.name for value in values if isinstance(value, Ref)}

@@ -1,8 +1,8 @@
 """Separable weights: a window of weights as a product of one factor for each axis.
 
-    1 2 1       1
-    2 4 2   =   2  (1 2 1)          found for integers exactly, for floats to a few units in
-    1 2 1       1                   the last place of the largest weight
+1 2 1       1
+2 4 2   =   2  (1 2 1)          found for integers exactly, for floats to a few units in
+1 2 1       1                   the last place of the largest weight
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ..language.dtypes import DType
 from ..language.ir import Atom, Binary, Cast, Expr, Offset, Ref, Reduce, Weight, atoms
 
-# What a factor may miss of a weight, in units of the largest one: the weights of a Gaussian,
-# normalised in two dimensions, are a product to 2 ** -53 or so.
-TOLERANCE = 2.0**-50
+# What the product of the factors may miss of a weight, in units of the largest one: a few
+# roundings of the type in which the weights are applied.
+TOLERANCE = {DType.F32: 2.0**-21, DType.C64: 2.0**-21}
+FINE = 2.0**-50
 
 Factors: TypeAlias = tuple[tuple[float, ...], ...]
 
@@ -52,7 +54,8 @@ def factors(
             array = np.array([complex(t) for t in table.texts]).reshape(reduce.shape)
             if np.iscomplexobj(array) and array.imag.any():
                 return None
-            found = separated(array.real, all(_whole(t) for t in table.texts))
+            whole = all(_whole(t) for t in table.texts)
+            found = separated(array.real, whole, TOLERANCE.get(product.dtype, FINE))
             return None if found is None else (element, found, weightless)
     return None
 
@@ -68,7 +71,7 @@ def _whole(text: str) -> bool:
     return text.lstrip("-").isdigit()
 
 
-def separated(weights: np.ndarray, whole: bool) -> Factors | None:
+def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Factors | None:
     """A factor for each axis whose product is `weights`, or None."""
     shape: Offset = weights.shape
     if weights.ndim == 1:
@@ -91,7 +94,7 @@ def separated(weights: np.ndarray, whole: bool) -> Factors | None:
     else:
         column = column / pivot
         apart = np.abs(np.outer(column, row) - matrix).max()
-        if apart > TOLERANCE * abs(pivot):
+        if not apart <= tolerance * abs(pivot):
             return None
-    rest = separated(row.reshape(shape[1:]), whole)
+    rest = separated(row.reshape(shape[1:]), whole, tolerance)
     return None if rest is None else (tuple(column.tolist()), *rest)

@@ -96,7 +96,9 @@ def _class(expr: Expr, place: dict[str, tuple[int, Shift]]) -> tuple[Hashable, S
     if isinstance(expr, Reduce):
         return None
     operands = atoms(expr)
-    base = next((place[a.name][1] for a in operands if isinstance(a, Ref) and a.name in place), None)
+    base = next(
+        (place[a.name][1] for a in operands if isinstance(a, Ref) and a.name in place), None
+    )
     if base is None:
         return None
     parts: list[Hashable] = []
@@ -144,9 +146,7 @@ def _kept(kernel: Kernel, members: list[_Member]) -> Kernel:
             body.append(Assign(assign.name, Read(assign.value.dtype, stage_name, offset)))
         else:
             body.append(assign)
-    return drop_dead(
-        replace(kernel, body=tuple(body), stages=(*kernel.stages, stage))
-    )
+    return drop_dead(replace(kernel, body=tuple(body), stages=(*kernel.stages, stage)))
 
 
 def _stage(kernel: Kernel, member: _Member, name: str) -> Stage:

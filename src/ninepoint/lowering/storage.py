@@ -48,9 +48,7 @@ def _natural(output: Atom, value: Interval, common: np.dtype) -> np.dtype:
     return smallest_integer(value)
 
 
-def stored(
-    kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
-) -> Kernel:
+def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None) -> Kernel:
     """Convert every output to its storage type.
 
     Raises

@@ -147,9 +147,7 @@ class _Rewriter:
         if expr.function == "floor":
             self.whole[name] = self._divided(dividend, divisor)
             return
-        moved = self.emit(
-            Binary(DType.INT, "+", dividend, Const(DType.INT, str(divisor // 2)))
-        )
+        moved = self.emit(Binary(DType.INT, "+", dividend, Const(DType.INT, str(divisor // 2))))
         rounded = self._divided(moved, divisor)
         if divisor % 2 == 0:
             rounded = self._to_even(moved, rounded, divisor)
@@ -184,4 +182,3 @@ class _Rewriter:
             if self._below(made, _EXACT[expr.dtype]):
                 self.whole[name] = made
         return None
-

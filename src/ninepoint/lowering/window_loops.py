@@ -1,9 +1,9 @@
 """Loops over a window, at one point: for what is neither staged nor written out.
 
-    median of x over 31 x 31   ->   for d0 in range(31):
-                                        for d1 in range(31):
-                                            buffer[at] = x[b, i0 + d0, j + d1]; ...
-                                    t0 = select(buffer, 961, 480)
+median of x over 31 x 31   ->   for d0 in range(31):
+                                    for d1 in range(31):
+                                        buffer[at] = x[b, i0 + d0, j + d1]; ...
+                                t0 = select(buffer, 961, 480)
 """
 
 from __future__ import annotations
@@ -96,9 +96,7 @@ class WindowLoops:
             f"{name} = np.array([\n    {body},\n], dtype=np.{dtype}).reshape({tuple(shape)})"
         )
 
-    def _inside(
-        self, name: str, assign: Assign, reduce: Reduce, sparse: str
-    ) -> list[str]:
+    def _inside(self, name: str, assign: Assign, reduce: Reduce, sparse: str) -> list[str]:
         inner, expr = assign.name, assign.value
         dims = [f"d{axis}" for axis in range(len(reduce.shape))]
         types = self.expressions.types
@@ -161,9 +159,17 @@ class WindowLoops:
         item_type = self.expressions.atom_type(reduce.result)
         match kind:
             case "sum":
-                return [f"{name} = {short}(0)"], [f"{name} = {short}({name} + {short}({result}))"], []
+                return (
+                    [f"{name} = {short}(0)"],
+                    [f"{name} = {short}({name} + {short}({result}))"],
+                    [],
+                )
             case "prod":
-                return [f"{name} = {short}(1)"], [f"{name} = {short}({name} * {short}({result}))"], []
+                return (
+                    [f"{name} = {short}(1)"],
+                    [f"{name} = {short}({name} * {short}({result}))"],
+                    [],
+                )
             case "any" | "all":
                 op = "|" if kind == "any" else "&"
                 return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
@@ -190,7 +196,11 @@ class WindowLoops:
                 if item.nan:
                     better = f"(({better}) | ({result} != {result})) & (({best} == {best}) | ({at} == 0))"
                 return (
-                    [f"{name} = {short}(0)", f"{at} = 0", f"{best} = {self._extreme('min', item_type)}"],
+                    [
+                        f"{name} = {short}(0)",
+                        f"{at} = 0",
+                        f"{best} = {self._extreme('min', item_type)}",
+                    ],
                     [
                         f"better_{name} = {better}",
                         f"{best} = {result} if better_{name} else {best}",
@@ -254,8 +264,10 @@ class WindowLoops:
         low, fraction = quantile_position(count, reduce.quantile)
         short = SHORT[own]
         lines = []
-        fetch = f"select({buffer}, {count}, {low})" if not nan else (
-            f"select({buffer}, 0 if strange_{name} else {count}, {low})"
+        fetch = (
+            f"select({buffer}, {count}, {low})"
+            if not nan
+            else (f"select({buffer}, 0 if strange_{name} else {count}, {low})")
         )
         lines.append(f"{name} = {short}({fetch})")
         if fraction:
@@ -264,9 +276,7 @@ class WindowLoops:
             if fraction == 0.5:
                 lines.append(f"{name} = ({name} + high_{name}) / {short}(2.0)")
             elif fraction < 0.5:
-                lines.append(
-                    f"{name} = {name} + (high_{name} - {name}) * {short}({fraction!r})"
-                )
+                lines.append(f"{name} = {name} + (high_{name} - {name}) * {short}({fraction!r})")
             else:
                 lines.append(
                     f"{name} = high_{name} - (high_{name} - {name}) * {short}({1 - fraction!r})"
@@ -274,7 +284,6 @@ class WindowLoops:
         if nan:
             lines.append(f"{name} = {short}(nan) if strange_{name} else {name}")
         return lines
-
 
     def _as_stored(self, name: str, array: str) -> None:
         self.expressions.types[name] = loaded_type(self.storage[array])

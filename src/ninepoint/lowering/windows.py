@@ -92,9 +92,7 @@ class _Writer:
             found.append(alias.get(result.name, result) if isinstance(result, Ref) else result)
         return found
 
-    def _element(
-        self, expr: Expr, alias: dict[str, Atom], position: int, index: Offset
-    ) -> Atom:
+    def _element(self, expr: Expr, alias: dict[str, Atom], position: int, index: Offset) -> Atom:
         match expr:
             case Tap():
                 return self.emit(Read(expr.dtype, expr.field, expr.offset(index)))
@@ -199,5 +197,3 @@ def _folded(cast: Cast) -> Const | None:
     if isinstance(value, complex) or cast.dtype.is_complex or cast.dtype.is_integer:
         return None
     return Const(cast.dtype, repr(cast.dtype.numpy.type(value).item()))
-
-

@@ -184,9 +184,7 @@ def _narrow(value: object) -> bool:
     return isinstance(value, type) and issubclass(value, np.integer) and value().itemsize < 8
 
 
-def _pieces(
-    context: Context, order: tuple[str, ...]
-) -> list[tuple[str, Scope, list[ast.stmt]]]:
+def _pieces(context: Context, order: tuple[str, ...]) -> list[tuple[str, Scope, list[ast.stmt]]]:
     """The text of every function, the kernel's own last."""
     pieces = []
     for key, scope in reversed(context.scopes.helpers.items()):
@@ -220,9 +218,7 @@ def _default(scope: Scope, parameter: str) -> str | None:
     return text_of(scope.function.defaults[parameter])
 
 
-def _lines(
-    written: str, start: int, scope: Scope, statements: list[ast.stmt]
-) -> dict[int, Span]:
+def _lines(written: str, start: int, scope: Scope, statements: list[ast.stmt]) -> dict[int, Span]:
     """For each line of a function's text the place in the user's file it was made from."""
     tree = ast.parse(written).body[0]
     assert isinstance(tree, ast.FunctionDef)

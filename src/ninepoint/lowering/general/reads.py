@@ -1,7 +1,7 @@
 """Reads: every place where a kernel looks at a neighbour, and how far it may look there.
 
-    x[0, k]   with k of range(-1, 2)     ->     steps 0 and -1 .. 1: known, no check at run time
-    x[0, s]   with s a scalar            ->     checked at run time against the neighborhood
+x[0, k]   with k of range(-1, 2)     ->     steps 0 and -1 .. 1: known, no check at run time
+x[0, s]   with s a scalar            ->     checked at run time against the neighborhood
 """
 
 from __future__ import annotations
@@ -47,9 +47,7 @@ class Access:
     parts: tuple[Step | Stretch, ...]
 
 
-def accesses(
-    scopes: Scopes, neighborhood: Neighborhood | None
-) -> tuple[list[Access], Box]:
+def accesses(scopes: Scopes, neighborhood: Neighborhood | None) -> tuple[list[Access], Box]:
     """Every read, and the box that holds them all.
 
     Raises

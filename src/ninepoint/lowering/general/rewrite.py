@@ -1,9 +1,9 @@
 """Rewrite: the user's functions with their reads mapped to places in a block.
 
-    x[0, k]           ->     wide(peek(x.array, (x.place[0], x.place[1] + 1,
-                                                 near(x.place[2], k, -1, 1, x.outside, 0))))
-    x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1] + 0:x.place[1] + 3]).sum()
-    a // b            ->     op_floordiv(a, b)
+x[0, k]           ->     wide(peek(x.array, (x.place[0], x.place[1] + 1,
+                                             near(x.place[2], k, -1, 1, x.outside, 0))))
+x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1] + 0:x.place[1] + 3]).sum()
+a // b            ->     op_floordiv(a, b)
 """
 
 from __future__ import annotations

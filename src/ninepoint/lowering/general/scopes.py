@@ -143,8 +143,9 @@ class Scopes:
                 self._give(target, value, scope)
             case ast.AugAssign(target=ast.Name(id=name)):
                 scope.origins.setdefault(name, []).append(Anything())
-            case ast.For(target=target, iter=iterable) | ast.comprehension(
-                target=target, iter=iterable
+            case (
+                ast.For(target=target, iter=iterable)
+                | ast.comprehension(target=target, iter=iterable)
             ):
                 self._give(target, iterable, scope, item=True)
             case _:

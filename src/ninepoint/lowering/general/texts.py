@@ -1,7 +1,7 @@
 """Texts of the values that a kernel finds outside itself: numbers, arrays, functions.
 
-    0.25     ->  0.25                    np.sqrt           ->  np.sqrt
-    (1, 2)   ->  (1, 2)                  array([1, 2])     ->  np.array([1, 2], dtype=np.int64)
+0.25     ->  0.25                    np.sqrt           ->  np.sqrt
+(1, 2)   ->  (1, 2)                  array([1, 2])     ->  np.array([1, 2], dtype=np.int64)
 """
 
 from __future__ import annotations
