@@ -46,6 +46,14 @@ class WindowSum:
             joined = joined | box
         return joined
 
+    @property
+    def seams(self) -> bool:
+        return True
+
+    @property
+    def warm(self) -> int:
+        return 0
+
     def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
         lo, hi = self.reach.lo, self.reach.hi
         n = outs[0].shape[1:]

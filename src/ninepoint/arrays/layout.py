@@ -5,8 +5,8 @@ For one shape of array and one border, everything that does not depend on the da
     +---------------------+      W  an output's window: the points it is computed at
     | slab                |         (all of them, less those whose neighbours are absent)
     |    +-----------+    |      U  the smallest box that holds every output's window
-    |slab| interior  |slab|      interior: its neighbours all lie inside, no copy is made
-    |    +-----------+    |      slabs: the rest of U; each gets a small padded copy
+    |end | interior  | end|      interior: its neighbours all lie inside, no copy is made
+    |    +-----------+    |      slabs, ends: the rest of U; each gets a small padded copy
     | slab                |      zones: the rest of an output; "fill" and "keep" write it
     +---------------------+
 
@@ -21,7 +21,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
-from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
+import numpy as np
+
+from ninepoint.arrays.borders import ABSENT, Border, Gather, Index, source_indices
 from ninepoint.language.box import Box
 
 Shape: TypeAlias = tuple[int, ...]
@@ -85,12 +87,38 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Points that one call computes, from a block inside the fields or from a padded copy."""
+    """Points that one call computes, from a block inside the fields or from a padded copy.
+
+    Where it has `ends`, it is only those parts of its region.
+    """
 
     region: Region
     source: Index
     gather: Gather | None
     targets: tuple[Target, ...]
+    ends: Ends | None = None
+
+    @property
+    def points(self) -> int:
+        """How many points it has."""
+        return self.region.points if self.ends is None else self.ends.points
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """The first and the last points of every row, computed together from one narrow block.
+
+    The block has a column for each neighbour of the ends, low | high; `columns` says which
+    column of the fields it is, -1 if none.  A cut says which columns of the result are an end;
+    those between them are computed from neighbours that are none, and dropped.
+    """
+
+    columns: tuple[int, ...]
+    index: np.ndarray[tuple[int], np.dtype[np.intp]]
+    spans: Shape
+    cuts: tuple[slice, ...]
+    targets: tuple[tuple[Target, ...], ...]
+    points: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +152,15 @@ class Layout:
     """The geometry of a stencil on fields of one core shape."""
 
     def __init__(
-        self, shape: Shape, reaches: tuple[Box, ...], border: Border, itemsize: int = 8
+        self,
+        shape: Shape,
+        reaches: tuple[Box, ...],
+        border: Border,
+        itemsize: int = 8,
+        seams: bool = False,
     ) -> None:
         self._itemsize = itemsize
+        self._seams = seams
         self.shape = shape
         self.border = border
         self.reach = reaches[0]
@@ -138,7 +172,7 @@ class Layout:
         self.computed = _join(windows) if windows else nothing
         self.points = self.computed.points
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
-        self._cuts: dict[tuple[Region, int, int], list[tuple[Piece, slice]]] = {}
+        self._cuts: dict[tuple[Region, bool, int, int], list[tuple[Piece, slice]]] = {}
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
         self.has_constant = border.uses("constant")
@@ -148,13 +182,27 @@ class Layout:
         """The points to compute, as few calls as are fast; the interior comes first."""
         if not self.points:
             return ()
-        everywhere = Region((0,) * len(self.shape), self.shape)
-        interior = _window(everywhere, self.shape, self.reach).clip(self.computed)
+        interior = self.interior
         if interior == self.computed:
             return (self.piece(interior),)
         if not interior.points or self.points * self._itemsize <= WHOLE_BYTES:
             return (self.piece(self.computed),)
-        return tuple(map(self.piece, (interior, *_around(interior, self.computed))))
+        slabs = _around(interior, self.computed)
+        middle = [slab for slab in slabs if _inside(slab, interior)]
+        if not self._seams or len(self.shape) == 1 or not middle:
+            return tuple(map(self.piece, (interior, *slabs)))
+        rows = Region(
+            (*interior.start[:-1], self.computed.start[-1]),
+            (*interior.stop[:-1], self.computed.stop[-1]),
+        )
+        others = [slab for slab in slabs if slab not in middle]
+        return (*map(self.piece, (interior, *others)), self.ends(rows, interior))
+
+    @cached_property
+    def interior(self) -> Region:
+        """The points to compute whose neighbours all lie inside."""
+        everywhere = Region((0,) * len(self.shape), self.shape)
+        return _window(everywhere, self.shape, self.reach).clip(self.computed)
 
     @cached_property
     def simple(self) -> Simple | None:
@@ -185,6 +233,32 @@ class Layout:
             tuple(_target(region, output.extent) for output in self.outputs),
         )
 
+    def ends(self, rows: Region, interior: Region) -> Piece:
+        """Say how the ends of `rows` are computed, the points before and after `interior`."""
+        low, high = self.reach.lo[-1], self.reach.hi[-1]
+        columns: list[int] = []
+        cuts: list[slice] = []
+        targets: list[tuple[Target, ...]] = []
+        points = 0
+        for a, b in (
+            (rows.start[-1], interior.start[-1]),
+            (interior.stop[-1], rows.stop[-1]),
+        ):
+            if a >= b:
+                continue
+            cuts.append(slice(len(columns), len(columns) + b - a))
+            n, rules = self.shape[-1], self.border.rules[-1]
+            columns += source_indices(a + low, b + high, n, *rules).tolist()
+            part = Region((*rows.start[:-1], a), (*rows.stop[:-1], b))
+            targets.append(tuple(_target(part, output.extent) for output in self.outputs))
+            points += part.points
+        whole = self.piece(Region(rows.start, rows.stop))
+        source = (*whole.source[:-1], slice(0, self.shape[-1]))
+        index = np.array(columns, np.intp)
+        spans = tuple(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True))
+        ends = Ends(tuple(columns), index, spans, tuple(cuts), tuple(targets), points)
+        return Piece(rows, source, None, (), ends)
+
     def cut(
         self, piece: Piece, stack: int, parts: int, limit: int | None
     ) -> Iterable[tuple[Piece, slice]]:
@@ -193,7 +267,7 @@ class Layout:
         Gives about `parts` parts, and none with more than `limit` points if it is given, unless
         the first axis cannot be cut that fine.
         """
-        points = stack * piece.region.points
+        points = stack * piece.points
         wanted = min(parts, max(1, points // PART_POINTS))
         if limit is not None:
             wanted = max(wanted, -(-points // limit))
@@ -201,7 +275,7 @@ class Layout:
             return [(piece, slice(None))]
         if wanted > REMEMBERED_PARTS:
             return self._cut(piece, stack, wanted)
-        key = (piece.region, stack, wanted)
+        key = (piece.region, piece.ends is None, stack, wanted)
         if key not in self._cuts:
             self._cuts[key] = list(self._cut(piece, stack, wanted))
         return self._cuts[key]
@@ -218,18 +292,28 @@ class Layout:
         for k in range(each):
             a, b = (first + (last - first) * at // each for at in (k, k + 1))
             region = Region((a, *piece.region.start[1:]), (b, *piece.region.stop[1:]))
-            part = piece if each == 1 else self.piece(region)
+            part = piece if each == 1 else self._like(piece, region)
             for image in range(stack):
                 yield part, slice(image, image + 1)
 
+    def _like(self, piece: Piece, region: Region) -> Piece:
+        return self.piece(region) if piece.ends is None else self.ends(region, self.interior)
+
 
 @lru_cache(maxsize=512)
-def layout(shape: Shape, reaches: tuple[Box, ...], border: Border, itemsize: int = 8) -> Layout:
+def layout(
+    shape: Shape,
+    reaches: tuple[Box, ...],
+    border: Border,
+    itemsize: int = 8,
+    seams: bool = False,
+) -> Layout:
     """Give the layout, from memory if it was asked for before.
 
-    `itemsize` is the bytes of one element of every field together.
+    `itemsize` is the bytes of one element of every field together; `seams` says whether the
+    program may be run on neighbours that are none, its results being dropped.
     """
-    return Layout(shape, reaches, border, itemsize)
+    return Layout(shape, reaches, border, itemsize, seams)
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:
@@ -287,6 +371,11 @@ def _around(inner: Region, outer: Region) -> list[Region]:
         slabs.append(Region(_with(rest.start, axis, b), rest.stop))
         rest = Region(_with(rest.start, axis, a), _with(rest.stop, axis, b))
     return [slab for slab in slabs if slab.points]
+
+
+def _inside(slab: Region, interior: Region) -> bool:
+    """Whether a slab has the rows of the interior, so that it is one of its ends."""
+    return slab.start[:-1] == interior.start[:-1] and slab.stop[:-1] == interior.stop[:-1]
 
 
 def _target(region: Region, extent: Region) -> Target:

@@ -20,7 +20,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Border, fitting_cval, parse_boundary
-from ninepoint.arrays.layout import Layout, Piece, Shape, layout
+from ninepoint.arrays.ends import columns_of, compute_ends
+from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box
 
@@ -60,6 +61,14 @@ class Program(Protocol):
     @property
     def out_dtypes(self) -> tuple[np.dtype[Any], ...]:
         """What the outputs are."""
+
+    @property
+    def seams(self) -> bool:
+        """Whether it ends and raises nothing, whatever the neighbours are."""
+
+    @property
+    def warm(self) -> int:
+        """Rows that are made before the first row of a result."""
 
     def run(self, fields: list[Array], outs: list[Array]) -> None:
         """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
@@ -179,7 +188,7 @@ def apply(
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, border, itemsize)
+    plan = layout(core, program.reaches, border, itemsize, program.seams)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
@@ -457,9 +466,9 @@ def _over_pieces(
     else:
         direct = not any(copied) and not any(staged)
         for piece in plan.pieces:
-            limit = None if direct and piece.gather is None else BLOCK
+            limit = None if direct and piece.gather is None and piece.ends is None else BLOCK
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
-            _over_parts(job, iter(parts), stack * piece.region.points, threads)
+            _over_parts(job, iter(parts), stack * piece.points, threads)
     for k, output in enumerate(plan.outputs):
         for target, kept in output.zones:
             if kept is None:
@@ -477,7 +486,7 @@ def _over_parts(
         began = perf_counter()
         job.run(part, cut)
         took = perf_counter() - began
-        done = points if cut.stop is None else part.region.points * (cut.stop - cut.start)
+        done = points if cut.stop is None else part.points * (cut.stop - cut.start)
         if took * (points - done) > HANDOFF * done:
             run_parallel((partial(job.run, part, cut) for part, cut in parts), threads)
             return
@@ -512,6 +521,10 @@ class _Job:
         self.staged = staged
 
     def run(self, piece: Piece, cut: slice) -> None:
+        """Compute a piece of some images of the stack."""
+        if piece.ends is not None:
+            self._run_ends(piece, piece.ends, cut)
+            return
         dtypes = self.program.field_dtypes
         blocks: list[Array] = []
         for k, field in enumerate(self.fields):
@@ -537,3 +550,17 @@ class _Job:
         self.program.run(blocks, results)
         for place, computed in pending:
             place[...] = computed
+
+    def _run_ends(self, piece: Piece, ends: Ends, cut: slice) -> None:
+        program = self.program
+        blocks = [
+            columns_of(field[cut][piece.source], ends, cval, dtype)
+            for field, cval, dtype in zip(
+                self.fields, self.values.fields, program.field_dtypes, strict=True
+            )
+        ]
+        spans, warm = ends.spans, program.warm
+        results = compute_ends(program.run, blocks, spans, program.out_dtypes, warm)
+        for columns, targets in zip(ends.cuts, ends.targets, strict=True):
+            for out, result, target in zip(self.outs, results, targets, strict=True):
+                out[cut][target.place] = result[..., columns][target.part]

@@ -96,7 +96,7 @@ def prepare(
     if any(field.shape != shape for field in fields):
         return no_way
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, options.border, itemsize)
+    plan = layout(core, program.reaches, options.border, itemsize, program.seams)
     if len(plan.pieces) != 1 or any(t.scratch is not None for t in plan.pieces[0].targets):
         return no_way
     shapes = [(*lead, *one) for one in plan.out_shapes]
@@ -156,7 +156,9 @@ def _maker(
 
 def _strips(plan: Layout, k: int) -> tuple[Any, ...]:
     """Where an output is filled; two strips of one row or column each are one index."""
-    places = [(..., *target[1:]) for target, kept in plan.outputs[k].zones if kept is None]
+    places: list[Any] = [
+        (..., *target[1:]) for target, kept in plan.outputs[k].zones if kept is None
+    ]
     if plan.has_keep:
         return tuple(places)
     if any(place[1:] == tuple(slice(0, n) for n in plan.out_shapes[k]) for place in places):

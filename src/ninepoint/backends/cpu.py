@@ -128,6 +128,11 @@ class Bound:
         return self.compiled.reaches
 
     @property
+    def seams(self) -> bool:
+        """Whether it ends and raises nothing, whatever the neighbours are."""
+        return not self.compiled.checked
+
+    @property
     def warm(self) -> int:
         """Rows that are made before the first row of the result, over and over for each run."""
         return self.compiled.module.warm
