@@ -182,6 +182,8 @@ def _measure(
                 if len(found["begun"]) == before:
                     raise SystemExit("The worker does not start; its message is above.")
                 crashed.append(" ".join(map(str, found["begun"][-1])))
+                if len(crashed) > 2 and not found["cell"]:
+                    raise SystemExit("No cell can be measured; the messages are above.")
 
 
 if __name__ == "__main__":

@@ -147,7 +147,7 @@ def summary(cells: list[Cell]) -> str:
         least, cell = min(found, key=lambda pair: pair[0])
         where = f"{cell['problem']}, {cell['dtype']}, {_size(cell['shape'])}"
         rows.append([name, _ratio(middle), _ratio(least), where])
-    return _markdown(rows)
+    return _markdown(rows) if len(rows) > 1 else ""
 
 
 def _notes(cells: list[Cell]) -> list[str]:
@@ -186,7 +186,8 @@ def page(results: dict[str, Any]) -> str:
     for count in sorted({cell["threads"] for cell in results["cells"]}):
         cells = [c for c in results["cells"] if c["threads"] == count]
         filters = [cell for cell in cells if cell["problem"] != _BORDERS]
-        parts += [f"## {_threads(count).capitalize()}", summary(filters), big_table(filters)]
+        parts += [f"## {_threads(count).capitalize()}", summary(filters)]
+        parts += [big_table(filters) if filters else ""]
         parts += [_border_table([cell for cell in cells if cell["problem"] == _BORDERS])]
     parts += ["## Copying", _copy_table(results["copy"])]
     if results.get("start"):

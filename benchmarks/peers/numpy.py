@@ -88,7 +88,7 @@ def gaussian() -> Peer:
         return np.rint(total).astype(dtype) if dtype.kind == "u" else total
 
     why = "weights in floats, ours of 8 bits for uint8"
-    return from_views(compute, 2, 2, tolerance=Tolerance(integers=1), why=why)
+    return from_views(compute, 2, 2, tolerance=Tolerance(integers=2), why=why)
 
 
 def sobel() -> Peer:

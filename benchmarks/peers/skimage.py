@@ -44,14 +44,14 @@ def sobel() -> Peer:
     def prepare(x: np.ndarray, threads: int) -> Any:
         from skimage.filters import sobel_v
 
-        return lambda: sobel_v(x, mode="reflect")
+        return lambda: sobel_v(x)
 
-    # Its weights are a quarter of the others', and the sign is that of a convolution.
+    # Its weights are a quarter of the others'.
     return Peer(
         "scikit-image",
         "skimage",
         prepare,
         dtypes=("float32", "float64"),
         interior=True,
-        finish=lambda result: -4 * result if result[1:-1, 1:-1].size else result,
+        finish=lambda result: 4 * result,
     )
