@@ -16,7 +16,7 @@ of integers, which are exact, run down the rows instead: one row in, one row out
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -32,6 +32,7 @@ from ..language.ir import (
     Expr,
     Kernel,
     Offset,
+    Ranks,
     Read,
     Reduce,
     Ref,
@@ -39,6 +40,7 @@ from ..language.ir import (
     Tap,
     atoms,
 )
+from .choices import Method, Refused, Step
 from .ranks import interpolated, not_nan, of_sorted_columns, quantile_position, sort
 from .schedule import Schedule
 from .separable import factors
@@ -70,9 +72,18 @@ def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
         made = plan.reduction(expr) if isinstance(expr, Reduce) else None
-        alias[assign.name] = plan.main.emit(expr) if made is None else made
+        if made is None or isinstance(made, Refused):
+            made = plan.main.emit(expr)
+        alias[assign.name] = made
     outputs = tuple(alias.get(o.name, o) if isinstance(o, Ref) else o for o in kernel.outputs)
     return replace(kernel, body=tuple(plan.main.body), outputs=outputs, stages=tuple(plan.stages))
+
+
+def steps(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> tuple[Step, ...] | Refused:
+    """How `staged` does a window of a kernel, or why it leaves it."""
+    plan = _Plan(kernel, schedule)
+    made = plan.reduction(reduce)
+    return made if isinstance(made, Refused) else tuple(plan.steps)
 
 
 class Lines:
@@ -110,25 +121,31 @@ class _Plan:
         self.schedule = schedule
         self.main = Lines("t")
         self.stages: list[Stage] = []
-        self.known: dict[tuple[tuple[Assign, ...], tuple[Atom, ...], int], tuple[str, ...]] = {}
+        self.steps: list[Step] = []
+        self.known: dict[Hashable, tuple[str, ...]] = {}
 
-    def stage(self, make: Callable[[Lines], Sequence[Atom]], running: int = 0) -> tuple[str, ...]:
+    def stage(
+        self,
+        make: Callable[[Lines], Sequence[Atom]],
+        running: int = 0,
+        ranks: Ranks | None = None,
+    ) -> tuple[str, ...]:
         """The names of a stage whose values `make` writes."""
         lines = Lines("u")
         values = tuple(make(lines))
-        key = (tuple(lines.body), values, running)
+        key = (tuple(lines.body), values, running, ranks)
         names = self.known.get(key)
         if names is None:
             first = sum(len(stage.names) for stage in self.stages)
             names = tuple(f"v{first + k}" for k in range(len(values)))
             self.known[key] = names
-            self.stages.append(_named(names, lines.body, values, running))
+            self.stages.append(replace(_named(names, lines.body, values, running), ranks=ranks))
         return names
 
-    def reduction(self, reduce: Reduce) -> Atom | None:
-        """The value of a window in the main body; None where stages do not fit."""
+    def reduction(self, reduce: Reduce) -> Atom | Refused:
+        """The value of a window in the main body, unless stages do not fit."""
         if math.prod(reduce.shape) < 3:
-            return None
+            return Refused("fewer than 3 elements have nothing to share")
         match reduce.kind:
             case "sum" | "mean":
                 return self._sum(reduce)
@@ -139,11 +156,13 @@ class _Plan:
             case "quantile":
                 return self._quantile(reduce)
             case _:
-                return None
+                return Refused(f"no part of its {reduce.kind} serves the neighbours")
 
     # Elements.
 
-    def _element(self, reduce: Reduce) -> tuple[Source, tuple[tuple[float, ...], ...]] | None:
+    def _element(
+        self, reduce: Reduce
+    ) -> tuple[Source, tuple[tuple[float, ...], ...]] | Refused:
         """Where the window's elements can be read, and the weights of each axis."""
         values = {assign.name: assign.value for assign in reduce.body}
         taps = [value for value in values.values() if isinstance(value, Tap)]
@@ -152,14 +171,16 @@ class _Plan:
         for assign in reduce.body:
             for atom in atoms(assign.value):
                 if isinstance(atom, Ref) and atom.name not in inner and atom.name not in outer:
-                    return None
+                    return Refused("its elements use a value of the point, which neighbours lack")
             if isinstance(assign.value, Coefficient):
-                return None
-        if not taps or len({tap.axes for tap in taps}) > 1:
-            return None
+                return Refused("its weights are an argument, known only at the call")
+        if not taps:
+            return Refused("its elements read no field")
+        if len({tap.axes for tap in taps}) > 1:
+            return Refused("its elements run along different axes")
         found = factors(reduce, values)
-        if found is None:
-            return None
+        if isinstance(found, Refused):
+            return found
         result, weights, weightless = found
         tap = values.get(result.name) if isinstance(result, Ref) else None
         if isinstance(tap, Cast) and not tap.storage and isinstance(tap.arg, Ref):
@@ -168,8 +189,10 @@ class _Plan:
             return Source(tap.field, tap.dtype, tap.origin, tap.axes), weights
         # The element is computed: a stage of its own, at the first tap's origin.
         origin = _along_rows(taps[0].origin)
-        if isinstance(result, Const) or min(taps[0].axes) < self.kernel.ndim - 2:
-            return None
+        if isinstance(result, Const):
+            return Refused("its elements are one constant")
+        if min(taps[0].axes) < self.kernel.ndim - 2:
+            return Refused("computed elements are kept for the rows of one plane only")
 
         def make(lines: Lines) -> list[Atom]:
             alias: dict[str, Atom] = {}
@@ -183,14 +206,24 @@ class _Plan:
             return [alias.get(result.name, result) if isinstance(result, Ref) else result]
 
         (name,) = self.stage(make)
+        self.steps.append(Step("element", -1, 1, True, result.dtype))
         return Source(name, result.dtype, origin, taps[0].axes), weights
+
+    def _weightless(
+        self, reduce: Reduce
+    ) -> tuple[Source, tuple[tuple[float, ...], ...]] | Refused:
+        """The elements of a window that is no weighted sum."""
+        element = self._element(reduce)
+        if not isinstance(element, Refused) and any(element[1]):
+            return Refused("its elements have weights")
+        return element
 
     # Reductions.
 
-    def _sum(self, reduce: Reduce) -> Atom | None:
+    def _sum(self, reduce: Reduce) -> Atom | Refused:
         element = self._element(reduce)
-        if element is None:
-            return None
+        if isinstance(element, Refused):
+            return element
         source, weights = element
         dtype = reduce.result.dtype
         total = self._over_axes(
@@ -204,10 +237,10 @@ class _Plan:
         top = total if total.dtype is dtype else self.main.emit(Cast(dtype, total))
         return self.main.emit(Binary(dtype, "/", top, Const(dtype, repr(count))))
 
-    def _extreme(self, reduce: Reduce) -> Atom | None:
-        element = self._element(reduce)
-        if element is None or any(weights for weights in element[1]):
-            return None
+    def _extreme(self, reduce: Reduce) -> Atom | Refused:
+        element = self._weightless(reduce)
+        if isinstance(element, Refused):
+            return element
         dtype = reduce.result.dtype
         joins: dict[str, Join] = {
             "min": lambda a, b: Binary(a.dtype, "minimum", a, b),
@@ -219,18 +252,19 @@ class _Plan:
             element[0], reduce.shape, element[1], dtype, joins[reduce.kind], True
         )
 
-    def _variance(self, reduce: Reduce) -> Atom | None:
+    def _variance(self, reduce: Reduce) -> Atom | Refused:
         """Integers only: n * sum of squares - (sum) ** 2 is exact.
 
         For floats that difference loses all digits where the mean is large.
         """
-        element = self._element(reduce)
-        if element is None or any(weights for weights in element[1]):
-            return None
+        element = self._weightless(reduce)
+        if isinstance(element, Refused):
+            return element
         source, count = element[0], math.prod(reduce.shape)
         if not self._exact_squares(source, count):
-            return None
+            return Refused("sums of squares are exact for small integers of a field only")
         (square,) = self.stage(lambda lines: [_squared(lines, source)])
+        self.steps.append(Step("squared", -1, 1, True, DType.INT))
         plain = tuple(() for _ in reduce.shape)
         add: Join = lambda a, b: Binary(a.dtype, "+", a, b)  # noqa: E731
         total = self._over_axes(source, reduce.shape, plain, DType.INT, add, False)
@@ -253,16 +287,44 @@ class _Plan:
         return (largest * count) ** 2 < 2**63
 
     def _quantile(self, reduce: Reduce) -> Atom | None:
+        """Small windows by sorted columns, large ones of short integers by histograms."""
+        count = math.prod(reduce.shape)
+        if count <= max(self.schedule.sorted_columns, self.schedule.network):
+            return self._by_columns(reduce) if count <= self.schedule.sorted_columns else None
+        return self._by_histogram(reduce)
+
+    def _by_histogram(self, reduce: Reduce) -> Atom | None:
+        if len(reduce.body) != 1 or not isinstance(reduce.body[0].value, Tap):
+            return None
+        tap, ndim = reduce.body[0].value, self.kernel.ndim
+        storage = dict(self.kernel.fields)[tap.field]
+        along = tap.axes in ((ndim - 2, ndim - 1), (ndim - 1,))
+        if storage.kind not in "iu" or storage.itemsize > 2 or not along:
+            return None
+        shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
+        low, fraction = quantile_position(math.prod(shape), reduce.quantile)
+        wanted = 1 if fraction == 0 else 2
+        ranks = Ranks(tap.field, tap.origin, shape, low)
+
+        def make(lines: Lines) -> list[Atom]:
+            return [lines.emit(Read(tap.dtype, tap.field, tap.origin))] * wanted
+
+        names = self.stage(make, ranks=ranks)
+        here = (0,) * ndim
+        found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
+        return interpolated(found, fraction, reduce.dtype, self.main.emit)
+
+    def _by_columns(self, reduce: Reduce) -> Atom | None:
         """Columns in order, each sorted once for all the windows it is in."""
         count = math.prod(reduce.shape)
-        if len(reduce.shape) != 2 or min(reduce.shape) < 2 or count > self.schedule.sorted_columns:
+        if len(reduce.shape) != 2 or min(reduce.shape) < 2:
             return None
         element = self._element(reduce)
         if element is None or any(weights for weights in element[1]):
             return None
         source, dtype = element[0], reduce.result.dtype
         if source.axes != (self.kernel.ndim - 2, self.kernel.ndim - 1):
-            return None
+            return Refused("columns are sorted once for all along the last two axes only")
         ground, (height, width) = _grounded(source), reduce.shape
 
         def make(lines: Lines) -> list[Atom]:
@@ -274,6 +336,10 @@ class _Plan:
             return [*sort(items, lines.emit), *strange]
 
         names = self.stage(make)
+        self.steps += [
+            Step("sorted", source.axes[0], height, True, dtype),
+            Step("merged", source.axes[1], width, False, dtype),
+        ]
         last, emit = _along_rows(source.origin), self.main.emit
         columns = [
             [
@@ -329,9 +395,11 @@ class _Plan:
         rows = axis == len(source.origin) - 2
         if rows and long and dtype.is_integer and self.schedule.running:
             ground = _grounded(source)
+            self.steps.append(Step("running", axis, length, True, dtype))
             (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
             return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
         pieces = self._doubled(_grounded(source), axis, length, factor, dtype, join, idempotent)
+        self._note(axis, length, len(pieces), factor, dtype, idempotent, kept=True)
 
         def make(lines: Lines) -> list[Atom]:
             return [_joined(lines, axis, pieces, dtype, join)]
@@ -351,12 +419,30 @@ class _Plan:
         idempotent: bool,
     ) -> Atom:
         pieces = self._doubled(_grounded(source), axis, length, factor, dtype, join, idempotent)
+        self._note(axis, length, len(pieces), factor, dtype, idempotent, kept=False)
         last = _along_rows(source.origin)
         moved = [
             (replace(one, origin=_added(one.origin, last)), step, weight)
             for one, step, weight in pieces
         ]
         return _joined(lines, axis, moved, dtype, join)
+
+    def _note(
+        self,
+        axis: int,
+        length: int,
+        pieces: int,
+        factor: tuple[float, ...],
+        dtype: DType,
+        idempotent: bool,
+        *,
+        kept: bool,
+    ) -> None:
+        """Remember how an axis was done: where pieces hold many elements, by doubling."""
+        elements = sum(weight != 0 for weight in factor) if factor else length
+        method: Method = "at once" if pieces == elements else "doubling"
+        if length > 1:
+            self.steps.append(Step(method, axis, length, kept, dtype, bool(factor), idempotent))
 
     def _doubled(
         self,

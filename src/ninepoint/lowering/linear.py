@@ -35,6 +35,7 @@ from ..language.ir import (
     Weight,
     atoms,
 )
+from .choices import NO_PRODUCT, Refused
 from .schedule import Schedule
 from .separable import separated
 
@@ -48,25 +49,46 @@ MOST = 512
 
 def windowed(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> Kernel:
     """Turn explicit sums into reductions where that is worthwhile."""
+    forms, roots = _collected(kernel, floats)
+    body: list[Assign] = []
+    changed = False
+    for assign in kernel.body:
+        made: Reduce | Refused = Refused("")
+        if assign.name in roots:
+            made = _window(forms[assign.name], assign.value.dtype, schedule.separable)
+        if isinstance(made, Refused):
+            body.append(assign)
+            continue
+        changed = True
+        body += _assigned(assign.name, made, assign.value.dtype, forms[assign.name].get(None, 0))
+    return simplify(replace(kernel, body=tuple(body))) if changed else kernel
+
+
+def sums(
+    kernel: Kernel, schedule: Schedule, *, floats: bool = False
+) -> tuple[tuple[int, DType, Reduce | Refused], ...]:
+    """Each explicit sum: its terms and type, and the window it is or why it becomes none."""
+    forms, roots = _collected(kernel, floats)
+    return tuple(
+        (
+            len(forms[assign.name].keys() - {None}),
+            assign.value.dtype,
+            _window(forms[assign.name], assign.value.dtype, schedule.separable),
+        )
+        for assign in kernel.body
+        if assign.name in roots
+    )
+
+
+def _collected(kernel: Kernel, floats: bool) -> tuple[dict[str, Form], set[str]]:
+    """The linear assignments as terms, and the names of those that are whole sums."""
     forms: dict[str, Form] = {}
     values = {assign.name: assign.value for assign in kernel.body}
     for assign in kernel.body:
         form = _form(assign.value, forms, floats)
         if form is not None and len(form) <= MOST:
             forms[assign.name] = form
-    roots = _roots(kernel, values, forms)
-    body: list[Assign] = []
-    changed = False
-    for assign in kernel.body:
-        made = None
-        if assign.name in roots:
-            made = _window(forms[assign.name], assign.value.dtype, schedule.separable)
-        if made is None:
-            body.append(assign)
-            continue
-        changed = True
-        body += _assigned(assign.name, made, assign.value.dtype, forms[assign.name].get(None, 0))
-    return simplify(replace(kernel, body=tuple(body))) if changed else kernel
+    return forms, _roots(kernel, values, forms)
 
 
 def _form(expr: Expr, forms: Mapping[str, Form], floats: bool) -> Form | None:
@@ -121,35 +143,41 @@ def _roots(kernel: Kernel, values: Mapping[str, Expr], forms: Mapping[str, Form]
     return {name for name in roots if not isinstance(values[name], Read)}
 
 
-def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce | None:
+def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce | Refused:
     """The reduction that a form is, where that is worthwhile."""
     terms = {term: weight for term, weight in form.items() if term is not None}
     fields = {(term[0], term[1]) for term in terms}
-    if len(fields) != 1 or len(terms) < 4:
-        return None
+    if len(terms) < 4:
+        return Refused("fewer than 4 terms gain nothing")
+    if len(fields) != 1:
+        return Refused("its terms are of several fields")
     ((name, read_type),) = fields
     if read_type is not dtype:
-        return None
+        return Refused("its terms are of another type than the sum")
     offsets = [term[2] for term in terms]
     low = tuple(map(min, zip(*offsets, strict=True)))
     high = tuple(map(max, zip(*offsets, strict=True)))
     shape = tuple(b - a + 1 for a, b in zip(low, high, strict=True))
     axes = tuple(axis for axis, length in enumerate(shape) if length > 1)
-    if len(axes) < 2 or np.prod(shape) > MOST:
-        return None
+    if len(axes) < 2:
+        return Refused("its terms lie along one axis")
+    if np.prod(shape) > MOST:
+        return Refused("its terms lie far apart")
     table = np.zeros(shape)
     for term, weight in terms.items():
         place = tuple(o - a for o, a in zip(term[2], low, strict=True))
         table[place] = weight
         if dtype.is_integer and abs(weight) >= 2**53:
-            return None
+            return Refused("its weights are too large")
     table = table.reshape([shape[axis] for axis in axes])
     found = separated(table, dtype.is_integer)
     if found is None:
-        return None
+        return Refused(NO_PRODUCT)
     in_turn = sum(sum(weight != 0 for weight in factor) for factor in found)
     if len(terms) < worthwhile * in_turn:
-        return None
+        return Refused(
+            f"axis by axis it needs {in_turn} reads instead of {len(terms)}: too small a gain"
+        )
     tap = Assign("w0", Tap(dtype, name, low, axes))
     reduced = tuple(shape[axis] for axis in axes)
     if (table == 1).all():

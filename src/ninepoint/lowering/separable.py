@@ -15,6 +15,7 @@ import numpy as np
 
 from ..language.dtypes import DType
 from ..language.ir import Atom, Binary, Cast, Expr, Offset, Ref, Reduce, Weight, atoms
+from .choices import NO_PRODUCT, Refused
 
 # What the product of the factors may miss of a weight, in units of the largest one: a few
 # roundings of the type in which the weights are applied.
@@ -26,11 +27,11 @@ Factors: TypeAlias = tuple[tuple[float, ...], ...]
 
 def factors(
     reduce: Reduce, values: Mapping[str, Expr]
-) -> tuple[Atom, Factors, frozenset[str]] | None:
+) -> tuple[Atom, Factors, frozenset[str]] | Refused:
     """The window's element without its constant weights, and the weights axis by axis.
 
     An axis without weights has the factor ().  The names are those of the assignments that
-    need no weight.  None if the weights are no product, or are not simply multiplied with.
+    need no weight.  Refused if the weights are no product, or are not simply multiplied with.
     """
     heavy: set[str] = set()
     for name, value in values.items():
@@ -42,10 +43,8 @@ def factors(
     if not isinstance(result, Ref) or result.name not in heavy:
         return result, tuple(() for _ in reduce.shape), weightless
     product = values[result.name]
-    if isinstance(product, Weight):
-        return None
     if not isinstance(product, Binary) or product.op != "*":
-        return None
+        return Refused("its weights are not simply multiplied with")
     for weight, element in ((product.left, product.right), (product.right, product.left)):
         if not isinstance(element, Ref) or element.name in heavy:
             continue
@@ -53,11 +52,11 @@ def factors(
         if table is not None and reduce.kind in ("sum", "mean"):
             array = np.array([complex(t) for t in table.texts]).reshape(reduce.shape)
             if np.iscomplexobj(array) and array.imag.any():
-                return None
+                return Refused("its weights are complex")
             whole = all(_whole(t) for t in table.texts)
             found = separated(array.real, whole, TOLERANCE.get(product.dtype, FINE))
-            return None if found is None else (element, found, weightless)
-    return None
+            return Refused(NO_PRODUCT) if found is None else (element, found, weightless)
+    return Refused("its weights are not simply multiplied with")
 
 
 def _table(atom: Atom, values: Mapping[str, Expr]) -> Weight | None:

@@ -13,6 +13,7 @@ that neither does any bit of the result.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -58,18 +59,28 @@ def shared(kernel: Kernel, schedule: Schedule) -> Kernel:
 
 def _best(kernel: Kernel, least: float) -> list[_Member] | None:
     """The members of the class that is most worth keeping."""
-    classes = _classes(kernel)
+    saved, members = _most(kernel)
+    return members if saved > least - 1 else None
+
+
+def saving(kernel: Kernel) -> float:
+    """How many operations a point the best class would save, were it kept; 0 if none would."""
+    return max(0, _most(kernel)[0])
+
+
+def _most(kernel: Kernel) -> tuple[float, list[_Member] | None]:
+    """The class that saves most operations for each point, and how many."""
     values = {assign.name: assign.value for assign in kernel.body}
     best: list[_Member] | None = None
-    most = least - 1
-    for members in classes.values():
+    most = -math.inf
+    for members in _classes(kernel).values():
         shifts = {member.shift for member in members}
         if len(shifts) < 2:
             continue
         saved = (len(shifts) - 1) * _cost(members[0].name, values) - (1 + len(shifts))
         if saved > most:
             best, most = members, saved
-    return best
+    return most, best
 
 
 def _classes(kernel: Kernel) -> dict[int, list[_Member]]:

@@ -1,0 +1,39 @@
+"""Choices: what the passes decided, as facts for `explain`; the words are in `notes`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from ..language.dtypes import DType
+
+# How a part of a window is done.
+Method: TypeAlias = Literal[
+    "at once", "doubling", "running", "sorted", "merged", "element", "squared"
+]
+
+NO_PRODUCT = "its weights are no product of one factor for each axis"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One part of a window: how it is done, and for what.
+
+    `length` counts elements along `axis`, which is -1 for what is done to each element.
+    `kept` says that neighbours read the result too.
+    """
+
+    method: Method
+    axis: int
+    length: int
+    kept: bool
+    dtype: DType
+    weighted: bool = False
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Why something was not done: a clause that can stand after "because"."""
+
+    reason: str
