@@ -225,6 +225,16 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
+class Ranks:
+    """The elements of rank `rank`, and after it, of a window of a field's last two axes."""
+
+    field: str
+    origin: Offset
+    shape: Offset
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stage:
     """Values kept for several points: computed once a point, read at several offsets.
 
@@ -233,13 +243,15 @@ class Stage:
 
     Where `running` is not 0 the value is a sum over so many rows, from the point's own on, of
     what `values` says: each row is made from the one before by adding a row and taking one
-    away, which is exact for integers.
+    away, which is exact for integers.  With `ranks` the values are elements of a window in
+    order of size; `values` then only says what an element is.
     """
 
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
     running: int = 0
+    ranks: Ranks | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -286,21 +286,24 @@ class _Plan:
         largest = 1 if storage.kind == "b" else 2 ** (8 * storage.itemsize)
         return (largest * count) ** 2 < 2**63
 
-    def _quantile(self, reduce: Reduce) -> Atom | None:
+    def _quantile(self, reduce: Reduce) -> Atom | Refused:
         """Small windows by sorted columns, large ones of short integers by histograms."""
         count = math.prod(reduce.shape)
-        if count <= max(self.schedule.sorted_columns, self.schedule.network):
-            return self._by_columns(reduce) if count <= self.schedule.sorted_columns else None
+        if count <= self.schedule.sorted_columns:
+            return self._by_columns(reduce)
+        if count <= self.schedule.network:
+            return Refused("the schedule leaves it to a network of its own")
         return self._by_histogram(reduce)
 
-    def _by_histogram(self, reduce: Reduce) -> Atom | None:
-        if len(reduce.body) != 1 or not isinstance(reduce.body[0].value, Tap):
-            return None
+    def _by_histogram(self, reduce: Reduce) -> Atom | Refused:
         tap, ndim = reduce.body[0].value, self.kernel.ndim
+        if len(reduce.body) != 1 or not isinstance(tap, Tap):
+            return Refused("its elements are computed, and a histogram needs those of a field")
         storage = dict(self.kernel.fields)[tap.field]
-        along = tap.axes in ((ndim - 2, ndim - 1), (ndim - 1,))
-        if storage.kind not in "iu" or storage.itemsize > 2 or not along:
-            return None
+        if storage.kind not in "iu" or storage.itemsize > 2:
+            return Refused(f"a histogram of every {storage} would be too large")
+        if tap.axes not in ((ndim - 2, ndim - 1), (ndim - 1,)):
+            return Refused("a histogram slides along the last axis, over the last two")
         shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
         low, fraction = quantile_position(math.prod(shape), reduce.quantile)
         wanted = 1 if fraction == 0 else 2
@@ -310,18 +313,19 @@ class _Plan:
             return [lines.emit(Read(tap.dtype, tap.field, tap.origin))] * wanted
 
         names = self.stage(make, ranks=ranks)
+        self.steps.append(Step("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
         here = (0,) * ndim
         found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
         return interpolated(found, fraction, reduce.dtype, self.main.emit)
 
-    def _by_columns(self, reduce: Reduce) -> Atom | None:
+    def _by_columns(self, reduce: Reduce) -> Atom | Refused:
         """Columns in order, each sorted once for all the windows it is in."""
         count = math.prod(reduce.shape)
         if len(reduce.shape) != 2 or min(reduce.shape) < 2:
-            return None
-        element = self._element(reduce)
-        if element is None or any(weights for weights in element[1]):
-            return None
+            return Refused("columns to sort once for all need a window of two axes")
+        element = self._weightless(reduce)
+        if isinstance(element, Refused):
+            return element
         source, dtype = element[0], reduce.result.dtype
         if source.axes != (self.kernel.ndim - 2, self.kernel.ndim - 1):
             return Refused("columns are sorted once for all along the last two axes only")

@@ -9,7 +9,7 @@ from ..language.dtypes import DType
 
 # How a part of a window is done.
 Method: TypeAlias = Literal[
-    "at once", "doubling", "running", "sorted", "merged", "element", "squared"
+    "at once", "doubling", "running", "sorted", "merged", "element", "squared", "histogram"
 ]
 
 NO_PRODUCT = "its weights are no product of one factor for each axis"

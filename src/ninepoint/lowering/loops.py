@@ -27,6 +27,7 @@ from ..analysis.simplify import renamed
 from ..language.box import Box
 from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, Stage
 from .expressions import SHORT, Expressions
+from .histograms import histogram_function
 from .machine import machine_type
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
@@ -206,6 +207,15 @@ class _Writer:
     def _stage_functions(self, kept: _Kept) -> tuple[RowFunction, ...]:
         """The function that makes a row; for a running sum, one that adds and one that moves."""
         stage, name = kept.stage, kept.stage.names[0]
+        if stage.ranks is not None:
+            storage = dict(self.kernel.fields)[stage.ranks.field]
+            fields = {n: self.names[n] for n, _ in self.kernel.fields}
+            wanted = len(stage.names)
+            return (
+                histogram_function(
+                    f"{name}_row", stage.ranks, storage, fields, self.reach, kept.low[1], wanted
+                ),
+            )
         if not stage.running:
             return (self._function(f"{name}_row", stage.body, stage.values, kept.low[1]),)
         body, (value,) = stage.body, stage.values
@@ -353,7 +363,7 @@ class _Writer:
             arguments.append(f"row({self.names[source]}, {_tuple(index)})")
         if function.loops:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
-            arguments += ["b", *(f"i{a}" for a in range(ndim - 2)), *(["i"] if ndim > 1 else [])]
+            arguments += ["b", *(f"i{a}" for a in range(ndim - 2)), *([plus("i", row)] if ndim > 1 else [])]
             arguments += [buffer for buffer, _, _ in function.buffers]
         arguments += [*results, plus("n", wider)]
         arguments += [self.names[n] for n in function.others]

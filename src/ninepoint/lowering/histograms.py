@@ -1,0 +1,99 @@
+"""Ranks of large windows of short integers: a histogram that slides along the row.
+
+    median of x over 31 x 31, x of uint8:
+        one column of 31 elements leaves the histogram and one enters it; the element of the
+        wanted rank is found by counting, first in 16 coarse bins, then in 16 fine ones
+
+Source: T. S. Huang, G. J. Yang and G. Y. Tang, "A fast two-dimensional median filtering
+algorithm", IEEE Transactions on Acoustics, Speech and Signal Processing 27 (1), 1979.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..language.box import Box
+from ..language.ir import Ranks
+from .rows import RowFunction
+from .window_loops import plus
+
+
+def bins(storage: np.dtype) -> tuple[int, int]:
+    """How many bins the values of a type need, and how many bits a coarse bin covers."""
+    bits = 1 if storage.kind == "b" else storage.itemsize * 8
+    return 2**bits, bits // 2
+
+
+def histogram_function(
+    name: str,
+    ranks: Ranks,
+    storage: np.dtype,
+    fields: dict[str, str],
+    reach: Box,
+    column: int,
+    wanted: int,
+) -> RowFunction:
+    """Write the function that finds `wanted` ranks at each point of a row.
+
+    `fields` maps the names of the fields to those in the text.
+    """
+    count, shift = bins(storage)
+    fine, coarse = f"fine_{name}", f"coarse_{name}"
+    low = -(count // 2) if storage.kind == "i" else 0
+    steps = [o - least for o, least in zip(ranks.origin, reach.lo, strict=True)]
+    height, width = ranks.shape
+    first = steps[-1] + column
+    outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
+    rows = [f"{plus('i', steps[-2])} + d"] if len(steps) > 1 else []
+    array, place = fields[ranks.field], ["b", *outer, *rows]
+
+    def count_in(at: str, sign: str) -> list[str]:
+        value = f"i64({array}[{', '.join([*place, at])}])" + (f" + {-low}" if low else "")
+        return [
+            f"value = {value}",
+            f"{fine}[value] {sign}= 1",
+            f"{coarse}[value >> {shift}] {sign}= 1",
+        ]
+
+    lines = [
+        f"{fine}[:] = 0",
+        f"{coarse}[:] = 0",
+        f"for d in range({height}):",
+        f"    for k in range({first}, {first + width}):",
+        *_indented(count_in("k", "+"), 2),
+        "for j in range(n):",
+        f"    rest = {ranks.rank}",
+        "    value = 0",
+        f"    while {coarse}[value] <= rest:",
+        f"        rest -= {coarse}[value]",
+        "        value += 1",
+        f"    value = value << {shift}",
+        f"    while {fine}[value] <= rest:",
+        f"        rest -= {fine}[value]",
+        "        value += 1",
+        f"    o0[j] = {plus('value', low) if low else 'value'}",
+    ]
+    if wanted == 2:
+        lines += [
+            f"    if {fine}[value] == rest + 1:",
+            "        value += 1",
+            f"        while {fine}[value] == 0:",
+            "            value += 1",
+            f"    o1[j] = {plus('value', low) if low else 'value'}",
+        ]
+    lines += [
+        "    if j + 1 < n:",
+        f"        for d in range({height}):",
+        *_indented(count_in(plus("j", first), "-"), 3),
+        *_indented(count_in(plus("j", first + width), "+"), 3),
+    ]
+    places = ["b", *(f"i{axis}" for axis in range(len(steps) - 2)), "i"][: len(steps)]
+    results = [f"o{k}" for k in range(wanted)]
+    arguments = [*fields.values(), *places, fine, coarse, *results, "n"]
+    text = (f"def {name}({', '.join(arguments)}):", *_indented(lines, 1))
+    buffers = ((fine, count, "int32"), (coarse, count >> shift, "int32"))
+    return RowFunction(name, text, (), (), (), buffers, loops=True, noalias=False)
+
+
+def _indented(lines: list[str], depth: int) -> list[str]:
+    return ["    " * depth + line for line in lines]
