@@ -46,6 +46,10 @@ class WindowSum:
             joined = joined | box
         return joined
 
+    def with_scalars(self, scalars: Sequence[Any]) -> WindowSum:
+        assert not scalars
+        return self
+
     @property
     def seams(self) -> bool:
         return True

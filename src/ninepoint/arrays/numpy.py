@@ -70,6 +70,9 @@ class Program(Protocol):
     def warm(self) -> int:
         """Rows that are made before the first row of a result."""
 
+    def with_scalars(self, scalars: Sequence[Any]) -> Program:
+        """Give the same program with other numbers for its scalars."""
+
     def run(self, fields: list[Array], outs: list[Array]) -> None:
         """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
 
@@ -202,13 +205,13 @@ def apply(
         # An exact answer about overlap can take for ever; bounds are enough to decide on a copy.
         shared = any(np.may_share_memory(o, array) for o in inner for array in arrays)
         results = [np.empty(o.shape, native(o.dtype)) for o in inner] if shared else inner
-        _over_stack(program, plan, values, arrays, results, count)
+        over_stack(program, plan, values, arrays, results, count)
         if shared:
             for o, result in zip(inner, results, strict=True):
                 o[...] = result
         return given[0] if len(given) == 1 else tuple(given)
     results = [np.empty(s, dtype) for s, dtype in zip(shapes, program.out_dtypes, strict=True)]
-    _over_stack(program, plan, values, arrays, results, count)
+    over_stack(program, plan, values, arrays, results, count)
     if order is not None:
         results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
     return results[0] if len(results) == 1 else tuple(results)
@@ -390,11 +393,11 @@ def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
         for shape, dtype in zip(plan.out_shapes, program.out_dtypes, strict=True)
     ]
     nothing = Values([0] * len(arrays), [0] * len(results))
-    _over_stack(program, plan, nothing, arrays, results, 1)
+    over_stack(program, plan, nothing, arrays, results, 1)
     return results
 
 
-def _over_stack(
+def over_stack(
     program: Program,
     plan: Layout,
     values: Values,
@@ -419,7 +422,7 @@ def _over_stack(
     if inner > BLOCK:
         for k in range(lead[0]):
             parts = [field[k] for field in fields], [out[k] for out in outs]
-            _over_stack(program, plan, values, *parts, threads)
+            over_stack(program, plan, values, *parts, threads)
         return None
     # Tiny images in a stack of odd strides: many of them at a time, through a copy.
     for k in range(0, lead[0], BLOCK // inner):

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,12 +24,15 @@ from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.layout import Layout, Piece, Shape, layout
 from ninepoint.arrays.numpy import (
     BLOCK,
+    HANDOFF,
     SPLIT_POINTS,
     Program,
     Values,
     check_values,
     is_readable,
+    over_stack,
 )
+from ninepoint.backends.threads import thread_count
 
 # arguments, out -> result
 Call: TypeAlias = Callable[[Sequence[Any], Any], Any]
@@ -36,6 +40,11 @@ Call: TypeAlias = Callable[[Sequence[Any], Any], Any]
 # Up to this many bytes a result is made of zeros, rather than made empty and filled at the
 # border: 2 us where four strips took 2.4 us (100x100 float64, Zen 4).
 ZERO_BYTES = 32_768
+
+
+# So many calls in a row must take longer than a handoff before threads are tried: on a busy
+# machine any single one may.
+SLOW_CALLS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,26 +97,28 @@ def prepare(
     ndim = program.ndim
     shape = fields[0].shape
     lead, core = shape[:-ndim], shape[-ndim:]
-    limit = BLOCK if options.threads == 1 else SPLIT_POINTS
-    if len(core) < ndim or not 0 < math.prod(shape) < limit:
-        return no_way
-    if not all(map(is_readable, fields, program.field_dtypes)):
-        return no_way
-    if any(field.shape != shape for field in fields):
+    points = math.prod(shape)
+    if len(core) < ndim or not points or any(field.shape != shape for field in fields):
         return no_way
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
     plan = layout(core, program.reaches, options.border, itemsize, program.seams)
-    if len(plan.pieces) != 1 or any(t.scratch is not None for t in plan.pieces[0].targets):
-        return no_way
     shapes = [(*lead, *one) for one in plan.out_shapes]
     outs = _listed(out)
     if out is not None and len(outs) != len(shapes):
         return no_way
     if not all(map(_fits, outs, shapes, program.out_dtypes)):
         return no_way
-    if len(lead) > 1 and not all(a.flags.c_contiguous for a in (*fields, *outs)):
-        return no_way
     values = check_values(plan, options.cval, program.field_dtypes, program.out_dtypes)
+    long = _long(program, plan, values, shapes, at, scalars, options.threads)
+    if (
+        points > BLOCK
+        or len(plan.pieces) != 1
+        or any(target.scratch is not None for target in plan.pieces[0].targets)
+        or not all(map(is_readable, fields, program.field_dtypes))
+        or not all(map(is_readable, outs, program.out_dtypes))
+        or (len(lead) > 1 and not all(a.flags.c_contiguous for a in (*fields, *outs)))
+    ):
+        return long
     makers = []
     for k, (one, dtype) in enumerate(zip(shapes, program.out_dtypes, strict=True)):
         # Where outputs differ in reach, points of the zones are computed too, and overwritten.
@@ -115,13 +126,70 @@ def prepare(
         makers.append(_maker(one, dtype, _strips(plan, k), values.outs[k], fresh))
     if len(fields) == 1 and len(shapes) == 1 and len(lead) < 2 and not plan.has_keep:
         zero = values.fields[0]
-        return _single(entry, plan.pieces[0], makers[0], zero, not lead, at[0], scalars)
-    short = _several(entry, plan, makers, values, len(lead), out is not None)
+        short = _single(entry, plan.pieces[0], makers[0], zero, not lead, at[0], scalars)
+    else:
+        short = _several(entry, plan, makers, values, len(lead), at, scalars)
+    if points < SPLIT_POINTS or options.threads == 1:
+        return short
+    return _timed(short, long)
+
+
+def _timed(short: Call, long: Call) -> Call:
+    """Compute on this thread, until it turns out that this takes so long that others may help."""
+    slow = 0
 
     def call(args: Sequence[Any], out: Any) -> Any:
-        return short([args[k] for k in at], [v if k < 0 else args[k] for k, v in scalars], out)
+        nonlocal slow
+        if slow >= SLOW_CALLS:
+            return long(args, out)
+        began = perf_counter()
+        result = short(args, out)
+        slow = slow + 1 if perf_counter() - began > HANDOFF else 0
+        return result
 
     return call
+
+
+def _long(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    shapes: list[Shape],
+    at: Sequence[int],
+    scalars: Sequence[tuple[int, Any]],
+    threads: int | None,
+) -> Call:
+    """Any array: what is prepared is that nothing has to be checked."""
+    dtypes = program.out_dtypes
+    many = math.prod(shapes[0][: -len(plan.shape)]) * plan.points >= SPLIT_POINTS
+
+    def call(args: Sequence[Any], out: Any) -> Any:
+        fields = [args[k] for k in at]
+        results: list[Array]
+        if out is None:
+            results = [np.empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+        else:
+            results = _listed(out)
+            if not _writable(results, fields):
+                return None
+        bound = program
+        if scalars:
+            bound = program.with_scalars([v if k < 0 else args[k] for k, v in scalars])
+        over_stack(bound, plan, values, fields, results, thread_count(threads) if many else 1)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
+
+
+def _writable(outs: list[Array], fields: Sequence[Array]) -> bool:
+    """Whether outputs can be written as they are, none of them sharing memory with another."""
+    for k, out in enumerate(outs):
+        if not out.flags.writeable:
+            return False
+        for other in (*fields, *outs[:k]):
+            if np.may_share_memory(out, other):
+                return False
+    return True
 
 
 def _listed(out: Any) -> list[Any]:
@@ -131,7 +199,7 @@ def _listed(out: Any) -> list[Any]:
 
 
 def _fits(out: Any, shape: Shape, dtype: np.dtype[Any]) -> bool:
-    return type(out) is np.ndarray and out.shape == shape and is_readable(out, dtype)
+    return type(out) is np.ndarray and out.shape == shape and out.dtype == dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,8 +289,9 @@ def _several(
     makers: list[_Maker],
     values: Values,
     lead: int,
-    given: bool,
-) -> Callable[[list[Array], list[Any], Any], Any]:
+    at: Sequence[int],
+    scalars: Sequence[tuple[int, Any]],
+) -> Call:
     piece = plan.pieces[0]
     places = [target.place for target in piece.targets]
     gather, source = piece.gather, piece.source
@@ -238,16 +307,14 @@ def _several(
             return array[None]
         return array if lead == 1 else array.reshape(-1, *array.shape[lead:])
 
-    def call(fields: Sequence[Array], scalars: Sequence[Any], out: Any) -> Any:
-        if given:
-            results = _listed(out)
-            for k, one in enumerate(results):
-                if not one.flags.writeable:
-                    return None
-                if any(np.may_share_memory(one, other) for other in (*fields, *results[:k])):
-                    return None
-        else:
+    def call(args: Sequence[Any], out: Any) -> Any:
+        fields = [args[k] for k in at]
+        if out is None:
             results = [maker.make(maker.shape, maker.dtype) for maker in makers]
+        else:
+            results = _listed(out)
+            if not _writable(results, fields):
+                return None
         blocks = [stacked(field) for field in fields]
         outs = [stacked(result) for result in results]
         inner = [result[place] for result, place in zip(outs, places, strict=True)]
@@ -258,7 +325,7 @@ def _several(
                 gather(block, value, block.dtype)
                 for block, value in zip(blocks, values.fields, strict=True)
             ]
-        entry(*padded, *inner, *scalars)
+        entry(*padded, *inner, *[v if k < 0 else args[k] for k, v in scalars])
         if kept:
             for k, target, keep in kept:
                 if keep is None:

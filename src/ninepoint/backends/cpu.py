@@ -127,6 +127,10 @@ class Bound:
     def reaches(self) -> tuple[Box, ...]:
         return self.compiled.reaches
 
+    def with_scalars(self, scalars: Sequence[Any]) -> Bound:
+        """The same kernel with other numbers, which must be of the scalars' types."""
+        return Bound(self.compiled, self.coefficients, tuple(scalars))
+
     @property
     def seams(self) -> bool:
         """Whether it ends and raises nothing, whatever the neighbours are."""
