@@ -14,7 +14,7 @@ be no number at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -252,7 +252,7 @@ def _modulo(expr: Binary, a: Interval, b: Interval) -> Interval:
         if b.low <= 0 <= b.high or b.nan or a.nan or math.isinf(a.low) or math.isinf(a.high):
             return ANY
         return Interval(min(b.low, 0.0), max(b.high, 0.0))
-    if 0 <= a.low and a.high < b.low:
+    if a.low >= 0 and a.high < b.low:
         return a
     low = min(0, b.low + 1) if b.low < 0 else 0
     high = max(0, b.high - 1) if b.high > 0 else 0
@@ -288,8 +288,10 @@ def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
         if b.low < 0 or b.high > 64:
             return whole
         corners = [int(x) << int(n) for x in (a.low, a.high) for n in (b.low, b.high)]
-        return Interval(min(0, *corners), max(0, *corners)) if b.high >= 64 else Interval(
-            min(corners), max(corners)
+        return (
+            Interval(min(0, *corners), max(0, *corners))
+            if b.high >= 64
+            else Interval(min(corners), max(corners))
         )
     if a.low >= 0 and b.low >= 0:
         bits = max(int(a.high).bit_length(), int(b.high).bit_length())
@@ -320,7 +322,12 @@ def _cast(expr: Cast, arg: Interval) -> Interval:
     return Interval(min(low, 0), max(high, 0)) if arg.nan else Interval(low, high)
 
 
-_MONOTONE = {"floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "rint": round}
+_MONOTONE: dict[str, Callable[[float], float]] = {
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "trunc": math.trunc,
+    "rint": round,
+}
 
 
 def _call(expr: Call, args: list[Interval]) -> Interval:
@@ -466,9 +473,7 @@ def holds(storage: np.dtype, value: Interval) -> bool:
     return target.low <= value.low and value.high <= target.high
 
 
-_INTEGERS = tuple(
-    np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("u", "")
-)
+_INTEGERS = tuple(np.dtype(f"{sign}int{bits}") for bits in (8, 16, 32, 64) for sign in ("u", ""))
 
 
 def smallest_integer(value: Interval) -> np.dtype:

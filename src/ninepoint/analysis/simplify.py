@@ -72,9 +72,7 @@ def renamed(expr: Expr, alias: dict[str, Atom]) -> Expr:
         case Binary():
             return replace(expr, left=new(expr.left), right=new(expr.right))
         case Select():
-            return replace(
-                expr, test=new(expr.test), then=new(expr.then), other=new(expr.other)
-            )
+            return replace(expr, test=new(expr.test), then=new(expr.then), other=new(expr.other))
         case Call():
             return replace(expr, args=tuple(new(a) for a in expr.args))
         case Reduce():

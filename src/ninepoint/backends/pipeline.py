@@ -110,7 +110,12 @@ def compile_understood(
     text = module(lowered, function.name, whole, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
-        module=replace(text, **parameters(arguments)),
+        module=replace(
+            text,
+            fields=_named(arguments, Field),
+            coefficients=_named(arguments, Coefficients),
+            scalars=_named(arguments, Value),
+        ),
         reaches=looks,
         field_dtypes=tuple(dtype for _, dtype in kernel.fields),
         out_dtypes=tuple(dtypes),
@@ -121,13 +126,9 @@ def compile_understood(
     return Stages(kernel, simplified, lowered, compiled)
 
 
-def parameters(arguments: Mapping[str, Argument]) -> dict[str, tuple[str, ...]]:
-    """The names of the arguments of each kind, as the function has them and not the kernel."""
-
-    def of(kind: type) -> tuple[str, ...]:
-        return tuple(name for name, value in arguments.items() if isinstance(value, kind))
-
-    return {"fields": of(Field), "coefficients": of(Coefficients), "scalars": of(Value)}
+def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
+    """The arguments of one kind, by the names that the function has for them."""
+    return tuple(name for name, value in arguments.items() if isinstance(value, kind))
 
 
 def _title(name: str, kernel: Kernel, dtypes: tuple[np.dtype, ...]) -> str:

@@ -160,9 +160,7 @@ class _Plan:
 
     # Elements.
 
-    def _element(
-        self, reduce: Reduce
-    ) -> tuple[Source, tuple[tuple[float, ...], ...]] | Refused:
+    def _element(self, reduce: Reduce) -> tuple[Source, tuple[tuple[float, ...], ...]] | Refused:
         """Where the window's elements can be read, and the weights of each axis."""
         values = {assign.name: assign.value for assign in reduce.body}
         taps = [value for value in values.values() if isinstance(value, Tap)]

@@ -8,8 +8,6 @@ operation, and the cast tells LLVM that it need not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from ..analysis.ranges import Interval, interval
@@ -48,7 +46,7 @@ SHORT = {
 class Expressions:
     """The texts of the operations of one kernel, whose ranges are `known`."""
 
-    def __init__(self, known: Mapping[str, Interval], types: dict[str, str]) -> None:
+    def __init__(self, known: dict[str, Interval], types: dict[str, str]) -> None:
         self.known = known
         self.types = types
 
@@ -271,7 +269,7 @@ class Expressions:
         low, high = int(info.min), int(info.max)
         short = SHORT[own]
         if low <= value.low and value.high <= high and not value.nan:
-            wide = "i32" if -(2**31) <= value.low and value.high < 2**31 else SHORT[target]
+            wide = "i32" if value.low >= -(2**31) and value.high < 2**31 else SHORT[target]
             return f"{short}({wide}({arg}))"
         helper = "saturate" if np.dtype(target).itemsize < 4 else "saturate_wide"
         limits = f"{SHORT[target]}({low}), {SHORT[target]}({high})"

@@ -32,10 +32,23 @@ from .machine import machine_type
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 
-SUPPORT = (
-    "row row_function padded integer_divide integer_modulo integer_power shift_left "
-    "shift_right floor_divide remainder saturate saturate_wide select nan inf"
-).split() + list(SHORT.values())
+SUPPORT = [
+    "row",
+    "row_function",
+    "padded",
+    "integer_divide",
+    "integer_modulo",
+    "integer_power",
+    "shift_left",
+    "shift_right",
+    "floor_divide",
+    "remainder",
+    "saturate",
+    "saturate_wide",
+    "select",
+    "nan",
+    "inf",
+] + list(SHORT.values())
 _RESERVED = frozenset(
     {*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist}
 )
@@ -90,7 +103,9 @@ def safe_names(names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def module(kernel: Kernel, title: str, reach: Box | None = None, *, fastmath: bool = False) -> Module:
+def module(
+    kernel: Kernel, title: str, reach: Box | None = None, *, fastmath: bool = False
+) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types."""
     boxes = reaches(kernel)
     joined = boxes[0]
@@ -127,7 +142,8 @@ class _Writer:
         self.kernel = kernel
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
-        names = [n for n, *_ in (*kernel.fields, *kernel.scalars, *kernel.coefficients)]
+        names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
+        names += [n for n, _, _ in kernel.coefficients]
         self.names = safe_names(tuple(names))
         types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
         self.expressions = Expressions(self.known, types)
@@ -363,7 +379,11 @@ class _Writer:
             arguments.append(f"row({self.names[source]}, {_tuple(index)})")
         if function.loops:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
-            arguments += ["b", *(f"i{a}" for a in range(ndim - 2)), *([plus("i", row)] if ndim > 1 else [])]
+            arguments += [
+                "b",
+                *(f"i{a}" for a in range(ndim - 2)),
+                *([plus("i", row)] if ndim > 1 else []),
+            ]
             arguments += [buffer for buffer, _, _ in function.buffers]
         arguments += [*results, plus("n", wider)]
         arguments += [self.names[n] for n in function.others]

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from ..analysis.ranges import Interval, interval, smallest_integer
 from ..language.dtypes import DType
 from ..language.ir import COMPARISONS, Atom, Binary, Const, Expr, Unary, atoms
@@ -28,7 +26,7 @@ def machine_type(dtype: DType, value: Interval) -> str:
     if dtype.is_integer:
         if value.high > 2**63 - 1:
             return "uint64"
-        return smallest_integer(value).name
+        return str(smallest_integer(value))
     return dtype.value
 
 

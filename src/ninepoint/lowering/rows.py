@@ -35,7 +35,6 @@ from ..language.ir import (
 from .expressions import Expressions
 from .window_loops import WindowLoops, loaded_type, plus
 
-
 # LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
 POINTER_CHECKS = 8
 

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, Cast, Expr, Offset, Ref, Reduce, Weight, atoms
+from ..language.ir import Atom, Binary, Cast, Expr, Offset, Reduce, Ref, Weight, atoms
 from .choices import NO_PRODUCT, Refused
 
 # What the product of the factors may miss of a weight, in units of the largest one: a few

@@ -20,6 +20,7 @@ from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    BinaryOp,
     Cast,
     Coefficient,
     Const,
@@ -167,7 +168,7 @@ class _Writer:
         best, where = items[0], Const(DType.INT, "0")
         found: Atom = where
         for position, item in enumerate(items[1:], 1):
-            op = "<" if kind == "argmin" else ">"
+            op: BinaryOp = "<" if kind == "argmin" else ">"
             better: Atom = self.emit(Binary(DType.BOOL, op, item, best))
             if item.dtype.is_float:
                 # As NumPy's: the first NaN wins, whatever follows.
