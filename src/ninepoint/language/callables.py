@@ -16,7 +16,7 @@ import numpy as np
 from . import errors, ir
 from .dtypes import DType, promote, value_type
 from .ir import Offset, ReduceKind
-from .values import Coefficients, Operations, Value, constant, is_number, words
+from .values import Coefficients, NotUnderstood, Operations, Value, constant, is_number, words
 
 Builder: TypeAlias = Callable[..., Any]
 
@@ -341,7 +341,9 @@ def _shape(value: Any) -> Offset | None:
 
 def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0) -> Value:
     """One number from a window."""
-    if isinstance(value, np.ndarray | Coefficients) or is_number(value):
+    if isinstance(value, Coefficients):
+        raise NotUnderstood(f"'{kind}' of the whole array '{value.name}'", ops.span)
+    if isinstance(value, np.ndarray) or is_number(value):
         raise errors.bad_operand(ops.span, f"'{kind}'", words(value))
     window = ops.lift(value)
     if window.shape is None:

@@ -769,6 +769,8 @@ class _Frame:
         if dotted in self.function.constants and node_root(attribute) not in self.names:
             return NotImplemented
         base = self.eval(attribute.value)
+        if isinstance(base, Coefficients) and hasattr(np.ndarray, attribute.attr):
+            raise NotUnderstood(f"the method '{attribute.attr}' of an array", self._at(node))
         if not isinstance(base, Value | np.ndarray):
             return NotImplemented
         args = [self.eval(argument) for argument in node.args]
