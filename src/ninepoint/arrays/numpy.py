@@ -469,9 +469,13 @@ def _over_pieces(
     else:
         direct = not any(copied) and not any(staged)
         for piece in plan.pieces:
+            here = stack * piece.points
             limit = None if direct and piece.gather is None and piece.ends is None else BLOCK
+            if here < SPLIT_POINTS or (threads == 1 and (limit is None or here <= limit)):
+                job.run(piece, ALL)
+                continue
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
-            _over_parts(job, iter(parts), stack * piece.points, threads)
+            _over_parts(job, iter(parts), here, threads)
     for k, output in enumerate(plan.outputs):
         for target, kept in output.zones:
             if kept is None:
@@ -555,15 +559,14 @@ class _Job:
             place[...] = computed
 
     def _run_ends(self, piece: Piece, ends: Ends, cut: slice) -> None:
-        program = self.program
+        program, whole = self.program, cut is ALL
         blocks = [
-            columns_of(field[cut][piece.source], ends, cval, dtype)
+            columns_of((field if whole else field[cut])[piece.source], ends, cval, dtype)
             for field, cval, dtype in zip(
                 self.fields, self.values.fields, program.field_dtypes, strict=True
             )
         ]
-        spans, warm = ends.spans, program.warm
-        results = compute_ends(program.run, blocks, spans, program.out_dtypes, warm)
-        for columns, targets in zip(ends.cuts, ends.targets, strict=True):
-            for out, result, target in zip(self.outs, results, targets, strict=True):
-                out[cut][target.place] = result[..., columns][target.part]
+        results = compute_ends(program.run, blocks, ends.spans, program.out_dtypes, program.warm)
+        for k, place, part in ends.moves:
+            out = self.outs[k] if whole else self.outs[k][cut]
+            out[place] = results[k][part]
