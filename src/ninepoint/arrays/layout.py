@@ -126,19 +126,6 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class Simple:
-    """What a call on small arrays without a stack does: index, run, write zones.
-
-    The indices begin with a new axis where a program wants its stack.
-    """
-
-    source: tuple[slice | None, ...] | None
-    gather: Gather | None
-    places: tuple[tuple[slice | None, ...], ...]
-    zones: tuple[tuple[int, Index], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Output:
     """One output: the points its array covers, those that are computed, those that are written.
 
@@ -162,9 +149,11 @@ class Layout:
         border: Border,
         itemsize: int = 8,
         seams: bool = False,
+        whole_bytes: int | None = None,
     ) -> None:
         self._itemsize = itemsize
         self._seams = seams
+        self._whole_bytes = whole_bytes
         self.shape = shape
         self.border = border
         self.reach = reaches[0]
@@ -189,9 +178,7 @@ class Layout:
         interior = self.interior
         if interior == self.computed:
             return (self.piece(interior),)
-        size = self.points * self._itemsize
-        far = max(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True)) >= FAR
-        if not interior.points or size <= WHOLE_BYTES or (far and size <= FAR_BYTES):
+        if not interior.points or self.points * self._itemsize <= self._whole_limit():
             return (self.piece(self.computed),)
         slabs = _around(interior, self.computed)
         middle = [slab for slab in slabs if _inside(slab, interior)]
@@ -204,28 +191,17 @@ class Layout:
         others = [slab for slab in slabs if slab not in middle]
         return (*map(self.piece, (interior, *others)), self.ends(rows, interior))
 
+    def _whole_limit(self) -> int:
+        if self._whole_bytes is not None:
+            return self._whole_bytes
+        far = max(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True)) >= FAR
+        return FAR_BYTES if far else WHOLE_BYTES
+
     @cached_property
     def interior(self) -> Region:
         """The points to compute whose neighbours all lie inside."""
         everywhere = Region((0,) * len(self.shape), self.shape)
         return _window(everywhere, self.shape, self.reach).clip(self.computed)
-
-    @cached_property
-    def simple(self) -> Simple | None:
-        """The short way, if one call does it and every output is written in place."""
-        if len(self.pieces) != 1 or self.has_keep:
-            return None
-        piece = self.pieces[0]
-        if any(target.scratch is not None for target in piece.targets):
-            return None
-        return Simple(
-            None if piece.gather is not None else (None, *piece.source[1:]),
-            piece.gather,
-            tuple((None, *target.place[1:]) for target in piece.targets),
-            tuple(
-                (k, zone[1:]) for k, output in enumerate(self.outputs) for zone, _ in output.zones
-            ),
-        )
 
     def piece(self, region: Region) -> Piece:
         """Say how `region` is computed."""
@@ -317,13 +293,15 @@ def layout(
     border: Border,
     itemsize: int = 8,
     seams: bool = False,
+    whole_bytes: int | None = None,
 ) -> Layout:
     """Give the layout, from memory if it was asked for before.
 
     `itemsize` is the bytes of one element of every field together; `seams` says whether the
-    program may be run on neighbours that are none, its results being dropped.
+    program may be run on neighbours that are none, its results being dropped.  `whole_bytes`
+    takes the place of what was measured: 0 for slabs and ends on arrays of any size.
     """
-    return Layout(shape, reaches, border, itemsize, seams)
+    return Layout(shape, reaches, border, itemsize, seams, whole_bytes)
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:

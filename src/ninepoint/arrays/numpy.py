@@ -148,6 +148,7 @@ def apply(
     axes: Sequence[int] | None = None,
     out: object = None,
     threads: int | None = None,
+    whole_bytes: int | None = None,
 ) -> Array | tuple[Array, ...]:
     """Run `program` at every point of `fields`.
 
@@ -167,6 +168,8 @@ def apply(
         Where to write; may overlap the fields.
     threads : int, optional
         At most this many threads.
+    whole_bytes : int, optional
+        Up to which size an array is copied as a whole to pad it; by default as was measured.
 
     Returns
     -------
@@ -180,10 +183,6 @@ def apply(
     TypeError
         If a field or `out` is no array of numbers.
     """
-    if axes is None and out is None and threads is None:
-        small = _apply_small(program, fields, border, cval)
-        if small is not None:
-            return small[0] if len(small) == 1 else tuple(small)
     arrays = _broadcast([as_field(value) for value in fields], program.ndim)
     order = None
     if axes is not None:
@@ -191,7 +190,7 @@ def apply(
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, border, itemsize, program.seams)
+    plan = layout(core, program.reaches, border, itemsize, program.seams, whole_bytes)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
@@ -215,44 +214,6 @@ def apply(
     if order is not None:
         results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
     return results[0] if len(results) == 1 else tuple(results)
-
-
-def _apply_small(
-    program: Program, fields: Sequence[Any], border: Border, cval: Any
-) -> list[Array] | None:
-    """Do the common case, plain small arrays without a stack; None if it is another.
-
-    Takes 5 us beside the kernel where the general way takes 9 (100x100, "fill", cloud Xeon).
-    """
-    first = fields[0]
-    if type(first) is not np.ndarray or first.ndim != program.ndim or first.size >= SPLIT_POINTS:
-        return None
-    shape = first.shape
-    for field, dtype in zip(fields, program.field_dtypes, strict=True):
-        if type(field) is not np.ndarray or field.shape != shape or not is_readable(field, dtype):
-            return None
-    plan = layout(shape, program.reaches, border)
-    simple = plan.simple
-    if simple is None:
-        return None
-    dtypes = program.out_dtypes
-    if type(cval) is int and cval == 0:
-        values = None
-    else:
-        values = check_values(plan, cval, program.field_dtypes, dtypes)
-    outs: list[Array] = [np.empty(*pair) for pair in zip(plan.out_shapes, dtypes, strict=True)]
-    if simple.gather is None:
-        blocks = [field[simple.source] for field in fields]
-    else:
-        values = values or Values([0] * len(fields), [0] * len(outs))
-        blocks = [
-            simple.gather(field[None], value, field.dtype)
-            for field, value in zip(fields, values.fields, strict=True)
-        ]
-    program.run(blocks, [out[place] for out, place in zip(outs, simple.places, strict=True)])
-    for k, zone in simple.zones:
-        outs[k][zone].fill(cval if values is None else values.outs[k])
-    return outs
 
 
 def core_axes(axes: Sequence[int], ndim: int, core: int) -> tuple[int, ...]:
