@@ -101,12 +101,8 @@ class Piece:
     source: Index
     gather: Gather | None
     targets: tuple[Target, ...]
+    points: int
     ends: Ends | None = None
-
-    @property
-    def points(self) -> int:
-        """How many points it has."""
-        return self.region.points if self.ends is None else self.ends.points
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +161,7 @@ class Layout:
         self.computed = _join(windows) if windows else nothing
         self.points = self.computed.points
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
+        self._rests: dict[tuple[Region, Region, bool], Piece] = {}
         self._cuts: dict[tuple[Region, bool, int, int], list[tuple[Piece, slice]]] = {}
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
@@ -213,6 +210,7 @@ class Layout:
             (slice(None), *map(slice, start, stop)),
             None if inside else Gather(self.shape, start, stop, self.border),
             tuple(_target(region, output.extent) for output in self.outputs),
+            region.points,
         )
 
     def ends(self, rows: Region, interior: Region) -> Piece:
@@ -243,7 +241,7 @@ class Layout:
         index = np.array(columns, np.intp)
         spans = tuple(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True))
         ends = Ends(tuple(columns), index, spans, tuple(moves), points)
-        return Piece(rows, source, None, (), ends)
+        return Piece(rows, source, None, (), points, ends)
 
     def cut(
         self, piece: Piece, stack: int, parts: int, limit: int | None
@@ -265,6 +263,23 @@ class Layout:
         if key not in self._cuts:
             self._cuts[key] = list(self._cut(piece, stack, wanted))
         return self._cuts[key]
+
+    def rest(
+        self, piece: Piece, stack: int, parts: Iterable[tuple[Piece, slice]]
+    ) -> tuple[Piece, slice] | None:
+        """Give all parts of a remembered cut but the first as one, if they are one."""
+        if not isinstance(parts, list) or len(parts) < 3:
+            return None
+        part, cut = parts[0]
+        if part is piece:
+            return piece, slice(cut.stop, stack)
+        if stack > 1:
+            return None
+        key = (piece.region, part.region, piece.ends is None)
+        if key not in self._rests:
+            start = (part.region.stop[0], *piece.region.start[1:])
+            self._rests[key] = self._like(piece, Region(start, piece.region.stop))
+        return self._rests[key], slice(0, 1)
 
     def _cut(self, piece: Piece, stack: int, wanted: int) -> Iterator[tuple[Piece, slice]]:
         if stack >= wanted:

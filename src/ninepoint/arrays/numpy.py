@@ -436,7 +436,8 @@ def _over_pieces(
                 job.run(piece, ALL)
                 continue
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
-            _over_parts(job, iter(parts), here, threads)
+            rest = plan.rest(piece, stack, parts) if limit is None else None
+            _over_parts(job, iter(parts), rest, here, threads)
     for k, output in enumerate(plan.outputs):
         for target, kept in output.zones:
             if kept is None:
@@ -446,9 +447,16 @@ def _over_pieces(
 
 
 def _over_parts(
-    job: _Job, parts: Iterator[tuple[Piece, slice]], points: int, threads: int
+    job: _Job,
+    parts: Iterator[tuple[Piece, slice]],
+    rest: tuple[Piece, slice] | None,
+    points: int,
+    threads: int,
 ) -> None:
-    """Run the parts on threads, unless the first shows that they end sooner on this one."""
+    """Run the parts on threads, unless the first shows that they end sooner on this one.
+
+    `rest` is all parts but the first in one, if they may be run so.
+    """
     if threads > 1:
         part, cut = next(parts)
         began = perf_counter()
@@ -457,6 +465,9 @@ def _over_parts(
         done = points if cut.stop is None else part.points * (cut.stop - cut.start)
         if took * (points - done) > HANDOFF * done:
             run_parallel((partial(job.run, part, cut) for part, cut in parts), threads)
+            return
+        if rest is not None:
+            job.run(*rest)
             return
     for part, cut in parts:
         job.run(part, cut)
