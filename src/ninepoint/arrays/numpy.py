@@ -25,8 +25,9 @@ from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box
 
-# Elements of a block that is copied before it is read: 2 MB of float64, which stays in a
-# second-level cache. Sizes from 64k to 512k were within 5 % of each other.
+# Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
+# Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
+# more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
 BLOCK = 262_144
 
 # A call is split over threads when what is left of it, judged by its first part, takes longer
@@ -429,9 +430,10 @@ def _over_pieces(
             job.run(piece, ALL)
     else:
         direct = not any(copied) and not any(staged)
+        block = BLOCK * 8 // sum(dtype.itemsize for dtype in program.field_dtypes)
         for piece in plan.pieces:
             here = stack * piece.points
-            limit = None if direct and piece.gather is None and piece.ends is None else BLOCK
+            limit = None if direct and piece.gather is None and piece.ends is None else block
             if here < SPLIT_POINTS or (threads == 1 and (limit is None or here <= limit)):
                 job.run(piece, ALL)
                 continue
