@@ -21,9 +21,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
+from .callables import FUNCTIONS, METHODS, is_pure, known_call
 from .dtypes import value_type
 from .errors import Span
-from .callables import FUNCTIONS, METHODS, is_pure, known_call
 from .ir import Kernel, Offset
 from .source import Function, SelfReference, Unusable
 from .values import (
