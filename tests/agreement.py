@@ -121,7 +121,7 @@ def expected(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
     )
 
 
-def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
+def by_text(drawn: Drawn, cval: Any = 0, whole_bytes: int | None = None) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
     stencil = drawn.stencil
     fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil._fields]
@@ -136,6 +136,7 @@ def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
         border=parse_boundary(drawn.boundary, compiled.ndim),
         cval=cval,
         threads=1,
+        whole_bytes=whole_bytes,
     )
     return result if isinstance(result, tuple) else (result,)
 

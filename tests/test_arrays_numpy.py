@@ -35,7 +35,9 @@ def data(*shape: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
 @pytest.fixture(params=["whole", "slabs"])
 def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """Both ways to treat the border, whatever the size of the array."""
-    monkeypatch.setattr(layouts, "WHOLE_BYTES", 10**9 if request.param == "whole" else 0)
+    size = 10**9 if request.param == "whole" else 0
+    monkeypatch.setattr(layouts, "WHOLE_BYTES", size)
+    monkeypatch.setattr(layouts, "FAR_BYTES", size)
     layouts.layout.cache_clear()
     yield request.param
     layouts.layout.cache_clear()

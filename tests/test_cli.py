@@ -399,12 +399,13 @@ def test_info_names_what_a_report_needs(here, capsys):
 def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
     monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(here / "cache"))
     (here / "cache").mkdir()
-    (here / "cache" / "kernel.py").write_text("x = 1\n")
+    (here / "cache" / f"kernel_{'0a' * 12}.py").write_text("x = 1\n")
+    (here / "cache" / "mine.py").write_text("y = 2\n")
     assert main(["cache"]) == 0
-    assert capsys.readouterr().out == f"{here / 'cache'}: 1 files, 6 B\n"
+    assert capsys.readouterr().out == f"{here / 'cache'}: 2 files, 12 B\n"
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"removed 1 files, 6 B, from {here / 'cache'}\n"
-    assert not list(here.glob("cache/*"))
+    assert [file.name for file in here.glob("cache/*")] == ["mine.py"]
 
 
 def test_numbers_for_people():

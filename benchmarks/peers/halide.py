@@ -30,13 +30,14 @@ def _variables(hl: Any, ndim: int) -> list[Any]:
 
 
 def _inline(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:
-    stages[-1].vectorize(axes[0], lanes)
+    last = stages[-1]
     if len(axes) > 1:
-        stages[-1].parallel(axes[-1])
-    else:
-        outer = hl.Var("outer")
-        stages[-1].split(axes[0], outer, axes[0], 65536).vectorize(axes[0], lanes)
-        stages[-1].parallel(outer)
+        last.vectorize(axes[0], lanes).parallel(axes[-1])
+        return
+    # A line has nothing but itself to be parallel over: in pieces of so many vectors.
+    outer, vectors, lane = hl.Var("outer"), hl.Var("vectors"), hl.Var("lane")
+    last.split(axes[0], vectors, lane, lanes).vectorize(lane)
+    last.split(vectors, outer, vectors, 4096, hl.TailStrategy.GuardWithIf).parallel(outer)
 
 
 def _by_rows(stages: Sequence[Any], axes: list[Any], lanes: int, hl: Any) -> None:

@@ -20,9 +20,12 @@ from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import Border, parse_boundary
+from .arrays.measuring import measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .backends.cache import interpreted
 from .backends.cpu import Bound, Compiled
-from .backends.explain import explanation
+from .backends.explain import explanation, measured
+from .backends.measure import Measurement
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
@@ -242,15 +245,7 @@ class Stencil:
                     return result
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
-        call = _Call(
-            self,
-            {name: values[name] for name in self._others},
-            self._options.boundary if boundary is None else boundary,
-            self._options.cval if cval is None else cval,
-            _dtypes(self._options.dtype if dtype is None else dtype),
-            _overflow(self._options.overflow if overflow is None else overflow),
-            threads,
-        )
+        call = self._call(values, boundary, cval, dtype, overflow, threads)
         if any(is_xarray(f) or is_dataset(f) for f in fields):
             _refuse_out(out, "xarray objects")
             return call.on_xarray(fields, dims, axes)
@@ -266,6 +261,26 @@ class Stencil:
                 self._prepared.clear()
             self._prepared[key] = call.short_way(args, out)
         return result
+
+    def _call(
+        self,
+        values: Mapping[str, Any],
+        boundary: Any = None,
+        cval: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        threads: int | None = None,
+    ) -> _Call:
+        """What is applied; options that are None are those of the stencil."""
+        return _Call(
+            self,
+            {name: values[name] for name in self._others},
+            self._options.boundary if boundary is None else boundary,
+            self._options.cval if cval is None else cval,
+            _dtypes(self._options.dtype if dtype is None else dtype),
+            _overflow(self._options.overflow if overflow is None else overflow),
+            threads,
+        )
 
     def _key(
         self,
@@ -571,27 +586,138 @@ class Stencil:
         return self._options.schedule
 
     def explain(self, *arrays: Any, **named: Any) -> str:
-        """Tell how the kernel is understood and computed.
+        """Tell how the kernel is understood and computed, and with arrays, how fast.
+
+        With types only, nothing is compiled or run, and the text depends on the kernel alone.
+        With NumPy arrays the kernel is compiled and measured as `bench` does it, which takes
+        about half a second; of large arrays a part is taken.
 
         Parameters
         ----------
         *arrays : array or dtype
             The fields, or their types; one alone serves for all.
         **named
-            Values of scalars without a default.
+            Values of scalars without a default, and options of a call such as `boundary`.
 
         Returns
         -------
         str
-            Lines of text.
+            Lines of text: where the kernel looks, its border rule, the proved ranges, the
+            algorithm of each window and sum with why it is no other, the types of the lanes,
+            operations and bytes for each point; then how long compiling took, how fast the
+            machine copies, and the predicted and measured speed.
         """
+        fields = list(arrays) * (len(self._fields) if len(arrays) == 1 else 1)
+        found = None
+        if len(fields) == len(self._fields) and not interpreted():
+            found = self._glimpse(fields, named)
         compiled, stages, reason = self._for_types(arrays, named)
-        return explanation(self.__name__, compiled, stages, reason)
+        call = self._call(
+            self._given(named), boundary=named.get("boundary"), cval=named.get("cval")
+        )
+        border = _border_text(call.boundary, call.cval)
+        text = explanation(self.__name__, compiled, stages, reason, border)
+        return text if found is None else f"{text}\n{measured(compiled, stages, found)}"
+
+    def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
+        """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
+
+        The calls write to arrays that are there already, as the copy does. Ends after 5
+        seconds if there are 3 samples by then.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays.
+        repeat : int, optional
+            How many samples are taken; one is many calls where a call is short.
+
+        Returns
+        -------
+        Measurement
+            Prints as one line; `points_per_second`, `bytes_per_second` and `copy_ratio` are
+            the figures, from medians.
+
+        Raises
+        ------
+        TypeError
+            If a field is no NumPy array, or `repeat` no whole number.
+        ValueError
+            If `repeat` is less than 1, or an array is empty.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> found = difference.bench(np.zeros(1000), repeat=3)
+        >>> found.points, found.bytes
+        (1000, 16000)
+        """
+        if isinstance(repeat, bool) or not isinstance(repeat, int):
+            raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
+        if repeat < 1:
+            raise ValueError(f"repeat={repeat} is less than 1.")
+        options = {n: v for n, v in named.items() if n in _CALL_OPTIONS}
+        if options.pop("dims", None) is not None:
+            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+        values = self._bound(args, {n: v for n, v in named.items() if n not in _CALL_OPTIONS})
+        for name in self._fields:
+            if not isinstance(values[name], np.ndarray):
+                raise TypeError(f"bench() needs NumPy arrays; '{name}' is none.")
+            if not values[name].size:
+                raise ValueError(f"bench() needs points to compute; '{name}' is empty.")
+        return self._measured(values, options, repeat, 5.0)
+
+    def _glimpse(self, fields: Sequence[Any], named: Mapping[str, Any]) -> Measurement | None:
+        """A short measurement, if the fields are real arrays."""
+        compiled, _, _ = self._for_types(fields, named)
+        if not measurable(fields, compiled.ndim):
+            return None
+        values = self._given(named) | dict(zip(self._fields, part(fields), strict=True))
+        options = {n: v for n, v in named.items() if n in _CALL_OPTIONS and n != "dims"}
+        return self._measured(values, options, 5, 0.3)
+
+    def _measured(
+        self, values: Mapping[str, Any], options: dict[str, Any], repeat: int, limit: float
+    ) -> Measurement:
+        """Measure calls with these values of all parameters."""
+        place = {n: options[n] for n in ("axes", "out") if n in options}
+        given = {n: v for n, v in options.items() if n not in place}
+        call = self._call(values, **given)
+        fields = [on_numpy.as_field(values[name], name) for name in self._fields]
+        program = call.program([on_numpy.native(array.dtype) for array in fields])
+        border = parse_boundary(call.boundary, program.ndim)
+        names = self._function.parameters
+        args = [values[name] for name in names[: self._positional]]
+        rest = {name: values[name] for name in names[self._positional :]} | given
+        axes, first = place.get("axes"), place.get("out")
+
+        def run(out: Any) -> Any:
+            return self(*args, **rest, axes=axes, out=first if out is None else out)
+
+        def watch(program: Bound, out: Any) -> None:
+            on_numpy.apply(
+                program, fields, border=border, cval=call.cval, axes=axes, out=out,
+                threads=call.threads,
+            )  # fmt: skip
+
+        return measurement(self.__name__, program, fields, run, watch, repeat, limit)
+
+    def _given(self, named: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of the parameters that are no fields; 0 where nothing says more."""
+        return {n: named.get(n, self._function.defaults.get(n, 0)) for n in self._others}
 
     def _for_types(
         self, given: Sequence[Any], named: Mapping[str, Any] | None = None
     ) -> tuple[Compiled, Stages | None, str]:
-        dtypes = [np.dtype(getattr(item, "dtype", item)) for item in given or ("float64",)]
+        named = named or {}
+        dtypes = [
+            on_numpy.native(np.dtype(getattr(item, "dtype", item)))
+            for item in given or ("float64",)
+        ]
         if len(dtypes) == 1:
             dtypes = dtypes * len(self._fields)
         if len(dtypes) != len(self._fields):
@@ -599,10 +725,14 @@ class Stencil:
                 f"'{self.__name__}' has {_count(len(self._fields), 'field')} "
                 f"({', '.join(self._fields)}), but {_count(len(dtypes), 'type')} were given."
             )
-        others = {n: (named or {}).get(n, self._function.defaults.get(n, 0)) for n in self._others}
-        keep = _keeps(self._options.boundary)
+        call = self._call(
+            self._given(named),
+            boundary=named.get("boundary"),
+            dtype=named.get("dtype"),
+            overflow=named.get("overflow"),
+        )
         return self._compile(
-            dtypes, others, keep, _dtypes(self._options.dtype), self._options.overflow
+            dtypes, call.others, _keeps(call.boundary), call.dtypes, call.overflow
         )
 
 
@@ -736,6 +866,13 @@ def _keeps(boundary: Any) -> bool:
     if isinstance(boundary, Border):
         return any("keep" in pair for pair in boundary.rules)
     return isinstance(boundary, tuple | list) and any(_keeps(entry) for entry in boundary)
+
+
+def _border_text(boundary: Any, cval: Any) -> str:
+    """The border rule in words."""
+    shown = boundary if isinstance(boundary, str) else repr(boundary)
+    uses = any(rule in shown for rule in ("fill", "constant"))
+    return f"{shown} with {cval!r}" if uses else shown
 
 
 def _refuse_out(out: Any, words: str) -> None:

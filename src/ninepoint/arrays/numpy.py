@@ -25,8 +25,9 @@ from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box
 
-# Elements of a block that is copied before it is read: 2 MB of float64, which stays in a
-# second-level cache. Sizes from 64k to 512k were within 5 % of each other.
+# Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
+# Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
+# more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
 BLOCK = 262_144
 
 # A call is split over threads when what is left of it, judged by its first part, takes longer
@@ -148,6 +149,7 @@ def apply(
     axes: Sequence[int] | None = None,
     out: object = None,
     threads: int | None = None,
+    whole_bytes: int | None = None,
 ) -> Array | tuple[Array, ...]:
     """Run `program` at every point of `fields`.
 
@@ -167,6 +169,8 @@ def apply(
         Where to write; may overlap the fields.
     threads : int, optional
         At most this many threads.
+    whole_bytes : int, optional
+        Up to which size an array is copied as a whole to pad it; by default as was measured.
 
     Returns
     -------
@@ -180,10 +184,6 @@ def apply(
     TypeError
         If a field or `out` is no array of numbers.
     """
-    if axes is None and out is None and threads is None:
-        small = _apply_small(program, fields, border, cval)
-        if small is not None:
-            return small[0] if len(small) == 1 else tuple(small)
     arrays = _broadcast([as_field(value) for value in fields], program.ndim)
     order = None
     if axes is not None:
@@ -191,7 +191,7 @@ def apply(
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, border, itemsize, program.seams)
+    plan = layout(core, program.reaches, border, itemsize, program.seams, whole_bytes)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
@@ -215,44 +215,6 @@ def apply(
     if order is not None:
         results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
     return results[0] if len(results) == 1 else tuple(results)
-
-
-def _apply_small(
-    program: Program, fields: Sequence[Any], border: Border, cval: Any
-) -> list[Array] | None:
-    """Do the common case, plain small arrays without a stack; None if it is another.
-
-    Takes 5 us beside the kernel where the general way takes 9 (100x100, "fill", cloud Xeon).
-    """
-    first = fields[0]
-    if type(first) is not np.ndarray or first.ndim != program.ndim or first.size >= SPLIT_POINTS:
-        return None
-    shape = first.shape
-    for field, dtype in zip(fields, program.field_dtypes, strict=True):
-        if type(field) is not np.ndarray or field.shape != shape or not is_readable(field, dtype):
-            return None
-    plan = layout(shape, program.reaches, border)
-    simple = plan.simple
-    if simple is None:
-        return None
-    dtypes = program.out_dtypes
-    if type(cval) is int and cval == 0:
-        values = None
-    else:
-        values = check_values(plan, cval, program.field_dtypes, dtypes)
-    outs: list[Array] = [np.empty(*pair) for pair in zip(plan.out_shapes, dtypes, strict=True)]
-    if simple.gather is None:
-        blocks = [field[simple.source] for field in fields]
-    else:
-        values = values or Values([0] * len(fields), [0] * len(outs))
-        blocks = [
-            simple.gather(field[None], value, field.dtype)
-            for field, value in zip(fields, values.fields, strict=True)
-        ]
-    program.run(blocks, [out[place] for out, place in zip(outs, simple.places, strict=True)])
-    for k, zone in simple.zones:
-        outs[k][zone].fill(cval if values is None else values.outs[k])
-    return outs
 
 
 def core_axes(axes: Sequence[int], ndim: int, core: int) -> tuple[int, ...]:
@@ -468,10 +430,16 @@ def _over_pieces(
             job.run(piece, ALL)
     else:
         direct = not any(copied) and not any(staged)
+        block = BLOCK * 8 // sum(dtype.itemsize for dtype in program.field_dtypes)
         for piece in plan.pieces:
-            limit = None if direct and piece.gather is None and piece.ends is None else BLOCK
+            here = stack * piece.points
+            limit = None if direct and piece.gather is None and piece.ends is None else block
+            if here < SPLIT_POINTS or (threads == 1 and (limit is None or here <= limit)):
+                job.run(piece, ALL)
+                continue
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
-            _over_parts(job, iter(parts), stack * piece.points, threads)
+            rest = plan.rest(piece, stack, parts) if limit is None else None
+            _over_parts(job, iter(parts), rest, here, threads)
     for k, output in enumerate(plan.outputs):
         for target, kept in output.zones:
             if kept is None:
@@ -481,9 +449,16 @@ def _over_pieces(
 
 
 def _over_parts(
-    job: _Job, parts: Iterator[tuple[Piece, slice]], points: int, threads: int
+    job: _Job,
+    parts: Iterator[tuple[Piece, slice]],
+    rest: tuple[Piece, slice] | None,
+    points: int,
+    threads: int,
 ) -> None:
-    """Run the parts on threads, unless the first shows that they end sooner on this one."""
+    """Run the parts on threads, unless the first shows that they end sooner on this one.
+
+    `rest` is all parts but the first in one, if they may be run so.
+    """
     if threads > 1:
         part, cut = next(parts)
         began = perf_counter()
@@ -492,6 +467,9 @@ def _over_parts(
         done = points if cut.stop is None else part.points * (cut.stop - cut.start)
         if took * (points - done) > HANDOFF * done:
             run_parallel((partial(job.run, part, cut) for part, cut in parts), threads)
+            return
+        if rest is not None:
+            job.run(*rest)
             return
     for part, cut in parts:
         job.run(part, cut)
@@ -555,15 +533,14 @@ class _Job:
             place[...] = computed
 
     def _run_ends(self, piece: Piece, ends: Ends, cut: slice) -> None:
-        program = self.program
+        program, whole = self.program, cut is ALL
         blocks = [
-            columns_of(field[cut][piece.source], ends, cval, dtype)
+            columns_of((field if whole else field[cut])[piece.source], ends, cval, dtype)
             for field, cval, dtype in zip(
                 self.fields, self.values.fields, program.field_dtypes, strict=True
             )
         ]
-        spans, warm = ends.spans, program.warm
-        results = compute_ends(program.run, blocks, spans, program.out_dtypes, warm)
-        for columns, targets in zip(ends.cuts, ends.targets, strict=True):
-            for out, result, target in zip(self.outs, results, targets, strict=True):
-                out[cut][target.place] = result[..., columns][target.part]
+        results = compute_ends(program.run, blocks, ends.spans, program.out_dtypes, program.warm)
+        for k, place, part in ends.moves:
+            out = self.outs[k] if whole else self.outs[k][cut]
+            out[place] = results[k][part]

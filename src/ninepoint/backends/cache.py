@@ -114,6 +114,12 @@ def load(
     return found
 
 
+def from_disk(text: str, name: str, types: Hashable, fastmath: bool) -> bool:
+    """Whether what `load` gave was on disk already, as Numba counts it."""
+    statistics = getattr(_loaded.get((text, name, types, fastmath)), "stats", None)
+    return statistics is not None and bool(statistics.cache_hits)
+
+
 def _key(text: str, use: str) -> str:
     return hashlib.sha256(f"{_environment()}\n{use}\n{text}".encode()).hexdigest()[:24]
 

@@ -53,6 +53,15 @@ class Compiled:
             self._entry.append(self._load())
         return self._entry[0]
 
+    @property
+    def ready(self) -> bool:
+        """Whether this kernel's machine code was asked for already."""
+        return bool(self._entry)
+
+    def from_disk(self) -> bool:
+        """Whether the machine code, which is there, was loaded rather than compiled."""
+        return cache.from_disk(self.module.text, self.name, self.types, self.fastmath)
+
     def _load(self) -> Callable[..., None]:
         band: Callable[..., None] = cache.load(
             self.module.text, self.name, self.types, self.signature, self.fastmath

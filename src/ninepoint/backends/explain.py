@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -10,28 +11,107 @@ from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges
 from ..language.box import Box
 from ..language.ir import Kernel, Ref
+from ..lowering.notes import Note, shared_notes, sum_notes, whole_notes, window_notes
+from ..lowering.work import Work, work
 from .cpu import Compiled
+from .measure import (
+    Machine,
+    Measurement,
+    machine,
+    preparation_text,
+    rate_text,
+    threads_text,
+    time_text,
+)
 from .pipeline import Stages
 
+# Vectors that are computed or loaded while NumPy, which is held up by its stores, makes one
+# vector of sums. What no kernel exceeded: Zen 4 stores 32 bytes a cycle and computes 128.
+_AT_ONCE = 4
 
-def explanation(name: str, compiled: Compiled, stages: Stages | None, reason: str) -> str:
-    """Tell which path a kernel took, where it looks, and what its numbers are."""
-    lines = [f"{name}: {_types(compiled)}"]
+_WIDTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    lines: list[str]
+
+    def add(self, label: str, *texts: str) -> None:
+        for text in texts:
+            self.lines.append(f"  {label:<{_WIDTH}}{text}")
+            label = ""
+
+
+def explanation(
+    name: str, compiled: Compiled, stages: Stages | None, reason: str, border: str
+) -> str:
+    """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
+
+    Nothing of it depends on the machine.
+    """
+    page = _Lines([f"{name}: {_types(compiled)}"])
     if stages is None:
-        lines.append(f"  path        general, because of {reason}")
-        lines.append("              each read is mapped and checked; write it without, and")
-        lines.append("              the kernel is analysed and its loops become vectors")
+        page.add(
+            "path",
+            f"general, because of {reason}",
+            "each read is mapped and checked; write it without, and",
+            "the kernel is analysed and its loops become vectors",
+        )
     else:
-        lines.append("  path        understood: analysed, its inner loop can become vectors")
+        page.add("path", "understood: analysed, its inner loop can become vectors")
     for position, box in enumerate(compiled.reaches):
         label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
-        lines.append(f"  {label:<12}{_box(box)}")
-    bytes_point = _bytes(compiled)
-    lines.append(f"  memory      {bytes_point:g} bytes a point, each read and written once")
+        page.add(label, _box(box))
+    page.add("border", border)
     if stages is not None:
-        lines += _numbers(stages.simplified)
-        lines.append(f"  operations  {len(stages.lowered.body)} a point, reads included")
-    return "\n".join(lines)
+        _numbers(page, stages.simplified)
+        _choices(page, stages)
+        _work(page, work(stages.lowered))
+    inside, outside = _bytes(compiled)
+    page.add(
+        "memory",
+        f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
+    )
+    return "\n".join(page.lines)
+
+
+def measured(compiled: Compiled, stages: Stages | None, found: Measurement) -> str:
+    """Tell what was to be expected of this machine, and what was measured."""
+    page = _Lines([])
+    speed = machine(found.threads)
+    page.add("ready", preparation_text(found.preparation, found.preparation_seconds))
+    page.add(
+        "copy",
+        f"{rate_text(speed.near, 'B')} in cache, {rate_text(speed.far, 'B')} beyond, "
+        f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}",
+    )
+    page.add("predicted", *_predicted(compiled, stages, found, speed))
+    page.add(
+        "measured",
+        f"{rate_text(found.points_per_second, 'point')}, "
+        f"{rate_text(found.bytes_per_second, 'B')}, {found.copy_ratio:.2f} of a copy, "
+        f"{threads_text(found.threads)}",
+        f"{time_text(found.seconds)} a call (quartiles {time_text(found.lower)} and "
+        f"{time_text(found.upper)} of {found.samples})",
+    )
+    return "\n".join(page.lines)
+
+
+def _predicted(
+    compiled: Compiled, stages: Stages | None, found: Measurement, speed: Machine
+) -> tuple[str, ...]:
+    """The lesser of what memory and what operations allow, and which of them it is."""
+    memory = found.copy_bytes_per_second * found.points / found.bytes
+    if stages is None:
+        most = rate_text(memory, "point")
+        return (f"at most {most}: memory at the speed of a copy; operations are not counted",)
+    operations = _AT_ONCE * speed.add / max(work(stages.lowered).vector_bytes, 1)
+    pair = (("memory", memory), ("operations", operations))
+    (limit, least), (other, more) = sorted(pair, key=lambda one: one[1])
+    return (
+        f"at most {rate_text(least, 'point')}: {limit} is the limit "
+        f"({other} would allow {rate_text(more, 'point')})",
+    )
 
 
 def _types(compiled: Compiled) -> str:
@@ -47,27 +127,62 @@ def _box(box: Box) -> str:
     return f"offsets {' x '.join(sides)} ({count} elements in the box)"
 
 
-def _bytes(compiled: Compiled) -> float:
-    return float(sum(np.dtype(d).itemsize for d in (*compiled.field_dtypes, *compiled.out_dtypes)))
+def _bytes(compiled: Compiled) -> tuple[int, int]:
+    def total(dtypes: tuple[np.dtype, ...]) -> int:
+        return sum(dtype.itemsize for dtype in dtypes)
+
+    return total(compiled.field_dtypes), total(compiled.out_dtypes)
 
 
-def _numbers(kernel: Kernel) -> list[str]:
+def _numbers(page: _Lines, kernel: Kernel) -> None:
     known = ranges(kernel)
-    lines = []
     for position, output in enumerate(kernel.outputs):
         label = "result" if len(kernel.outputs) == 1 else f"result {position}"
         value = known[output.name] if isinstance(output, Ref) else None
         if value is not None and output.dtype.is_integer:
-            lines.append(f"  {label:<12}whole numbers from {value.low:g} to {value.high:g}")
+            page.add(label, f"whole numbers from {value.low:g} to {value.high:g}")
         elif value is not None and not math.isinf(value.low) and not math.isinf(value.high):
-            lines.append(f"  {label:<12}{output.dtype.value}, {_span(value)}")
+            page.add(label, f"{output.dtype.value}, {_span(value)}")
         else:
-            lines.append(f"  {label:<12}{output.dtype.value}")
+            page.add(label, output.dtype.value)
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
     unread = [name for name, _ in kernel.fields if name not in reads]
     if unread:
-        lines.append(f"  unread      {', '.join(unread)}")
-    return lines
+        page.add("unread", ", ".join(unread))
+
+
+def notes(stages: Stages) -> tuple[Note, ...]:
+    """What the passes chose, in the order of the passes."""
+    request = stages.request
+    return (
+        *sum_notes(stages.stored, request.schedule, floats=request.fastmath),
+        *window_notes(stages.windowed, request.schedule),
+        *whole_notes(stages.unrolled, stages.wholesome),
+        *shared_notes(stages.wholesome, stages.lowered, request.schedule),
+    )
+
+
+def _choices(page: _Lines, stages: Stages) -> None:
+    found = notes(stages) or (Note("as written", ("no window, and nothing to share",)),)
+    label = "algorithm"
+    for note in found:
+        page.add(label, f"{note.subject}:", *(f"  {line}" for line in note.lines))
+        label = ""
+
+
+def _work(page: _Lines, counted: Work) -> None:
+    lanes = ", ".join(f"{count} in {name}" for name, count in counted.lanes)
+    if lanes:
+        page.add("lanes", f"{counted.widest} bits at the widest: {lanes}")
+    page.add(
+        "operations",
+        f"{_many(counted.operations, 'operation')}, {_many(counted.loads, 'load')} and "
+        f"{_many(counted.stores, 'store')} a point",
+    )
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _span(value: Interval) -> str:

@@ -60,8 +60,13 @@ class Stages:
 
     read: Kernel
     simplified: Kernel
+    stored: Kernel
+    windowed: Kernel
+    unrolled: Kernel
+    wholesome: Kernel
     lowered: Kernel
     compiled: Compiled
+    request: Request
 
 
 def compile_kernel(
@@ -99,7 +104,8 @@ def compile_understood(
     schedule = request.schedule
     in_windows = windowed(converted, schedule, floats=request.fastmath)
     by_axes = staged(in_windows, schedule)
-    lines = wholesome(unrolled(by_axes, schedule))
+    written = unrolled(by_axes, schedule)
+    lines = wholesome(written)
     lowered = shared(lines, schedule)
     looks = reaches(kernel)
     if request.neighborhood is not None:
@@ -124,7 +130,9 @@ def compile_understood(
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
         fastmath=request.fastmath,
     )
-    return Stages(kernel, simplified, lowered, compiled)
+    return Stages(
+        kernel, simplified, converted, in_windows, written, lines, lowered, compiled, request
+    )
 
 
 def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:

@@ -59,7 +59,9 @@ def cache(clear: bool) -> None:
     files, size = _size(folder)
     if clear:
         kernel_cache.clear()
-        print(f"removed {files} files, {counted(size, 'B')}, from {folder}")
+        # What is not ours stays.
+        left, rest = _size(folder)
+        print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")
     else:
         print(f"{folder}: {files} files, {counted(size, 'B')}")
 

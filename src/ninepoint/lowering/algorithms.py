@@ -224,12 +224,25 @@ class _Plan:
             return element
         source, weights = element
         dtype = reduce.result.dtype
+        if source.dtype.is_integer and dtype.is_float and not self._short(source):
+            # Sums of such elements might wrap before they become floats.
+            if min(source.axes) < self.kernel.ndim - 2:
+                return Refused("sums of its elements might wrap before they become floats")
+            ground, first = _grounded(source), source.axes[-1]
+            (name,) = self.stage(lambda lines: [_read(lines, ground, first, 0, dtype)])
+            self.steps.append(Step("element", -1, 1, True, dtype))
+            source = Source(name, dtype, _along_rows(source.origin), source.axes)
         total = self._over_axes(
             source, reduce.shape, weights, dtype, lambda a, b: Binary(a.dtype, "+", a, b), False
         )
         if reduce.kind == "sum":
             return total
         return self._divided(total, reduce.dtype, float(math.prod(reduce.shape)))
+
+    def _short(self, source: Source) -> bool:
+        """Whether sums of a window's elements surely fit in 64 bits."""
+        storage = dict(self.kernel.fields).get(source.name)
+        return storage is not None and storage.itemsize < 8
 
     def _divided(self, total: Atom, dtype: DType, count: float) -> Atom:
         top = total if total.dtype is dtype else self.main.emit(Cast(dtype, total))
@@ -261,15 +274,16 @@ class _Plan:
         source, count = element[0], math.prod(reduce.shape)
         if not self._exact_squares(source, count):
             return Refused("sums of squares are exact for small integers of a field only")
-        (square,) = self.stage(lambda lines: [_squared(lines, source)])
+        if min(source.axes) < self.kernel.ndim - 2:
+            return Refused("squares are kept for the rows of one plane only")
+        ground, last = _grounded(source), _along_rows(source.origin)
+        (square,) = self.stage(lambda lines: [_squared(lines, ground)])
         self.steps.append(Step("squared", -1, 1, True, DType.INT))
         plain = tuple(() for _ in reduce.shape)
         add: Join = lambda a, b: Binary(a.dtype, "+", a, b)  # noqa: E731
         total = self._over_axes(source, reduce.shape, plain, DType.INT, add, False)
-        squares = self._over_axes(
-            replace(source, name=square, dtype=DType.INT), reduce.shape, plain, DType.INT, add,
-            False,
-        )  # fmt: skip
+        squared = Source(square, DType.INT, last, source.axes)
+        squares = self._over_axes(squared, reduce.shape, plain, DType.INT, add, False)
         emit = self.main.emit
         scaled = emit(Binary(DType.INT, "*", squares, Const(DType.INT, str(count))))
         mean_square = emit(Binary(DType.INT, "*", total, total))
@@ -501,6 +515,8 @@ def _joined(
         item: Atom = lines.emit(Read(piece.dtype, piece.name, tuple(offset)))
         if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
             item = lines.emit(Cast(DType.INT, item))
+        elif not piece.dtype.is_integer and piece.dtype is not dtype:
+            item = lines.emit(Cast(dtype, item))
         groups.setdefault(weight, []).append(item)
     for weight, group in groups.items():
         # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
@@ -560,7 +576,7 @@ def _read(lines: Lines, source: Source, axis: int, step: int, dtype: DType) -> A
 
 
 def _squared(lines: Lines, source: Source) -> Atom:
-    item: Atom = lines.emit(Read(source.dtype, source.name, (0,) * len(source.origin)))
+    item: Atom = lines.emit(Read(source.dtype, source.name, source.origin))
     if source.dtype is not DType.INT:
         item = lines.emit(Cast(DType.INT, item))
     return lines.emit(Binary(DType.INT, "*", item, item))

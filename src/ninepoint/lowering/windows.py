@@ -47,7 +47,7 @@ def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
-        if isinstance(expr, Reduce) and _small(expr, schedule):
+        if isinstance(expr, Reduce) and small(expr, schedule):
             alias[assign.name] = writer.reduction(expr)
         else:
             alias[assign.name] = writer.emit(expr)
@@ -55,7 +55,8 @@ def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     return simplify(replace(kernel, body=tuple(writer.body), outputs=outputs))
 
 
-def _small(reduce: Reduce, schedule: Schedule) -> bool:
+def small(reduce: Reduce, schedule: Schedule) -> bool:
+    """Whether a window is written out, rather than looped over at each point."""
     limit = schedule.network if reduce.kind == "quantile" else schedule.unrolled
     return math.prod(reduce.shape) <= limit
 

@@ -1,0 +1,258 @@
+"""Measure: how fast a call is, beside a copy of the same arrays.
+
+A time alone says little: it depends on the machine and on what else it does.  So a call and a
+copy take turns, A B A B, and what counts is the ratio of their medians.  Compiling is done
+before, and has a time of its own.  Bytes are counted once in and once out.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+
+import numpy as np
+
+from .cpu import Compiled
+from .threads import run_parallel
+
+# A sample takes at least so long [s]: 20 times what a clock that counts microseconds misses.
+_SAMPLE = 1e-3
+
+# Bytes of an array that is copied with its copy in the second-level cache, and far beyond it.
+_NEAR = 128 * 1024
+_FAR = 32 * 1024 * 1024
+
+# Bytes of an array of which three are in the first cache.
+_FIRST = 8 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """What `Stencil.bench` measured; prints as one line.
+
+    Attributes
+    ----------
+    name : str
+        The stencil's.
+    arrays : str
+        Shapes and dtypes of the fields.
+    points : int
+        Points of a result.
+    bytes : int
+        Bytes of the fields and of the results, each counted once.
+    seconds, lower, upper : float
+        A call: the median of the samples, and their quartiles [s].
+    samples : int
+        How many samples there are.
+    copy_bytes : int
+        Bytes of the copy: the fields, counted once in and once out.
+    copy_seconds : float
+        The median of a copy of the fields, taken in turn with the calls [s].
+    threads : int
+        Threads that computed in a call; the copy used as many.
+    preparation : str
+        What was needed before the first call: "compiled", "loaded from the cache" or "already
+        compiled".
+    preparation_seconds : float
+        How long that took [s]; it is in no other time.
+    """
+
+    name: str
+    arrays: str
+    points: int
+    bytes: int
+    seconds: float
+    lower: float
+    upper: float
+    samples: int
+    copy_bytes: int
+    copy_seconds: float
+    threads: int
+    preparation: str
+    preparation_seconds: float
+
+    @property
+    def points_per_second(self) -> float:
+        return self.points / self.seconds
+
+    @property
+    def bytes_per_second(self) -> float:
+        return self.bytes / self.seconds
+
+    @property
+    def copy_bytes_per_second(self) -> float:
+        return self.copy_bytes / self.copy_seconds
+
+    @property
+    def copy_ratio(self) -> float:
+        """Bytes a second of a call over those of the copy: 1 is as fast as memory allows."""
+        return self.bytes_per_second / self.copy_bytes_per_second
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}({self.arrays}): {time_text(self.seconds)} "
+            f"({time_text(self.lower)} .. {time_text(self.upper)}, {self.samples} samples), "
+            f"{rate_text(self.points_per_second, 'point')}, "
+            f"{rate_text(self.bytes_per_second, 'B')} = {self.copy_ratio:.2f} of a copy "
+            f"({rate_text(self.copy_bytes_per_second, 'B')}), {threads_text(self.threads)}; before: "
+            f"{preparation_text(self.preparation, self.preparation_seconds)}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """Bytes a second of `np.copyto`, once in and once out, and of sums that `np.add` makes."""
+
+    near: float
+    far: float
+    add: float
+
+
+def prepared(compiled: Compiled) -> tuple[str, float]:
+    """Make a kernel ready to run; what that took, in words and in seconds."""
+    if compiled.ready:
+        return "already compiled", 0.0
+    # Numba's own import is no part of compiling.
+    import numba  # noqa: F401
+
+    begin = perf_counter()
+    _ = compiled.entry
+    seconds = perf_counter() - begin
+    return ("loaded from the cache" if compiled.from_disk() else "compiled"), seconds
+
+
+@cache
+def machine(threads: int) -> Machine:
+    """Measure this machine, once in a process for each number of threads: takes 50 ms."""
+    pairs = [(np.ones(_NEAR, np.uint8), np.zeros(_NEAR, np.uint8)) for _ in range(threads)]
+    parts = [[pair] * 16 for pair in pairs]
+    near = _median(lambda: _copied(parts, threads), 8)
+    near_speed = 2 * _NEAR * 16 * threads / near
+    source, target = np.ones(_FAR, np.uint8), np.zeros(_FAR, np.uint8)
+    halves = cut([source], [target], threads)
+    far = _median(lambda: _copied(halves, threads), 3)
+    # NumPy takes longer to begin than to add 8 kB in the first cache: that much is taken off.
+    seconds = _add_seconds(_FIRST) - _add_seconds(1)
+    return Machine(near_speed, 2 * _FAR / far, _FIRST * threads / max(seconds, 1e-8))
+
+
+def _add_seconds(size: int) -> float:
+    """Seconds that NumPy takes to add bytes: the least of many, for little else is steady."""
+    left, right, total = (np.ones(size, np.uint8) for _ in range(3))
+
+    def add() -> None:
+        for _ in range(100):
+            np.add(left, right, out=total)
+
+    return min(_seconds(add, 1) for _ in range(30)) / 100
+
+
+def _median(work: Callable[[], object], repeat: int) -> float:
+    work()
+    taken = []
+    for _ in range(repeat):
+        begin = perf_counter()
+        work()
+        taken.append(perf_counter() - begin)
+    return statistics.median(taken)
+
+
+def cut(
+    sources: Sequence[np.ndarray], targets: Sequence[np.ndarray], threads: int
+) -> list[list[tuple[np.ndarray, np.ndarray]]]:
+    """Cut a copy of arrays into a part for each thread, along their longest axis."""
+    parts: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in range(threads)]
+    for source, target in zip(sources, targets, strict=True):
+        axis = int(np.argmax(source.shape))
+        ends = np.linspace(0, source.shape[axis], threads + 1).astype(int).tolist()
+        for part, first, last in zip(parts, ends[:-1], ends[1:], strict=True):
+            place = (*(slice(None),) * axis, slice(first, last))
+            part.append((source[place], target[place]))
+    return parts
+
+
+def _copied(parts: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]], threads: int) -> None:
+    def copy(part: Sequence[tuple[np.ndarray, np.ndarray]]) -> Callable[[], None]:
+        def one() -> None:
+            for source, target in part:
+                np.copyto(target, source)
+
+        return one
+
+    run_parallel((copy(part) for part in parts), threads)
+
+
+def beside_copy(
+    call: Callable[[], object],
+    fields: Sequence[np.ndarray],
+    threads: int,
+    repeat: int,
+    limit: float,
+) -> tuple[list[float], list[float]]:
+    """Seconds of calls, and of copies of the fields, taken in turn.
+
+    Ends after `repeat` samples of each, or once `limit` seconds are over and there are three.
+    """
+    parts = cut(fields, [np.zeros(field.shape, field.dtype) for field in fields], threads)
+    works = (call, lambda: _copied(parts, threads))
+    counts = []
+    for work in works:
+        work()
+        once = _seconds(work, 1)
+        counts.append(
+            max(1, round(_SAMPLE / max(_seconds(work, 3) if once < _SAMPLE else once, 1e-7)))
+        )
+    taken: tuple[list[float], list[float]] = ([], [])
+    begin = perf_counter()
+    while len(taken[0]) < repeat and (len(taken[0]) < 3 or perf_counter() - begin < limit):
+        for work, count, samples in zip(works, counts, taken, strict=True):
+            if count > 1:
+                work()  # brings back into cache what the other drove out, as in a loop
+            samples.append(_seconds(work, count))
+    return taken
+
+
+def _seconds(work: Callable[[], object], count: int) -> float:
+    begin = perf_counter()
+    for _ in range(count):
+        work()
+    return (perf_counter() - begin) / count
+
+
+def quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
+    """The quartiles of samples; the middle one is the median."""
+    if len(samples) == 1:
+        return (samples[0],) * 3
+    lower, middle, upper = statistics.quantiles(samples, n=4, method="inclusive")
+    return lower, middle, upper
+
+
+def time_text(seconds: float) -> str:
+    """A time with a unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """So many a second, with a prefix that suits it."""
+    for prefix, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if rate >= size:
+            return f"{rate / size:.3g} {prefix}{unit}/s"
+    return f"{rate:.3g} {unit}/s"
+
+
+def threads_text(threads: int) -> str:
+    """How many threads, with their word."""
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def preparation_text(preparation: str, seconds: float) -> str:
+    """How the machine code came to be there."""
+    if preparation == "already compiled":
+        return preparation
+    return f"{preparation} in {time_text(seconds)}"

@@ -1,0 +1,185 @@
+"""Notes: what the passes chose for each window and sum, and why not otherwise, in words.
+
+    mean over 3 x 3   ->   axis 0: 3 added at once, kept for the neighbours
+                           axis 1: 3 added at once, at each point
+                           no running sum: up to 8 are added at once
+
+The facts come from the passes themselves: `linear.sums` and `algorithms.steps` run the same
+code as the compilation, and the rest compares the kernel before a pass with that after it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..language.dtypes import DType
+from ..language.ir import Kernel, Read, Reduce, Stage
+from .algorithms import steps
+from .choices import Refused, Step
+from .linear import sums
+from .schedule import Schedule
+from .sharing import saving
+from .windows import small
+
+# Explicit sums of fewer terms are not worth a word.
+_TERMS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One choice: about what, what was chosen, and why nothing else was."""
+
+    subject: str
+    lines: tuple[str, ...]
+
+
+def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note, ...]:
+    """What became of explicit sums."""
+    notes: list[Note] = []
+    for terms, _, found in sums(stored, schedule, floats=floats):
+        if terms < _TERMS:
+            continue
+        if isinstance(found, Refused):
+            why = f"computed as written: {found.reason}"
+        else:
+            why = f"recognised as the window of {_shape(found)}"
+        notes.append(Note(f"sum of {terms} terms", (why,)))
+    if floats:
+        return tuple(notes)
+    for terms, dtype, found in sums(stored, schedule, floats=True):
+        if terms >= _TERMS and dtype.is_float and isinstance(found, Reduce):
+            whys = (
+                "computed as written: floats keep the order of the text",
+                f"with fastmath=True it is the window of {_shape(found)}",
+            )
+            notes.append(Note(f"sum of {terms} terms", whys))
+    return tuple(notes)
+
+
+def window_notes(windowed: Kernel, schedule: Schedule) -> tuple[Note, ...]:
+    """How each window is done."""
+    notes: list[Note] = []
+    for assign in windowed.body:
+        reduce = assign.value
+        if not isinstance(reduce, Reduce):
+            continue
+        made = steps(windowed, reduce, schedule)
+        if isinstance(made, Refused):
+            lines = [_at_each_point(reduce, schedule), f"not shared: {made.reason}"]
+        else:
+            lines = [_words(step, reduce) for step in made]
+            lines += dict.fromkeys(_others(step, windowed.ndim, schedule) for step in made)
+        notes.append(Note(f"{_name(reduce)} over {_shape(reduce)}", tuple(filter(None, lines))))
+    return tuple(notes)
+
+
+def whole_notes(unrolled: Kernel, wholesome: Kernel) -> tuple[Note, ...]:
+    """How many float operations became those of integers."""
+    gone = _float_operations(unrolled) - _float_operations(wholesome)
+    if gone <= 0:
+        return ()
+    words = f"{gone} float operations on whole numbers are done in integers, exactly"
+    return (Note("whole numbers", (words,)),)
+
+
+def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> tuple[Note, ...]:
+    """What neighbours compute too and is kept for them."""
+    made = after.stages[len(before.stages) :]
+    lines = [_kept(stage, after) for stage in made]
+    left = saving(after)
+    if left > 0:
+        lines.append(
+            f"{'no more' if made else 'nothing'}: {left:g} operations would be saved, "
+            f"and a row is kept from {schedule.shared:g} on"
+        )
+    return (Note("neighbours share", tuple(lines)),) if lines else ()
+
+
+def _kept(stage: Stage, kernel: Kernel) -> str:
+    bodies = [one.body for one in kernel.stages] + [kernel.body]
+    places = {
+        assign.value.offset
+        for body in bodies
+        for assign in body
+        if isinstance(assign.value, Read) and assign.value.field in stage.names
+    }
+    operations = sum(not isinstance(assign.value, Read) for assign in stage.body)
+    word = "operation" if operations == 1 else "operations"
+    return f"{operations} {word}, done once and read at {len(places)} neighbours"
+
+
+def _float_operations(kernel: Kernel) -> int:
+    return sum(a.value.dtype.is_float and not isinstance(a.value, Read) for a in kernel.body)
+
+
+def _name(reduce: Reduce) -> str:
+    if reduce.kind == "quantile":
+        return "median" if reduce.quantile == 0.5 else f"quantile {reduce.quantile:g}"
+    return reduce.kind
+
+
+def _shape(reduce: Reduce) -> str:
+    return " x ".join(map(str, reduce.shape)) + (" elements" if len(reduce.shape) == 1 else "")
+
+
+def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
+    count = math.prod(reduce.shape)
+    if not small(reduce, schedule):
+        limit = schedule.network if reduce.kind == "quantile" else schedule.unrolled
+        return f"a loop over {count} elements at each point: up to {limit} are written out"
+    if reduce.kind == "quantile":
+        return f"a sorting network of {count} elements, at each point"
+    return f"{count} elements, written out at each point"
+
+
+def _words(step: Step, reduce: Reduce) -> str:
+    """What a step does."""
+    verb = "compared" if step.idempotent else "added"
+    if step.weighted:
+        verb = "weighted and added"
+    where = "kept for the neighbours" if step.kept else "at each point"
+    match step.method:
+        case "at once":
+            return f"axis {step.axis}: {step.length} {verb} at once, {where}"
+        case "doubling":
+            return f"axis {step.axis}: {step.length} {verb} by doubling, {where}"
+        case "running":
+            return f"axis {step.axis}: running sum of {step.length}, one row in and one row out"
+        case "sorted":
+            return f"axis {step.axis}: columns of {step.length} sorted once for all windows"
+        case "merged":
+            return f"axis {step.axis}: {step.length} columns merged as far as the rank needs"
+        case "histogram":
+            return f"axis {step.axis}: a histogram of the {step.length} elements slides along"
+        case "element":
+            return "elements: computed once, kept for the neighbours"
+        case "squared":
+            return f"{reduce.kind}: from sums and sums of squares, exact for these integers"
+
+
+def _others(step: Step, ndim: int, schedule: Schedule) -> str:
+    """Why a step was not done in another way; nothing where there is no other."""
+    integer = step.dtype.is_integer and step.dtype is not DType.BOOL
+    match step.method:
+        case "at once" if step.weighted:
+            return "neither running nor doubling: the elements have weights"
+        case "at once" if step.axis < ndim - 2:
+            return f"axis {step.axis}: stages are kept along the last two axes only"
+        case "at once":
+            most = max(schedule.direct, schedule.radix)
+            return f"neither running nor doubling: up to {most} are taken at once"
+        case "doubling" if step.idempotent:
+            return "not running: what left the window cannot be taken back"
+        case "doubling" if not integer:
+            return "not running: a running sum of floats would drift"
+        case "doubling" if step.axis != ndim - 2:
+            return f"axis {step.axis}: not running: running sums go down the rows"
+        case "doubling":
+            return "not running: the schedule has running=False"
+        case "running":
+            return "running, not doubling: sums of integers are exact in any order"
+        case "sorted":
+            return "not a network of its own: a column serves all the windows it is in"
+        case _:
+            return ""

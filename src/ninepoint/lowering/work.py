@@ -1,0 +1,164 @@
+"""Work: what a lowered kernel does for one point, counted.
+
+    t0 = x[-1] (uint8);  t1 = x[1] (uint8);  t2 = t1 - t0 (int16);  out = t2
+        ->      2 loads, 1 store, 1 operation in lanes of int16
+
+Each stage counts once a point: what its rows have beyond the result's is small for images of
+more than a few rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..analysis.ranges import Interval, interval, of_type, ranges
+from ..language.ir import (
+    Assign,
+    Binary,
+    Call,
+    Const,
+    Element,
+    Expr,
+    Kernel,
+    Read,
+    Reduce,
+    Stage,
+    Tap,
+)
+from .division import multiplier
+from .machine import machine_type, working_type
+from .sharing import COSTLY, FUNCTION
+
+# What one operation that is not in a vector costs: as much as a vector of so many bytes.
+_SCALAR = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Loads, stores and operations for each point.
+
+    `lanes` pairs each machine type with the operations done in it; `vector_bytes` is the sum
+    of the widths of all lanes, each counted by what its operation costs in additions.
+    """
+
+    loads: int
+    stores: int
+    operations: int
+    lanes: tuple[tuple[str, int], ...]
+    vector_bytes: float
+
+    @property
+    def widest(self) -> int:
+        """The bits of the widest lane."""
+        return max((np.dtype(name).itemsize * 8 for name, _ in self.lanes), default=0)
+
+
+def work(kernel: Kernel) -> Work:
+    """Count the work of a kernel whose stages are made."""
+    count = _Count(kernel)
+    for stage in kernel.stages:
+        count.stage(stage)
+    count.body(kernel.body)
+    for output in kernel.outputs:
+        count.store(machine_type(output.dtype, interval(output, count.known)))
+    lanes = sorted(count.lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
+    return Work(
+        count.loads, count.stores, sum(count.lanes.values()), tuple(lanes), count.vector_bytes
+    )
+
+
+class _Count:
+    def __init__(self, kernel: Kernel) -> None:
+        self.known: dict[str, Interval] = ranges(kernel)
+        self.storage = {name: dtype.itemsize for name, dtype in kernel.fields}
+        self.loads = self.stores = 0
+        self.lanes: Counter[str] = Counter()
+        self.vector_bytes = 0.0
+
+    def stage(self, stage: Stage) -> None:
+        for name, value in zip(stage.names, stage.values, strict=True):
+            machine = machine_type(value.dtype, self.known[name])
+            self.storage[name] = np.dtype(machine).itemsize
+            self.store(machine)
+        if stage.ranks is not None:
+            self._histogram(stage)
+            return
+        self.body(stage.body)
+        if stage.running:
+            # The row that leaves, the sum before, and what is added and taken away.
+            self.body(stage.body)
+            machine = machine_type(stage.values[0].dtype, self.known[stage.names[0]])
+            self._operations(machine, 2, 1)
+            self._loads(self.storage[stage.names[0]], 1)
+
+    def _histogram(self, stage: Stage) -> None:
+        """A column in, a column out, and half the coarse and the fine bins looked at."""
+        assert stage.ranks is not None
+        height, size = stage.ranks.shape[0], self.storage[stage.ranks.field]
+        self._loads(_SCALAR, 2 * height)
+        self.lanes["int64"] += 4 * height + 2 ** (4 * size)
+        self.vector_bytes += _SCALAR * (4 * height + 2 ** (4 * size))
+
+    def body(self, body: tuple[Assign, ...], times: int = 1) -> None:
+        for assign in body:
+            self._expression(assign.name, assign.value, times)
+
+    def store(self, machine: str) -> None:
+        self.stores += 1
+        self.vector_bytes += np.dtype(machine).itemsize
+
+    def _expression(self, name: str, expr: Expr, times: int) -> None:
+        match expr:
+            case Read():
+                self._loads(self.storage[expr.field], times)
+            case Reduce():
+                self._loop(expr)
+            case Element():
+                pass  # the same at every point
+            case _:
+                own = machine_type(expr.dtype, self.known[name])
+                cost = COSTLY.get(expr.op, 1) if isinstance(expr, Binary) else 1
+                cost = FUNCTION if isinstance(expr, Call) else cost
+                lane = _lane(expr, own, self.known)
+                if lane != own and isinstance(expr, Binary) and expr.op in ("//", "%"):
+                    cost = 2  # a product and a shift
+                self._operations(lane, times, cost)
+
+    def _loop(self, reduce: Reduce) -> None:
+        """A loop at each point: its operations are not in vectors."""
+        count = math.prod(reduce.shape)
+        for assign in reduce.body:
+            if isinstance(assign.value, Tap):
+                self._loads(_SCALAR, count)
+            else:
+                self._scalars(assign.value, count)
+        self._scalars(reduce, count)
+
+    def _scalars(self, expr: Expr, count: int) -> None:
+        self.lanes[machine_type(expr.dtype, of_type(expr.dtype))] += count
+        self.vector_bytes += _SCALAR * count
+
+    def _operations(self, machine: str, count: int, cost: float) -> None:
+        self.lanes[machine] += count
+        self.vector_bytes += np.dtype(machine).itemsize * count * cost
+
+    def _loads(self, size: int, count: int) -> None:
+        self.loads += count
+        self.vector_bytes += size * count
+
+
+def _lane(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
+    """The widest type that an operation is done in."""
+    lane = working_type(expr, own, known)
+    if isinstance(expr, Binary) and expr.op in ("//", "%") and isinstance(expr.right, Const):
+        divisor, dividend = expr.right.value, interval(expr.left, known)
+        if isinstance(divisor, int) and divisor > 1 and divisor & (divisor - 1):
+            found = multiplier(int(dividend.low), int(dividend.high), divisor)
+            lane = f"uint{found.width}" if found is not None else lane
+    sizes = {name: np.dtype(name).itemsize for name in (own, lane)}
+    return own if sizes[own] >= sizes[lane] else lane

@@ -1,0 +1,243 @@
+"""Compute a kernel in its intermediate form at one point, in Python: an oracle for the passes.
+
+Numbers are as in the reference: integers are Python's, taken modulo 2**64 where they are
+stored as a value of 64 bits, floats are NumPy's scalars.  No type is narrowed here.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ninepoint.analysis.footprint import zero_product
+from ninepoint.language import ir
+from ninepoint.language.dtypes import DType
+
+# The element of a field at an offset from the point.
+Look = Callable[[str, ir.Offset], Any]
+
+COMPARED = {
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+WHOLE = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "//": lambda a, b: a // b if b else 0,
+    "%": lambda a, b: a % b if b else 0,
+    "**": lambda a, b: pow(a, b, 2**64) if b > 64 else a**b,
+    "<<": lambda a, b: a << b if 0 <= b < 64 else 0,
+    ">>": lambda a, b: a >> b if 0 <= b < 64 else (-1 if a < 0 else 0),
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "minimum": min,
+    "maximum": max,
+}
+REAL = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "//": np.floor_divide,
+    "%": np.remainder,
+    "**": np.power,
+    "minimum": np.minimum,
+    "maximum": np.maximum,
+}
+
+
+@dataclass
+class Point:
+    """One kernel at one point."""
+
+    kernel: ir.Kernel
+    look: Look
+    scalars: Mapping[str, Any]
+    arrays: Mapping[str, np.ndarray]
+
+    def run(self) -> tuple[dict[str, Any], list[Any]]:
+        """Every assignment's value, and those of the outputs."""
+        values = {n: held(self.scalars[n], d) for n, d in self.kernel.scalars}
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            self._body(self.kernel.body, values, (0,) * self.kernel.ndim)
+            return values, [self._atom(o, values) for o in self.kernel.outputs]
+
+    def _body(self, body: tuple[ir.Assign, ...], values: dict[str, Any], at: ir.Offset) -> None:
+        for assign in body:
+            values[assign.name] = self._expr(assign.value, values, at)
+
+    def _atom(self, atom: ir.Atom, values: Mapping[str, Any]) -> Any:
+        return values[atom.name] if isinstance(atom, ir.Ref) else held(atom.value, atom.dtype)
+
+    def _read(self, name: str, dtype: DType, at: ir.Offset) -> Any:
+        for stage in self.kernel.stages:
+            if name in stage.names:
+                return self._stage(stage, stage.names.index(name), at)
+        return held(self.look(name, at), dtype)
+
+    def _stage(self, stage: ir.Stage, which: int, at: ir.Offset) -> Any:
+        total = None
+        for row in range(max(stage.running, 1)):
+            values = {n: held(self.scalars[n], d) for n, d in self.kernel.scalars}
+            self._body(stage.body, values, (*at[:-2], *(a + row for a in at[-2:-1]), at[-1]))
+            value = self._atom(stage.values[which], values)
+            total = value if total is None else held(total + value, stage.values[which].dtype)
+        return total
+
+    def _expr(self, expr: ir.Expr, values: dict[str, Any], at: ir.Offset) -> Any:
+        match expr:
+            case ir.Read():
+                place = tuple(a + b for a, b in zip(at, expr.offset, strict=True))
+                return self._read(expr.field, expr.dtype, place)
+            case ir.Element():
+                return held(self.arrays[expr.array][expr.index], expr.dtype)
+            case ir.Reduce():
+                return self._reduce(expr, values, at)
+            case ir.Select():
+                chosen = expr.then if self._atom(expr.test, values) else expr.other
+                return held(self._atom(chosen, values), expr.dtype)
+            case ir.Cast():
+                return cast(self._atom(expr.arg, values), expr)
+            case ir.Unary():
+                return unary(expr, self._atom(expr.arg, values))
+            case ir.Call():
+                return called(expr, [self._atom(a, values) for a in expr.args])
+            case ir.Binary():
+                left, right = self._atom(expr.left, values), self._atom(expr.right, values)
+                return binary(expr, left, right)
+        raise AssertionError(expr)
+
+    def _reduce(self, expr: ir.Reduce, values: dict[str, Any], at: ir.Offset) -> Any:
+        inside = {assign.name: assign.value for assign in expr.body}
+        items = []
+        for position, index in enumerate(ir.window_indices(expr.shape)):
+            own = dict(values)
+            for assign in expr.body:
+                value = assign.value
+                if zero_product(value, inside, position):
+                    own[assign.name] = held(0, value.dtype)
+                    continue
+                match value:
+                    case ir.Tap():
+                        place = tuple(a + b for a, b in zip(at, value.offset(index), strict=True))
+                        found = self._read(value.field, value.dtype, place)
+                    case ir.Weight():
+                        text = value.texts[position]
+                        found = held(ir.Const(value.dtype, text).value, value.dtype)
+                    case ir.Coefficient():
+                        found = held(self.arrays[value.array][index], value.dtype)
+                    case _:
+                        found = self._expr(value, own, at)
+                own[assign.name] = found
+            items.append(self._atom(expr.result, own))
+        return reduced(expr, items)
+
+
+def held(value: Any, dtype: DType) -> Any:
+    """A value as its type holds it."""
+    match dtype:
+        case DType.BOOL:
+            return bool(value)
+        case DType.INT:
+            return (int(value) + 2**63) % 2**64 - 2**63
+        case DType.UINT:
+            return int(value) % 2**64
+        case _:
+            return dtype.numpy.type(value)
+
+
+def unary(expr: ir.Unary, arg: Any) -> Any:
+    match expr.op:
+        case "-":
+            return held(-arg, expr.dtype)
+        case "~":
+            return held(~int(arg), expr.dtype)
+        case "abs":
+            return held(abs(arg), expr.dtype)
+        case "not":
+            return not arg
+        case _:
+            return held(getattr(np, expr.op)(arg), expr.dtype)
+
+
+def binary(expr: ir.Binary, a: Any, b: Any) -> Any:
+    if expr.op in COMPARED:
+        return bool(COMPARED[expr.op](a, b))
+    if expr.op == "/" and expr.left.dtype.is_integer:
+        a, b = np.float64(a), np.float64(b)
+    table = WHOLE if expr.dtype.is_integer else REAL
+    return held(table[expr.op](a, b), expr.dtype)
+
+
+def cast(value: Any, expr: ir.Cast) -> Any:
+    storage = np.dtype(expr.storage) if expr.storage else None
+    if isinstance(value, np.inexact) and expr.dtype in (DType.INT, DType.UINT):
+        info = np.iinfo(storage or expr.dtype.numpy)
+        if value != value:
+            return 0
+        if value <= info.min:
+            return int(info.min)
+        return int(info.max) if value >= info.max else int(value)
+    if storage is not None and expr.dtype.is_integer:
+        info = np.iinfo(storage)
+        return (int(value) - int(info.min)) % 2**info.bits + int(info.min)
+    return held(value, expr.dtype)
+
+
+def called(expr: ir.Call, args: list[Any]) -> Any:
+    import math
+
+    if expr.function in ("erf", "erfc", "gamma", "lgamma"):
+        try:
+            return held(getattr(math, expr.function)(*map(float, args)), expr.dtype)
+        except (ValueError, OverflowError):
+            return held(math.nan, expr.dtype)
+    return held(getattr(np, expr.function)(*args), expr.dtype)
+
+
+def reduced(expr: ir.Reduce, items: list[Any]) -> Any:
+    dtype = expr.dtype
+    match expr.kind:
+        case "any":
+            return any(items)
+        case "all":
+            return all(items)
+        case "argmin" | "argmax":
+            return int(getattr(np, expr.kind)(np.array(items)))
+    if expr.result.dtype.is_integer:
+        match expr.kind:
+            case "sum":
+                return held(sum(items), dtype)
+            case "prod":
+                return held(int(np.prod(np.array(items, dtype=object))), dtype)
+            case "min":
+                return min(items)
+            case "max":
+                return max(items)
+            case "mean":
+                return dtype.numpy.type(held(sum(items), wide(expr))) / len(items)
+    array = np.array(items, dtype=dtype.numpy)
+    match expr.kind:
+        case "var":
+            return held(np.var(array, ddof=expr.quantile), dtype)
+        case "quantile":
+            # Beside an infinity NumPy's quantile of 0.5 is nan, and its median is not.
+            half = expr.quantile == 0.5
+            return held(np.median(array) if half else np.quantile(array, expr.quantile), dtype)
+        case _:
+            return held(getattr(np, expr.kind)(array), dtype)
+
+
+def wide(expr: ir.Reduce) -> DType:
+    return DType.INT if expr.result.dtype is DType.BOOL else expr.result.dtype

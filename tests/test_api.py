@@ -1,0 +1,287 @@
+"""What a user does with a stencil, against NumPy computed here."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+
+RNG = np.random.default_rng(0)
+PLANE = RNG.normal(size=(23, 31))
+BYTES = RNG.integers(0, 256, (23, 31), dtype=np.uint8)
+WEIGHTS = np.array([[1, 2, 1], [2, 4, 2], [1, 2, 1]])
+
+# Our name and that of np.pad; np.pad needs no element for "constant".
+PADDED = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect", "wrap": "wrap",
+          "constant": "constant"}  # fmt: skip
+
+
+@npt.stencil
+def lopsided(x):
+    return x[-1, -2] + 2 * x[0, 0] - x[1, 3]
+
+
+def padded(x, mode):
+    """`lopsided` by np.pad; wide enough for the kernel's reach."""
+    wide = np.pad(x, ((1, 1), (2, 3)), mode=mode)
+    rows, columns = x.shape
+    return wide[:rows, :columns] + 2 * x - wide[2:, 5:]
+
+
+# Names of parameters that generated text also uses.
+
+
+@npt.stencil(boundary="reflect")
+def named_like_loops(b, i, j, n):
+    return b[-1:2, -1:2].median() - i[0, 0] * j + n, b[0, 0] + j
+
+
+@npt.stencil(boundary="reflect")
+def named_like_stages(v0, t0, s0, w0=1):
+    return v0[-3:4, -3:4].mean() * t0 + s0[0, 0] * w0 + v0[0, 1]
+
+
+@npt.stencil(boundary="wrap")
+def named_like_modules(np, math, select, row):
+    return np[0, 0] + np[0, 1] * math - select * row
+
+
+@npt.stencil(boundary="wrap", standard_indexing=("i", "out0"))
+def named_like_coefficients(j, i, out0, band):
+    return (j[-1:2, -1:2] * i).sum() + out0[1] * band
+
+
+@npt.stencil(boundary="nearest", neighborhood=((0, 0), (-2, 2)))
+def named_like_the_general_path(x, b, n, i, out0):
+    total = 0.0
+    while total < b:
+        total += abs(x[0, i]) + 0.1
+        n -= 1
+    return total + n + out0
+
+
+@pytest.mark.parametrize(
+    ("kernel", "args"),
+    [
+        (named_like_loops, (PLANE, BYTES, 3, 0.5)),
+        (named_like_stages, (BYTES, 2.5, PLANE, -1)),
+        (named_like_modules, (PLANE, 2, 3.0, 4)),
+        (named_like_coefficients, (PLANE, WEIGHTS, np.array([1.0, 2.0]), 3)),
+        (named_like_the_general_path, (PLANE, 1.0, 2, -1, 0.5)),
+    ],
+)
+def test_parameters_may_have_any_name(kernel, args):
+    found, expected = kernel(*args), kernel.debug(*args)
+    if not isinstance(found, tuple):
+        found, expected = (found,), (expected,)
+    for one, two in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+
+
+# Scalars and coefficients.
+
+
+@npt.stencil(boundary="nearest")
+def scaled(x, k=1.0, *, lift=0):
+    return k * (x[-1] + x[0] + x[1]) + lift
+
+
+def test_a_new_value_compiles_nothing():
+    wide = np.pad(PLANE, ((0, 0), (1, 1)), mode="edge")
+    sums = wide[:, :-2] + wide[:, 1:-1] + wide[:, 2:]
+    scaled(PLANE, 0.0)
+    known = len(scaled._compiled)
+    for k in np.linspace(-1, 1, 5):
+        np.testing.assert_allclose(scaled(PLANE, k=float(k)), sums * k, atol=1e-14)
+        np.testing.assert_allclose(scaled(PLANE, float(k), lift=int(9 * k)), sums * k + int(9 * k))
+    assert len(scaled._compiled) == known
+
+
+def test_coefficients_by_rows_and_as_a_whole():
+    @npt.stencil(standard_indexing=("w", "offset"))
+    def weighed(x, w, offset):
+        row = w[1]
+        return (x[-1] * row[0] + x[1] * row[1]) / np.sum(w) + w.max() + offset
+
+    w = np.array([[1.0, 2.0], [3.0, 4.0]])
+    line = np.arange(6.0)
+    expected = (line[:-2] * 3 + line[2:] * 4) / 10 + 4 + 5
+    np.testing.assert_allclose(weighed(line, w, 5)[1:-1], expected)
+    with pytest.raises(TypeError, match="must be an array, not 3"):
+        weighed(line, 3, 5)
+
+
+# Borders of small arrays.
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (2, 2), (5, 9)])
+@pytest.mark.parametrize("boundary", PADDED)
+def test_small_arrays(boundary, shape):
+    x = RNG.integers(0, 256, shape, dtype=np.uint8)
+    result = lopsided(x, boundary=boundary)
+    assert result.dtype == np.int16
+    np.testing.assert_array_equal(result, padded(x.astype(int), PADDED[boundary]))
+
+
+@pytest.mark.parametrize("boundary", [*PADDED, "fill", "keep", "valid"])
+def test_empty_arrays(boundary):
+    for shape in ((0, 0), (0, 3), (3, 0)):
+        expected = (max(shape[0] - 2, 0), 0) if boundary == "valid" else shape
+        assert lopsided(np.zeros(shape, np.uint8), boundary=boundary).shape == expected
+
+
+# Any memory.
+
+
+def test_any_layout(tmp_path):
+    expected = padded(BYTES.astype(int), "symmetric")
+    large = np.zeros((46, 62), np.uint8)
+    large[::2, ::-2] = BYTES
+    stored = np.memmap(tmp_path / "bytes", np.uint8, "w+", shape=BYTES.shape)
+    stored[:] = BYTES
+    stored.flush()
+    odd = np.zeros(BYTES.size * 2 + 1, np.uint8)[1:].view("<i2").reshape(BYTES.shape)
+    odd[:] = BYTES
+    for array in (
+        np.asfortranarray(BYTES),
+        large[::2, ::-2],
+        BYTES.astype(">i4"),
+        odd,
+        np.memmap(tmp_path / "bytes", np.uint8, "r", shape=BYTES.shape),
+    ):
+        np.testing.assert_array_equal(lopsided(array, boundary="reflect"), expected)
+
+
+@pytest.mark.parametrize(
+    ("field", "out"),
+    [
+        (np.s_[:], np.s_[:]),
+        (np.s_[:-1], np.s_[1:]),
+        (np.s_[:, ::-1], np.s_[:]),
+        (np.s_[::2], np.s_[1::2]),
+    ],
+)
+def test_out_may_overlap(field, out):
+    x = RNG.normal(size=(24, 31))
+    expected = padded(x[field], "reflect")
+    given = x[out]
+    assert lopsided(x[field], boundary="mirror", out=given) is given
+    np.testing.assert_allclose(given, expected, rtol=1e-13)
+
+
+def test_axes():
+    x = RNG.normal(size=(4, 5, 6, 7))
+    moved = np.moveaxis(x, (3, 0), (-2, -1))
+    expected = np.stack([[padded(p, "wrap") for p in q] for q in moved])
+    result = lopsided(x, axes=(-1, 0), boundary="wrap")
+    np.testing.assert_allclose(result, np.moveaxis(expected, (-2, -1), (3, 0)), rtol=1e-13)
+
+
+# Numbers.
+
+
+def test_numbers_at_the_ends_of_64_bits():
+    exact = np.array([[2**63 + 5, 2**64 - 1, 7], [2**63, 1, 0]], dtype=object)
+    found = lopsided(exact.astype(np.uint64), boundary="nearest")
+    expected = padded(exact, "edge") % 2**64
+    np.testing.assert_array_equal(found, expected.astype(np.uint64))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "c16"])
+def test_floats_keep_their_width(dtype):
+    x = (PLANE * (1 + 2j if dtype[0] == "c" else 1)).astype(dtype)
+    result = lopsided(x, boundary="wrap")
+    wide = "f4" if dtype == "f2" else dtype
+    assert result.dtype == wide
+    np.testing.assert_allclose(result, padded(x.astype(wide), "wrap"), rtol=1e-5, atol=1e-6)
+
+
+def test_dtype_and_overflow():
+    exact = padded(BYTES.astype(int), "wrap")
+    kernel = npt.stencil(boundary="wrap", dtype="u1", overflow="saturate")(lopsided.__wrapped__)
+    np.testing.assert_array_equal(kernel(BYTES), exact.clip(0, 255))
+    wrapped = kernel(BYTES, overflow="wrap")
+    np.testing.assert_array_equal(wrapped, exact.astype(np.uint8))
+    with pytest.raises(ValueError, match=r"uint8 might not hold every result .*-255\.\.765"):
+        lopsided(BYTES, dtype="u1")
+
+
+# Wherever it is written.
+
+
+class Kernels:
+    """Stencils in the body of a class."""
+
+    @npt.stencil
+    def twice(x):
+        return x[0] * 2 + x[1]
+
+    @staticmethod
+    @npt.stencil
+    def thrice(x):
+        return x[0] * 3
+
+
+def difference(x, step):
+    return x[0, step] - x[0, -step]
+
+
+def test_in_classes_lambdas_and_helpers():
+    line = np.arange(5)
+    assert Kernels.twice(line).tolist() == [1, 4, 7, 10, 0]
+    assert Kernels().thrice(line).tolist() == [0, 3, 6, 9, 12]
+    ahead, behind = npt.stencil(lambda x: x[1]), npt.stencil(lambda x: x[-1] * 2)
+    assert (ahead(line).tolist(), behind(line).tolist()) == ([1, 2, 3, 4, 0], [0, 0, 2, 4, 6])
+    helped = npt.stencil(boundary="wrap")(lambda x: difference(x, 1) ** 2)
+    expected = (np.roll(PLANE, -1, 1) - np.roll(PLANE, 1, 1)) ** 2
+    for one in (helped, pickle.loads(pickle.dumps(helped)), copy.deepcopy(helped)):
+        np.testing.assert_allclose(one(PLANE), expected, rtol=1e-13)
+
+
+# What does not fit.
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "words"),
+    [
+        ({"boundary": "reflection"}, ValueError, "unknown boundary 'reflection'; use one of"),
+        ({"boundary": ("wrap",) * 3}, ValueError, "3 entries, but the stencil has 2 axes"),
+        ({"boundary": "constant", "cval": 300}, ValueError, "cval=300 does not fit"),
+        ({"cval": 1.5}, ValueError, "use a whole number"),
+        ({"cval": "a"}, TypeError, "cval must be a number"),
+        ({"axes": (1, 1)}, ValueError, "names one axis twice"),
+        ({"axes": 1}, TypeError, "must be a tuple of 2 integers"),
+        ({"dims": ("y", "x")}, TypeError, "use axes= here"),
+        ({"out": np.zeros((3, 3))}, ValueError, "out has shape"),
+        ({"out": np.zeros((23, 31))}, TypeError, "out has dtype float64, but the result"),
+        ({"threads": 0}, ValueError, "threads=0 is less than 1"),
+        ({"overflow": "clip"}, ValueError, "overflow='clip' is unknown"),
+        ({"q": 1}, TypeError, r"lopsided\(\) has no parameter 'q'; it has x"),
+    ],
+)
+def test_a_bad_option_says_what_to_write(options, kind, words):
+    with pytest.raises(kind, match=words):
+        lopsided(BYTES, **options)
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.array([[1, None]]), "dtype object"),
+        (np.zeros((3, 3), "M8[s]"), "datetime64"),
+        (np.zeros((3, 3), np.longdouble), "astype"),
+        (np.zeros((3, 3), [("a", "i4")]), "one of its members"),
+        (np.ma.masked_less(BYTES, 3), "lose its mask"),
+        (None, "array of numbers, not None"),
+        ("abc", "array of numbers, not 'abc'"),
+        (np.zeros(4), "at least 2 dimensions"),
+        (np.zeros(()), "at least 2 dimensions"),
+    ],
+)
+def test_no_array_of_numbers(array, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        lopsided(array)
