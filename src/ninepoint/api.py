@@ -26,7 +26,8 @@ from .backends.cache import interpreted
 from .backends.cpu import Bound, Compiled
 from .backends.explain import explanation, measured
 from .backends.measure import Measurement
-from .backends.pipeline import Request, Stages, compile_kernel
+from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
+from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
 from .language.dtypes import DType, value_type
 from .language.parse import Argument, Neighborhood, indexed_parameters, read, refuse
@@ -95,6 +96,7 @@ class Stencil:
         self._others = tuple(p for p in function.parameters if p not in self._fields)
         self._standard = indexed & set(standard)
         self._plain = tuple(p in self._fields for p in function.parameters)
+        self._chains: dict[Any, Compiled] = {}
         self._prepared: dict[Any, prepared.Call] = {}
         arguments = function.definition.args
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
@@ -341,6 +343,108 @@ class Stencil:
                 values[name] = defaults[name]
         return values
 
+    def iterate(
+        self,
+        *args: Any,
+        steps: int,
+        boundary: Any = None,
+        cval: Any = None,
+        callback: Callable[..., Any] | None = None,
+        every: int | None = None,
+        until: float | None = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the stencil again and again, each time to its own result.
+
+        The results take the place of the first fields, in order; the other fields stay.  On
+        NumPy arrays several steps are done in one pass over memory where that is faster; the
+        result is that of single steps.
+
+        Parameters
+        ----------
+        *args, **named
+            Fields, scalars and coefficient arrays, as for a call.  The inputs are not changed.
+            A scalar may be a function of the step, counted from 0, or an array with a value
+            for each step.
+        steps : int
+            How many steps, not negative.
+        boundary, cval, threads
+            As for a call.
+        callback : callable, optional
+            Called as ``callback(step, *state)`` after every `every` steps and after the last
+            one, with the number of steps done; a true result ends the iteration.
+        every : int, optional
+            How many steps lie between two calls of `callback`, or two checks of `until`; by
+            default all of them for `callback`, and 1 for `until`.
+        until : float, optional
+            End when no element of the state changes by more than this in one step.
+
+        Returns
+        -------
+        array or tuple of arrays
+            The state after the last step.
+
+        Raises
+        ------
+        ValueError
+            If `steps` or `every` is out of range, the state's shape would change, or the
+            result's dtype is not that of the state.
+        TypeError
+            As for a call.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil(boundary="keep")
+        ... def heat(u, r):
+        ...     return u[0] + r * (u[-1] - 2 * u[0] + u[1])
+        >>> heat.iterate(np.array([0.0, 0.0, 8.0, 0.0, 0.0]), 0.25, steps=2)
+        array([0., 2., 3., 2., 0.])
+        """
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+            raise ValueError(f"steps={steps!r} must be a whole number, 0 or more.")
+        if every is not None and (not isinstance(every, int | np.integer) or every < 1):
+            raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
+        values = self._bound(args, named)
+        fields = [values[name] for name in self._fields]
+        scalars = Scalars(
+            {name: values[name] for name in self._others}, self._standard, int(steps)
+        )
+        plan = Iteration(
+            self._options.boundary if boundary is None else boundary,
+            self._options.cval if cval is None else cval,
+            int(steps),
+            1 if every is None and until is not None else every,
+            until,
+            callback,
+            threads,
+        )
+        dtypes, overflow = _dtypes(self._options.dtype), self._options.overflow
+        keep = _keeps(plan.boundary)
+        if any(is_dask(f) or is_xarray(f) for f in fields):
+
+            def call(states: Sequence[Any], others: Mapping[str, Any]) -> Any:
+                return self(
+                    **dict(zip(self._fields, states, strict=True)),
+                    **others,
+                    boundary=plan.boundary,
+                    cval=plan.cval,
+                    threads=threads,
+                )
+
+            result = iterate_calls(call, fields, scalars, plan)
+        else:
+            result = iterate_arrays(
+                lambda types, others: self._compile(types, others, keep, dtypes, overflow),
+                self._chain,
+                fields,
+                scalars,
+                plan,
+            )
+        return result[0] if len(result) == 1 else tuple(result)
+
     # Compiling.
 
     def _compile(
@@ -375,6 +479,16 @@ class Stencil:
                 if found is None:
                     found = compile_kernel(self._function, arguments, request)
                     self._compiled[key] = found
+        return found
+
+    def _chain(
+        self, stages: Stages, states: int, steps: int, varying: tuple[str, ...]
+    ) -> Compiled:
+        key = (id(stages), states, steps, varying)
+        found = self._chains.get(key)
+        if found is None:
+            found = compile_chain(stages, states, steps, varying, self._options.fastmath)
+            found = self._chains.setdefault(key, found)
         return found
 
     # Looking inside.

@@ -29,6 +29,7 @@ from ..language.parse import Argument, Neighborhood, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.algorithms import staged
+from ..lowering.chain import chained
 from ..lowering.linear import windowed
 from ..lowering.loops import module
 from ..lowering.schedule import Schedule
@@ -137,6 +138,38 @@ def compile_understood(
 def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
     """The arguments of one kind, by the names that the function has for them."""
     return tuple(name for name, value in arguments.items() if isinstance(value, kind))
+
+
+def compile_chain(
+    found: Stages, states: int, steps: int, varying: tuple[str, ...], fastmath: bool
+) -> Compiled:
+    """Several steps of an iteration, from what one step was compiled to.
+
+    The first `states` fields are those that the outputs take the place of.  A scalar in
+    `varying` has a value for each step.
+    """
+    one = found.compiled
+    names = tuple(name for name, _ in found.lowered.fields[:states])
+    # The kernel has names of its own for the function's parameters, in the same order.
+    own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
+    kernel = chained(found.lowered, names, steps, tuple(own[name] for name in varying))
+    reach = Box(
+        tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)
+    )
+    text = module(kernel, f"{steps} steps of {one.name}", reach, fastmath=fastmath)
+    fixed = tuple(name for name in one.module.scalars if name not in varying)
+    copies = tuple(f"{name}_{step}" for name in varying for step in range(steps))
+    return replace(
+        one,
+        module=replace(
+            text,
+            fields=one.module.fields,
+            coefficients=one.module.coefficients,
+            scalars=(*fixed, *copies),
+        ),
+        reaches=(reach,) * len(one.reaches),
+        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
+    )
 
 
 def _title(name: str, kernel: Kernel, dtypes: tuple[np.dtype, ...]) -> str:

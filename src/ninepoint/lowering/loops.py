@@ -54,6 +54,8 @@ _RESERVED = frozenset(
 )
 
 _WORD = re.compile(r"\w+")
+# A name that is not an attribute.
+_NAME = re.compile(r"(?<![\w.])\w+")
 
 # Rows of a buffer are so many bytes longer than they need be, and never a multiple of 4096
 # bytes apart: rows that far apart fall into the same cache sets (up to 2x, Zen 4).
@@ -116,20 +118,21 @@ def module(
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A stage's rows: from which row and column on it is needed, and how many it keeps."""
+    """A stage's rows: at which rows and columns it is needed, and how many it keeps.
+
+    Row i of the result is made in the same turn as row i + `high` of the stage, so that only
+    the rows which a reader of that turn looks at are kept.
+    """
 
     stage: Stage
     low: Offset
     high: Offset
-
-    @property
-    def rows(self) -> int:
-        return self.high[0] - self.low[0] + 1
+    rows: int
 
     @property
     def warm(self) -> int:
         """How many rows are made before the first row of the result."""
-        return max(self.rows, self.stage.running) - 1
+        return max(self.high[0] - self.low[0], self.stage.running - 1)
 
     @property
     def wider(self) -> int:
@@ -152,9 +155,14 @@ class _Writer:
 
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
-        functions = [self._stage_functions(kept) for kept in self.kept]
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
         final = self._function("band_row", kernel.body, kernel.outputs, 0)
+        written: dict[tuple[str, ...], RowFunction] = {}
+        functions = [
+            tuple(_once(function, written) for function in self._stage_functions(kept))
+            for kept in self.kept
+        ]
+        final = _once(final, written)
         fields = tuple(n for n, _ in kernel.fields)
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         scalars = tuple(n for n, _ in kernel.scalars)
@@ -164,7 +172,7 @@ class _Writer:
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
         lines: list[str] = []
-        for function in (*(one for group in functions for one in group), final):
+        for function in written.values():
             options = ["noalias=True"] * function.noalias + [f"fastmath={fastmath}"] * bool(
                 fastmath
             )
@@ -209,14 +217,25 @@ class _Writer:
                 continue  # nothing reads it
             low = (min(b[0][0] for b in boxes), min(b[0][1] for b in boxes))
             high = (max(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
-            found.append(_Kept(stage, low, high))
+            found.append(_Kept(stage, low, high, 1))
             if stage.running:
                 # It takes away the row before its own, and adds the last of its rows.
                 assert low[0] == high[0]
                 low = (low[0] - 1, low[1])
                 high = (high[0] + stage.running - 1, high[1])
             visit(stage.body, low, high)
-        return tuple(reversed(found))
+        return tuple(replace(one, rows=self._rows(one, found)) for one in reversed(found))
+
+    def _rows(self, kept: _Kept, others: list[_Kept]) -> int:
+        """How many rows of a stage are read in one turn, from the last one back."""
+        lowest = kept.high[0]
+        readers = [(0, self.kernel.body)]
+        readers += [(o.high[0] - (o.stage.running > 0), o.stage.body) for o in others]
+        for row, body in readers:
+            for assign in body:
+                if isinstance(assign.value, Read) and assign.value.field in kept.stage.names:
+                    lowest = min(lowest, row + _last_two(assign.value.offset)[0])
+        return kept.high[0] - lowest + 1
 
     # Functions of one row.
 
@@ -326,7 +345,7 @@ class _Writer:
             if kept.stage.running:
                 lines += self._run(kept, calls, depth)
                 continue
-            first = -(kept.rows - 1)
+            first = kept.low[0] - kept.high[0]
             lines += self._guarded(calls[0], first if first > -warm else None, depth)
         results = [
             f"row({out}, {_tuple(['b', *outer, *(['i'] if rowed else [])])})" for out in outs
@@ -388,6 +407,27 @@ class _Writer:
         arguments += [*results, plus("n", wider)]
         arguments += [self.names[n] for n in function.others]
         return f"{function.name}({', '.join(arguments)})"
+
+
+def _once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> RowFunction:
+    """The function, under the name of one that does the same if there is one already.
+
+    The same but for names: the steps of an iteration differ in nothing else.
+    """
+    if function.constants or function.buffers:
+        written[function.lines] = function
+        return function
+    known: dict[str, str] = {}
+
+    def anonymous(word: re.Match[str]) -> str:
+        name = word.group()
+        if name[0].isdigit() or (name in _RESERVED and name != function.name):
+            return name
+        return known.setdefault(name, f"_{len(known)}")
+
+    key = tuple(_NAME.sub(anonymous, line) for line in function.lines)
+    first = written.setdefault(key, function)
+    return function if first is function else replace(function, name=first.name)
 
 
 def _moved(offset: Offset, rows: int) -> Offset:
