@@ -253,6 +253,7 @@ def test_in_classes_lambdas_and_helpers():
         ({"boundary": "constant", "cval": 300}, ValueError, "cval=300 does not fit"),
         ({"cval": 1.5}, ValueError, "use a whole number"),
         ({"cval": "a"}, TypeError, "cval must be a number"),
+        ({"cval": np.zeros(2)}, TypeError, "cval must be a number"),
         ({"axes": (1, 1)}, ValueError, "names one axis twice"),
         ({"axes": 1}, TypeError, "must be a tuple of 2 integers"),
         ({"dims": ("y", "x")}, TypeError, "use axes= here"),

@@ -299,7 +299,7 @@ class Stencil:
         if parts is None:
             return None
         # 0.0 equals -0.0 and 1 equals True: only where equal means the same is it a key.
-        if cval is not None and type(cval) is not int and not (cval and type(cval) is float):
+        if cval is not None and type(cval) is not int and not (type(cval) is float and cval):
             return None
         if boundary is not None and type(boundary) is not str:
             return None
