@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from . import filters
     from .api import Stencil, stencil
+    from .backends.measure import Measurement
     from .files import ImageReadError, imread, imsave
     from .language.errors import StencilError
 
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ImageReadError",
+    "Measurement",
     "Stencil",
     "StencilError",
     "filters",
@@ -37,6 +39,7 @@ __all__ = [
 # Where each public name is found when it is first used.
 _LAZY = {
     "ImageReadError": ".files",
+    "Measurement": ".backends.measure",
     "Stencil": ".api",
     "StencilError": ".language.errors",
     "imread": ".files",

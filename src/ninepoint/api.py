@@ -26,6 +26,7 @@ from .backends.cache import interpreted
 from .backends.cpu import Bound, Compiled
 from .backends.explain import explanation, measured
 from .backends.measure import Measurement
+from .backends.picture import cells, footprint_svg
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
@@ -670,6 +671,16 @@ class Stencil:
             if not values[name].size:
                 raise ValueError(f"bench() needs points to compute; '{name}' is empty.")
         return self._measured(values, options, repeat, 5.0)
+
+    def _repr_svg_(self) -> str | None:
+        """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
+        try:
+            compiled, stages, _ = self._for_types(())
+        except (errors.StencilError, TypeError, ValueError):
+            return None
+        if stages is None:
+            return None
+        return footprint_svg(self.__name__, compiled.reach, cells(stages.simplified))
 
     def _glimpse(self, fields: Sequence[Any], named: Mapping[str, Any]) -> Measurement | None:
         """A short measurement, if the fields are real arrays."""

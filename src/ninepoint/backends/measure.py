@@ -97,8 +97,8 @@ class Measurement:
             f"({time_text(self.lower)} .. {time_text(self.upper)}, {self.samples} samples), "
             f"{rate_text(self.points_per_second, 'point')}, "
             f"{rate_text(self.bytes_per_second, 'B')} = {self.copy_ratio:.2f} of a copy "
-            f"({rate_text(self.copy_bytes_per_second, 'B')}), {threads_text(self.threads)}; before: "
-            f"{preparation_text(self.preparation, self.preparation_seconds)}"
+            f"({rate_text(self.copy_bytes_per_second, 'B')}), {threads_text(self.threads)}; "
+            f"before: {preparation_text(self.preparation, self.preparation_seconds)}"
         )
 
 

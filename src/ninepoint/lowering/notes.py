@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ..analysis.footprint import tap_offsets
 from ..language.dtypes import DType
 from ..language.ir import Kernel, Read, Reduce, Stage
 from .algorithms import steps
@@ -128,6 +129,8 @@ def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
     if not small(reduce, schedule):
         limit = schedule.network if reduce.kind == "quantile" else schedule.unrolled
         return f"a loop over {count} elements at each point: up to {limit} are written out"
+    # Elements with the weight 0 are not read.
+    count = max((len(offsets) for _, offsets in tap_offsets(reduce)), default=count)
     if reduce.kind == "quantile":
         return f"a sorting network of {count} elements, at each point"
     return f"{count} elements, written out at each point"

@@ -1,0 +1,246 @@
+"""What `explain` and `bench` say is so: golden texts without times, and promises kept."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.backends.explain import notes
+from ninepoint.language.ir import Read, Reduce
+
+FOLDER = Path(__file__).parent / "explanations"
+WEIGHTS = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]])
+
+
+@npt.stencil
+def nine(x):
+    return (
+        x[-1, -1] + x[-1, 0] + x[-1, 1] + x[0, -1] + x[0, 0] + x[0, 1]
+        + x[1, -1] + x[1, 0] + x[1, 1]
+    ) // 9  # fmt: skip
+
+
+@npt.stencil
+def middle(x):
+    return np.median(x[-1:2, -1:2])
+
+
+@npt.stencil(boundary="nearest")
+def blur(x):
+    return x[-15:16, -15:16].mean()
+
+
+@npt.stencil
+def widest(x):
+    return x[-15:16, -15:16].max()
+
+
+@npt.stencil
+def laplace(x):
+    return (x[-1:2, -1:2] * WEIGHTS).sum()
+
+
+@npt.stencil
+def near(x):
+    window = x[-1:2, -1:2]
+    return (np.exp(-((window - x[0, 0]) ** 2)) * window).sum()
+
+
+@npt.stencil
+def roots(x):
+    return np.sqrt(abs(x[0, 1] - x[0, -1])) + np.sqrt(abs(x[1, 1] - x[1, -1]))
+
+
+@npt.stencil
+def plain_sum(x):
+    return x[-1, -1] + x[-1, 0] + x[-1, 1] + x[1, -1] + x[1, 0] + x[1, 1]
+
+
+@npt.stencil
+def ranked(x):
+    return np.median(x[-7:8, -7:8])
+
+
+@npt.stencil(neighborhood=((-1, 1), (-1, 1)))
+def searching(x):
+    total = 0
+    k = -1
+    while k < 2:
+        total += x[k, 0]
+        k += 1
+    return total
+
+
+def stages_of(stencil, dtype):
+    return stencil._for_types([dtype])[1]
+
+
+def note_text(stencil, dtype):
+    return "\n".join(line for note in notes(stages_of(stencil, dtype)) for line in note.lines)
+
+
+@pytest.mark.parametrize(
+    ("stencil", "dtype"),
+    [
+        (nine, "int8"), (middle, "uint8"), (blur, "uint8"), (widest, "float32"),
+        (laplace, "float64"), (near, "float32"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)  # fmt: skip
+def test_golden(stencil, dtype, golden):
+    golden(stencil.explain(dtype), FOLDER / f"{stencil.__name__}.txt")
+
+
+def test_running_sum_is_named_where_there_is_one():
+    assert any(stage.running == 31 for stage in stages_of(blur, "uint8").lowered.stages)
+    assert "running sum of 31" in note_text(blur, "uint8")
+    floats = stages_of(blur, "float32").lowered.stages
+    assert floats
+    assert not any(stage.running for stage in floats)
+    assert "would drift" in note_text(blur, "float32")
+    assert "running sum of 31" not in note_text(blur, "float32")
+
+
+def test_schedule_changes_what_is_said_and_done():
+    schedule = dataclasses.replace(blur.schedule(), running=False)
+    doubled = npt.stencil(schedule=schedule)(blur.__wrapped__)
+    assert not any(stage.running for stage in stages_of(doubled, "uint8").lowered.stages)
+    assert "axis 0: 31 added by doubling" in note_text(doubled, "uint8")
+    assert "running=False" in note_text(doubled, "uint8")
+
+
+def test_window_in_a_sum_is_named_where_it_was_made():
+    stages = stages_of(nine, "int8")
+    assert not any(isinstance(a.value, Reduce) for a in stages.stored.body)
+    assert any(isinstance(a.value, Reduce) for a in stages.windowed.body)
+    assert "recognised as the window of 3 x 3" in note_text(nine, "int8")
+    assert not any(isinstance(a.value, Reduce) for a in stages_of(nine, "float32").windowed.body)
+    assert "floats keep the order" in note_text(nine, "float32")
+    assert "fastmath=True" in note_text(nine, "float32")
+
+
+def test_weights_that_are_no_product_are_written_out():
+    assert not stages_of(laplace, "float64").lowered.stages
+    assert "no product" in note_text(laplace, "float64")
+
+
+def test_local_value_is_the_reason_not_to_share():
+    assert not stages_of(near, "float32").unrolled.stages
+    assert "use a value of the point" in note_text(near, "float32")
+
+
+def test_columns_and_histograms():
+    (stage,) = stages_of(middle, "uint8").lowered.stages
+    assert len(stage.names) == 3
+    assert "columns of 3 sorted once" in note_text(middle, "uint8")
+    (stage,) = stages_of(ranked, "uint8").lowered.stages
+    assert stage.ranks is not None
+    assert "histogram" in note_text(ranked, "uint8")
+    assert any(isinstance(a.value, Reduce) for a in stages_of(ranked, "float64").lowered.body)
+    assert "a loop over 225 elements" in note_text(ranked, "float64")
+
+
+def test_what_neighbours_share_is_counted():
+    stages = stages_of(roots, "float64")
+    made = stages.lowered.stages[len(stages.wholesome.stages) :]
+    text = note_text(roots, "float64")
+    assert len(made) == 1
+    reads = [a for a in stages.lowered.body if isinstance(a.value, Read)]
+    assert f"done once and read at {len(reads)} neighbours" in text
+    greedy = npt.stencil(schedule=dataclasses.replace(roots.schedule(), shared=1000.0))
+    assert "would be saved" in note_text(greedy(roots.__wrapped__), "float64")
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+@pytest.mark.parametrize("stencil", [nine, middle, blur, near])
+def test_bytes_are_those_of_the_arrays(stencil, dtype):
+    result = npt.stencil(boundary="fill")(stencil.__wrapped__)
+    compiled = result._for_types([dtype])[0]
+    inside, outside = np.dtype(dtype).itemsize, compiled.out_dtypes[0].itemsize
+    expected = f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
+    assert expected in stencil.explain(dtype)
+
+
+def test_lanes_are_those_of_the_text():
+    text = npt.stencil(nine.__wrapped__).source("int8")
+    assert "i16(" in text
+    assert "i64(" not in text
+    assert "4 in int16" in nine.explain("int8")
+
+
+def test_border_is_that_of_the_call():
+    assert "border      nearest\n" in blur.explain("uint8")
+    assert "border      constant with 7" in blur.explain("uint8", boundary="constant", cval=7)
+
+
+def test_types_alone_compile_nothing():
+    fresh = npt.stencil(plain_sum.__wrapped__)
+    text = fresh.explain("int32")
+    assert not fresh._for_types(["int32"])[0].ready
+    assert "measured" not in text
+
+
+def test_times_of_real_arrays():
+    fresh = npt.stencil(plain_sum.__wrapped__)
+    x = np.ones((64, 64), "int16")
+    first, second = fresh.explain(x), fresh.explain(x)
+    assert re.search(r"ready +(compiled|loaded from the cache) in [\d.e+]+ (s|ms|us)", first)
+    assert re.search(r"ready +already compiled", second)
+    for label in ("copy", "predicted", "measured"):
+        assert re.search(rf"^  {label} ", first, re.MULTILINE)
+    assert first.startswith(fresh.explain("int16"))
+
+
+def test_general_path_is_measured_too():
+    text = searching.explain(np.ones((32, 32)))
+    assert "general, because of" in text
+    assert "operations are not counted" in text
+    assert "measured" in text
+
+
+def test_bench_counts_and_computes():
+    x = np.arange(6000, dtype="uint8").reshape(2, 50, 60)
+    found = nine.bench(x, repeat=4, threads=1, boundary="wrap")
+    assert (found.points, found.bytes, found.copy_bytes) == (6000, 12000, 12000)
+    assert (found.threads, found.samples) == (1, 4)
+    assert found.lower <= found.seconds <= found.upper
+    assert found.copy_ratio == found.bytes_per_second / found.copy_bytes_per_second
+    assert "\n" not in str(found)
+    assert "2x50x60 uint8" in str(found)
+    again = nine.bench(x, repeat=1, threads=1, boundary="wrap")
+    assert (again.preparation, again.preparation_seconds) == ("already compiled", 0.0)
+
+
+def test_bench_writes_to_out():
+    x = np.ones((30, 40))
+    out = np.empty((30, 40))
+    nine.bench(x, repeat=1, out=out)
+    assert out[1, 1] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "error"),
+    [
+        (([1, 2, 3],), {}, TypeError),
+        ((np.ones((0, 3)),), {}, ValueError),
+        ((np.ones((3, 3)),), {"repeat": 0}, ValueError),
+        ((np.ones((3, 3)),), {"repeat": 1.5}, TypeError),
+        ((np.ones((3, 3)),), {"dims": ("a", "b")}, TypeError),
+    ],
+)
+def test_bench_refuses(arguments, options, error):
+    with pytest.raises(error):
+        nine.bench(*arguments, **options)
+
+
+def test_picture_shows_what_is_read():
+    picture = laplace._repr_svg_()
+    assert picture.count("<rect") == 9
+    assert picture.count("#7aa6d8") == 5
+    assert picture.count("<circle") == 1
+    assert searching._repr_svg_() is None
