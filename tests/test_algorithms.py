@@ -275,9 +275,8 @@ def test_values_on_many_windows(kind):
             if dtype == "bool" and kind == "squares":
                 continue
             stack = image(dtype, (2, 7, 9), seed=number)
-            if np.dtype(dtype).itemsize == 8 and kind in ("mean", "var", "two", "median"):
-                # The reference adds such integers as floats, and so rounds before we do.
-                stack = (stack // 2**40).astype(dtype) if dtype != "float64" else stack
+            if dtype in ("int64", "uint64") and kind == "two":
+                stack //= 2**40  # the sum, which wraps, says nothing about the deviation
             agree(function, *stack[:1], close=3e-6 if dtype == "float32" else 1e-12)
             function_of_stack = npt.stencil(function)
             compiled, _, _ = function_of_stack._compile([np.dtype(dtype)], {})
@@ -412,8 +411,6 @@ IN_VOLUMES = [
 def test_windows_in_other_planes(number, dtype):
     """A stage is kept for rows of one plane; which plane it is must not be forgotten."""
     x = image(dtype, (4, 6, 7))
-    if dtype == "int64":
-        x //= 2**20
     agree(IN_VOLUMES[number], x, close=1e-12)
 
 
@@ -468,8 +465,6 @@ def test_median_of_differences_to_the_point_is_not_of_columns():
 @pytest.mark.parametrize("dtype", ["uint8", "float32", "int64"])
 def test_values_of_percentiles(percent, dtype):
     x = image(dtype, (6, 7))
-    if dtype == "int64":
-        x //= 2**12
     agree(lambda x: np.percentile(x[-1:2, -1:3], percent), x, close=1e-6)
     agree(lambda x: np.percentile(x[0, -1:3], percent), x, close=1e-6)
 

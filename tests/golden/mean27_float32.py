@@ -24,17 +24,6 @@ def v0_row(x_0, x_1, x_2, o0, n):
         o0[j] = v0_4
 
 
-@row_function(noalias=True)
-def v1_row(v0_0, v0_1, v0_2, o0, n):
-    for j in range(n):
-        v1_0 = v0_0[j]
-        v1_1 = v0_1[j]
-        v1_2 = v0_2[j]
-        v1_3 = v1_0 + v1_1
-        v1_4 = v1_3 + v1_2
-        o0[j] = v1_4
-
-
 @row_function()
 def band_row(v1_0, o0, n):
     for j in range(n):
@@ -56,6 +45,6 @@ def band(x, out0):
             for i in range(-2, out0.shape[2]):
                 v0_row(row(x, (b, i0, i + 2)), row(x, (b, i0 + 1, i + 2)), row(x, (b, i0 + 2, i + 2)), row(v0, ((i + 2) % 3,)), n + 2)
                 if i >= 0:
-                    v1_row(row(v0, ((i) % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), row(v1, (0,)), n + 2)
+                    v0_row(row(v0, ((i) % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), row(v1, (0,)), n + 2)
                 if i >= 0:
                     band_row(row(v1, (0,)), row(out0, (b, i0, i)), n)

@@ -3,6 +3,7 @@
     read        the text becomes a kernel             language.parse
     simplify    what does nothing goes                analysis.simplify
     stored      results in their storage types        lowering.storage
+    widened     averages that integers cannot hold    lowering.wide
     windowed    sums that are windows in disguise     lowering.linear
     staged      large windows go axis by axis         lowering.algorithms
     unrolled    small windows become straight lines   lowering.windows
@@ -36,6 +37,7 @@ from ..lowering.schedule import Schedule
 from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.whole import wholesome
+from ..lowering.wide import widened
 from ..lowering.windows import unrolled
 from .cache import identifier
 from .cpu import Compiled
@@ -100,7 +102,7 @@ def compile_understood(
     simplified = simplify(kernel)
     check_outputs(function.name, kernel, request)
     dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
-    converted = stored(simplified, dtypes, request.overflow)
+    converted = widened(stored(simplified, dtypes, request.overflow))
     schedule = request.schedule
     in_windows = windowed(converted, schedule, floats=request.fastmath)
     by_axes = staged(in_windows, schedule)

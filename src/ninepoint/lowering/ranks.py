@@ -124,8 +124,9 @@ def interpolated(elements: Sequence[Atom], fraction: float, dtype: DType, emit: 
     if fraction == 0:
         return number(elements[0])
     if fraction == 0.5:
-        both = emit(Binary(elements[0].dtype, "+", elements[0], elements[1]))
-        return emit(Binary(dtype, "/", number(both), Const(dtype, "2.0")))
+        # Their sum as integers might wrap.
+        both = emit(Binary(dtype, "+", number(elements[0]), number(elements[1])))
+        return emit(Binary(dtype, "/", both, Const(dtype, "2.0")))
     first, last = number(elements[0]), number(elements[1])
     apart = emit(Binary(dtype, "-", last, first))
     # As NumPy's: from the nearer end, so that both ends are met exactly.
