@@ -131,6 +131,9 @@ class Expressions:
             return f"{SHORT[own]}(floor_divide({left}, {right}))"
         if expr.op == "%":
             return f"{SHORT[own]}(remainder({left}, {right}))"
+        if expr.op == "/" and expr.dtype.is_complex:
+            # Numba's own operator raises where the divisor is zero.
+            return f"{SHORT[own]}(np.divide({left}, {right}))"
         if expr.op == "**":
             return self._float_power(expr, left, right, own)
         return f"{left} {expr.op} {right}"
