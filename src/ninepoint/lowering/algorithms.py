@@ -345,11 +345,9 @@ class _Plan:
 
         def make(lines: Lines) -> list[Atom]:
             items = [_read(lines, ground, source.axes[0], k, dtype) for k in range(height)]
-            strange = []
-            if dtype.is_float:
-                tests = [lines.emit(Binary(DType.BOOL, "!=", i, i)) for i in items]
-                strange = [lines.tree(tests, lambda a, b: Binary(DType.BOOL, "|", a, b))]
-            return [*sort(items, lines.emit), *strange]
+            ordered = sort(items, lines.emit)
+            # Comparisons leave a NaN anywhere: the last element says that there is one.
+            return [*ordered[:-1], not_nan(ordered[-1], items, lines.emit)]
 
         names = self.stage(make)
         self.steps += [
@@ -360,7 +358,7 @@ class _Plan:
         columns = [
             [
                 _read(self.main, Source(name, dtype, last, source.axes), source.axes[1], k, dtype)
-                for name in names[:height]
+                for name in names
             ]
             for k in range(width)
         ]
@@ -368,12 +366,7 @@ class _Plan:
         wanted = 1 if fraction == 0 else 2
         found = of_sorted_columns(columns, low, wanted, emit)
         value = interpolated(found, fraction, reduce.dtype, emit)
-        strange = [
-            _read(self.main, Source(name, DType.BOOL, last, source.axes), source.axes[1], k,
-                  DType.BOOL)
-            for name in names[height:] for k in range(width)
-        ]  # fmt: skip
-        return not_nan(value, (), emit, strange)
+        return not_nan(value, [column[-1] for column in columns], emit)
 
     # Axis by axis.
 

@@ -137,11 +137,11 @@ def interpolated(elements: Sequence[Atom], fraction: float, dtype: DType, emit: 
     return emit(Binary(dtype, "-", last, step))
 
 
-def not_nan(value: Atom, items: Sequence[Atom], emit: Emit, strange: Sequence[Atom] = ()) -> Atom:
-    """The value, or NaN where an item is; `strange` are truths that say so already."""
-    if not value.dtype.is_float or not (strange or (items and items[0].dtype.is_float)):
+def not_nan(value: Atom, items: Sequence[Atom], emit: Emit) -> Atom:
+    """The value, or NaN where an item is."""
+    if not items[0].dtype.is_float:
         return value
-    truths = [*strange, *(emit(Binary(DType.BOOL, "!=", item, item)) for item in items)]
+    truths = [emit(Binary(DType.BOOL, "!=", item, item)) for item in items]
     while len(truths) > 1:
         paired = [
             emit(Binary(DType.BOOL, "|", a, b))
