@@ -26,6 +26,7 @@ from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    BinaryOp,
     Cast,
     Coefficient,
     Const,
@@ -41,11 +42,10 @@ from ..language.ir import (
     atoms,
 )
 from .choices import Method, Refused, Step
-from .ranks import interpolated, not_nan, of_sorted_columns, quantile_position, sort
+from .ranks import combined, interpolated, not_nan, of_sorted_columns, quantile_position, sort
 from .schedule import Schedule
 from .separable import factors
 
-Join: TypeAlias = Callable[[Atom, Atom], Expr]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,15 +102,9 @@ class Lines:
             self.body.append(Assign(found.name, expr))
         return found
 
-    def tree(self, items: Sequence[Atom], join: Join) -> Atom:
-        """Pairs of pairs: short chains, and less rounding than from left to right."""
-        items = list(items)
-        while len(items) > 1:
-            paired: list[Atom] = [
-                self.emit(join(a, b)) for a, b in zip(items[::2], items[1::2], strict=False)
-            ]
-            items = paired + items[len(items) // 2 * 2 :]
-        return items[0]
+    def tree(self, items: Sequence[Atom], op: BinaryOp) -> Atom:
+        """Combine by one operation."""
+        return combined(items, op, self.emit)
 
 
 class _Plan:
@@ -233,7 +227,7 @@ class _Plan:
             self.steps.append(Step("element", -1, 1, True, dtype))
             source = Source(name, dtype, _along_rows(source.origin), source.axes)
         total = self._over_axes(
-            source, reduce.shape, weights, dtype, lambda a, b: Binary(a.dtype, "+", a, b), False
+            source, reduce.shape, weights, dtype, "+", False
         )
         if reduce.kind == "sum":
             return total
@@ -253,14 +247,9 @@ class _Plan:
         if isinstance(element, Refused):
             return element
         dtype = reduce.result.dtype
-        joins: dict[str, Join] = {
-            "min": lambda a, b: Binary(a.dtype, "minimum", a, b),
-            "max": lambda a, b: Binary(a.dtype, "maximum", a, b),
-            "any": lambda a, b: Binary(DType.BOOL, "|", a, b),
-            "all": lambda a, b: Binary(DType.BOOL, "&", a, b),
-        }
+        ops: dict[str, BinaryOp] = {"min": "minimum", "max": "maximum", "any": "|", "all": "&"}
         return self._over_axes(
-            element[0], reduce.shape, element[1], dtype, joins[reduce.kind], True
+            element[0], reduce.shape, element[1], dtype, ops[reduce.kind], True
         )
 
     def _variance(self, reduce: Reduce) -> Atom | Refused:
@@ -280,10 +269,9 @@ class _Plan:
         (square,) = self.stage(lambda lines: [_squared(lines, ground)])
         self.steps.append(Step("squared", -1, 1, True, DType.INT))
         plain = tuple(() for _ in reduce.shape)
-        add: Join = lambda a, b: Binary(a.dtype, "+", a, b)  # noqa: E731
-        total = self._over_axes(source, reduce.shape, plain, DType.INT, add, False)
+        total = self._over_axes(source, reduce.shape, plain, DType.INT, "+", False)
         squared = Source(square, DType.INT, last, source.axes)
-        squares = self._over_axes(squared, reduce.shape, plain, DType.INT, add, False)
+        squares = self._over_axes(squared, reduce.shape, plain, DType.INT, "+", False)
         emit = self.main.emit
         scaled = emit(Binary(DType.INT, "*", squares, Const(DType.INT, str(count))))
         mean_square = emit(Binary(DType.INT, "*", total, total))
@@ -376,7 +364,7 @@ class _Plan:
         shape: Offset,
         weights: tuple[tuple[float, ...], ...],
         dtype: DType,
-        join: Join,
+        op: BinaryOp,
         idempotent: bool,
     ) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
@@ -386,9 +374,9 @@ class _Plan:
             if length > 1 or weights[k]
         ] or [(source.axes[-1], 1, ())]
         for axis, length, factor in work[:-1]:
-            source = self._along(source, axis, length, factor, dtype, join, idempotent)
+            source = self._along(source, axis, length, factor, dtype, op, idempotent)
         axis, length, factor = work[-1]
-        return self._combined(self.main, source, axis, length, factor, dtype, join, idempotent)
+        return self._combined(self.main, source, axis, length, factor, dtype, op, idempotent)
 
     def _along(
         self,
@@ -397,7 +385,7 @@ class _Plan:
         length: int,
         factor: tuple[float, ...],
         dtype: DType,
-        join: Join,
+        op: BinaryOp,
         idempotent: bool,
     ) -> Source:
         long = length > self.schedule.direct and not (factor or idempotent)
@@ -407,11 +395,11 @@ class _Plan:
             self.steps.append(Step("running", axis, length, True, dtype))
             (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
             return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
-        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, join, idempotent)
+        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op, idempotent)
         self._note(axis, length, len(pieces), factor, dtype, idempotent, kept=True)
 
         def make(lines: Lines) -> list[Atom]:
-            return [_joined(lines, axis, pieces, dtype, join)]
+            return [_joined(lines, axis, pieces, dtype, op)]
 
         (name,) = self.stage(make)
         return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
@@ -424,17 +412,17 @@ class _Plan:
         length: int,
         factor: tuple[float, ...],
         dtype: DType,
-        join: Join,
+        op: BinaryOp,
         idempotent: bool,
     ) -> Atom:
-        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, join, idempotent)
+        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op, idempotent)
         self._note(axis, length, len(pieces), factor, dtype, idempotent, kept=False)
         last = _along_rows(source.origin)
         moved = [
             (replace(one, origin=_added(one.origin, last)), step, weight)
             for one, step, weight in pieces
         ]
-        return _joined(lines, axis, moved, dtype, join)
+        return _joined(lines, axis, moved, dtype, op)
 
     def _note(
         self,
@@ -460,7 +448,7 @@ class _Plan:
         length: int,
         factor: tuple[float, ...],
         dtype: DType,
-        join: Join,
+        op: BinaryOp,
         idempotent: bool,
     ) -> list[Piece]:
         """The pieces whose combination is the reduction of `length` elements along an axis."""
@@ -474,7 +462,7 @@ class _Plan:
 
             def make(lines: Lines, size: int = size, below: Source = below) -> list[Atom]:
                 four = [(below, size * k, None) for k in range(radix)]
-                return [_joined(lines, axis, four, dtype, join)]
+                return [_joined(lines, axis, four, dtype, op)]
 
             (name,) = self.stage(make)
             level = replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
@@ -497,7 +485,7 @@ def _joined(
     axis: int,
     pieces: Sequence[Piece],
     dtype: DType,
-    join: Join,
+    op: BinaryOp,
 ) -> Atom:
     """Combine reads, each `step` further along the axis and with its weight."""
     items: list[Atom] = []
@@ -514,13 +502,13 @@ def _joined(
     for weight, group in groups.items():
         # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
         # are added as such, in narrow lanes, before they become floats.
-        total = lines.tree(group, join)
+        total = lines.tree(group, op)
         if total.dtype is not dtype:
             total = lines.emit(Cast(dtype, total))
         if weight is not None and weight != 1:
             total = lines.emit(Binary(dtype, "*", total, number(dtype, weight)))
         items.append(total)
-    return lines.tree(items, join)
+    return lines.tree(items, op)
 
 
 def _named(

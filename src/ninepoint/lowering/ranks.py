@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, Cast, Const, Expr, Select
+from ..language.ir import Atom, Binary, BinaryOp, Cast, Const, Expr, Select
 
 Emit = Callable[[Expr], Atom]
 
@@ -30,6 +30,30 @@ def quantile_position(count: int, quantile: float) -> tuple[int, float]:
     low = min(int(where), count - 1)
     fraction = where - low
     return (low, 0.0) if low == count - 1 else (low, fraction)
+
+
+def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
+    """All items by one operation, in pairs of pairs: short chains, and little rounding.
+
+    Among floats the least and the greatest are found by bare comparisons, one instruction
+    each, which lose a NaN on their left; whether there was one is asked once for all.
+    """
+    left = list(items)
+    floats = items[0].dtype.is_float and op in ("minimum", "maximum") and len(items) > 2
+    while len(left) > 1 and not floats:
+        paired: list[Atom] = [
+            emit(Binary(a.dtype, op, a, b)) for a, b in zip(left[::2], left[1::2], strict=False)
+        ]
+        left = paired + left[len(left) // 2 * 2 :]
+    if not floats:
+        return left[0]
+    better = "<" if op == "minimum" else ">"
+    best = left[0]
+    for k, item in enumerate(left[1:]):
+        # The second item is taken where a comparison fails, and then stays: only it is safe.
+        a, b = (best, item) if k == 0 else (item, best)
+        best = emit(Select(a.dtype, emit(Binary(DType.BOOL, better, a, b)), a, b))
+    return not_nan(best, [left[0], *left[2:]], emit)
 
 
 def sort_steps(count: int) -> Iterator[tuple[int, int]]:
@@ -92,17 +116,22 @@ def of_sorted_columns(
     """The `wanted` elements from rank `low` on, of columns that are in order each."""
     height, width = len(columns[0]), len(columns)
     count = height * width
-    table = [sort([column[i] for column in columns], emit) for i in range(height)]
     below = 0
     lists: list[list[Atom]] = []
-    for i, row in enumerate(table):
-        kept: list[Atom] = []
-        for j, item in enumerate(row):
+    for i in range(height):
+        places: list[int] = []
+        for j in range(width):
             if (height - i) * (width - j) > count - low:
                 below += 1  # too many are not less: it comes before the wanted ones
             elif (i + 1) * (j + 1) <= low + wanted:
-                kept.append(item)
-        lists.append(kept)
+                places.append(j)
+        row = [column[i] for column in columns]
+        # The least or the greatest alone takes half as many steps as a network for it.
+        if places in ([0], [width - 1]):
+            lists.append([_extreme(row, "<" if places == [0] else ">", emit)])
+        else:
+            ordered = sort(row, emit)
+            lists.append([ordered[j] for j in places])
     rank, remaining = low - below, sum(map(len, lists))
     merged: list[Atom] = []
     for one in sorted(lists, key=len):
@@ -113,6 +142,13 @@ def of_sorted_columns(
         merged = merged[first : rank + wanted]
         rank, remaining = rank - first, len(merged) + outside
     return merged[rank : rank + wanted]
+
+
+def _extreme(items: Sequence[Atom], better: BinaryOp, emit: Emit) -> Atom:
+    best = items[0]
+    for item in items[1:]:
+        best = emit(Select(best.dtype, emit(Binary(DType.BOOL, better, item, best)), item, best))
+    return best
 
 
 def interpolated(elements: Sequence[Atom], fraction: float, dtype: DType, emit: Emit) -> Atom:

@@ -28,7 +28,8 @@ class Schedule:
         Elements up to which such a window is sorted by a network.
     sorted_columns : int
         Elements up to which a window of two axes is sorted columns first: a network of 25
-        took 1.5 s to compile, one of 49 took 5 s.
+        took 1.5 s to compile, one of 49 took 5 s.  To sort the columns anew at each point, in
+        registers, halved the speed of a median of 3 x 3 bytes.
     direct : int
         Elements along one axis that are combined at once; beyond, by doubling, or for sums of
         integers by running sums.
@@ -44,6 +45,9 @@ class Schedule:
         kept in a row of its own.
     running : bool
         Whether sums of integers run down the rows.
+    steps : int
+        How many steps of `Stencil.iterate` are done in one pass over memory: 1 for one after
+        the other, 0 for what `arrays.iterating` says.
     """
 
     unrolled: int = 130
@@ -54,3 +58,4 @@ class Schedule:
     separable: float = 1.4
     shared: float = 6
     running: bool = True
+    steps: int = 0

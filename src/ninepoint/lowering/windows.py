@@ -10,7 +10,7 @@ the schedule allows stays as it is, and the text loops over it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.footprint import zero_product
@@ -37,7 +37,7 @@ from ..language.ir import (
     Weight,
     window_indices,
 )
-from .ranks import interpolated, not_nan, quantile_position, sort
+from .ranks import combined, interpolated, not_nan, quantile_position, sort
 from .schedule import Schedule
 
 
@@ -120,18 +120,18 @@ class _Writer:
         match reduce.kind:
             case "sum" | "mean":
                 items = [i for i in items if not _is_zero(i)] or items[:1]
-                total = self._tree(items, lambda a, b: Binary(a.dtype, "+", a, b))
+                total = self._tree(items, "+")
                 return total if reduce.kind == "sum" else self._mean(total, reduce.dtype, count)
             case "prod":
-                return self._tree(items, lambda a, b: Binary(a.dtype, "*", a, b))
+                return self._tree(items, "*")
             case "min":
-                return self._tree(items, lambda a, b: Binary(a.dtype, "minimum", a, b))
+                return self._tree(items, "minimum")
             case "max":
-                return self._tree(items, lambda a, b: Binary(a.dtype, "maximum", a, b))
+                return self._tree(items, "maximum")
             case "any":
-                return self._tree(items, lambda a, b: Binary(DType.BOOL, "|", a, b))
+                return self._tree(items, "|")
             case "all":
-                return self._tree(items, lambda a, b: Binary(DType.BOOL, "&", a, b))
+                return self._tree(items, "&")
             case "var":
                 return self._variance(reduce, items, count)
             case "argmin" | "argmax":
@@ -139,14 +139,8 @@ class _Writer:
             case "quantile":
                 return self._quantile(reduce, items)
 
-    def _tree(self, items: list[Atom], join: Callable[[Atom, Atom], Expr]) -> Atom:
-        """Pairs of pairs: short chains, and less rounding than from left to right."""
-        while len(items) > 1:
-            paired: list[Atom] = [
-                self.emit(join(a, b)) for a, b in zip(items[::2], items[1::2], strict=False)
-            ]
-            items = paired + items[len(items) // 2 * 2 :]
-        return items[0]
+    def _tree(self, items: Sequence[Atom], op: BinaryOp) -> Atom:
+        return combined(items, op, self.emit)
 
     def _mean(self, total: Atom, dtype: DType, count: Const) -> Atom:
         top = total if total.dtype is dtype else self.emit(Cast(dtype, total))
@@ -154,14 +148,14 @@ class _Writer:
 
     def _variance(self, reduce: Reduce, items: list[Atom], count: Const) -> Atom:
         dtype = reduce.dtype
-        total = self._tree(items, lambda a, b: Binary(a.dtype, "+", a, b))
+        total = self._tree(items, "+")
         mean = self._mean(total, dtype, count)
         squares: list[Atom] = []
         for item in items:
             value = item if item.dtype is dtype else self.emit(Cast(dtype, item))
             apart = self.emit(Binary(dtype, "-", value, mean))
             squares.append(self.emit(Binary(dtype, "*", apart, apart)))
-        sum_squares = self._tree(squares, lambda a, b: Binary(dtype, "+", a, b))
+        sum_squares = self._tree(squares, "+")
         divisor = Const(dtype, repr(max(0.0, len(items) - reduce.quantile)))
         return self.emit(Binary(dtype, "/", sum_squares, divisor))
 
