@@ -354,32 +354,39 @@ class Stencil:
         every: int | None = None,
         until: float | None = None,
         threads: int | None = None,
+        progress: bool | Callable[[int, int], None] = False,
         **named: Any,
     ) -> Any:
         """Apply the stencil again and again, each time to its own result.
 
         The results take the place of the first fields, in order; the other fields stay.  On
         NumPy arrays several steps are done in one pass over memory where that is faster; the
-        result is that of single steps.
+        result is that of single steps.  Besides the inputs two states are held, however many
+        steps there are.
 
         Parameters
         ----------
         *args, **named
             Fields, scalars and coefficient arrays, as for a call.  The inputs are not changed.
             A scalar may be a function of the step, counted from 0, or an array with a value
-            for each step.
+            for each step, taken as a Python number; an array of one axis is that unless
+            `standard_indexing` names its parameter.
         steps : int
             How many steps, not negative.
         boundary, cval, threads
             As for a call.
         callback : callable, optional
             Called as ``callback(step, *state)`` after every `every` steps and after the last
-            one, with the number of steps done; a true result ends the iteration.
+            one, with the number of steps done; a true result ends the iteration.  It may
+            keep the arrays, or write to those of NumPy to change the state.
         every : int, optional
             How many steps lie between two calls of `callback`, or two checks of `until`; by
             default all of them for `callback`, and 1 for `until`.
         until : float, optional
             End when no element of the state changes by more than this in one step.
+        progress : bool or callable, optional
+            True shows a bar (needs Rich); a function is called with the numbers of steps done
+            and in all.
 
         Returns
         -------
@@ -406,12 +413,16 @@ class Stencil:
         """
         if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
             raise ValueError(f"steps={steps!r} must be a whole number, 0 or more.")
-        if every is not None and (not isinstance(every, int | np.integer) or every < 1):
+        if every is not None and (
+            isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1
+        ):
             raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
         scalars = Scalars(
-            {name: values[name] for name in self._others}, self._standard, int(steps)
+            {name: values[name] for name in self._others},
+            self._options.standard_indexing,
+            int(steps),
         )
         plan = Iteration(
             self._options.boundary if boundary is None else boundary,
@@ -421,9 +432,14 @@ class Stencil:
             until,
             callback,
             threads,
+            progress,
         )
         dtypes, overflow = _dtypes(self._options.dtype), self._options.overflow
         keep = _keeps(plan.boundary)
+
+        def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
+            return self._compile(types, others, keep, dtypes, overflow)
+
         if any(is_dask(f) or is_xarray(f) for f in fields):
 
             def call(states: Sequence[Any], others: Mapping[str, Any]) -> Any:
@@ -435,15 +451,9 @@ class Stencil:
                     threads=threads,
                 )
 
-            result = iterate_calls(call, fields, scalars, plan)
+            result = iterate_calls(compiled, call, fields, scalars, plan)
         else:
-            result = iterate_arrays(
-                lambda types, others: self._compile(types, others, keep, dtypes, overflow),
-                self._chain,
-                fields,
-                scalars,
-                plan,
-            )
+            result = iterate_arrays(compiled, self._chain, fields, scalars, plan)
         return result[0] if len(result) == 1 else tuple(result)
 
     # Compiling.

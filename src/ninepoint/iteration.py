@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.borders import parse_boundary
-from .arrays.iterating import advance, block_length
-
+from .arrays.borders import Border, parse_boundary
+from .arrays.iterating import Steps, advance, block_length
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
+from .files.progress import Progress, shown
 from .lowering.chain import chainable
 
 # Gives what one step is compiled to, for the types of the fields and the other arguments.
@@ -24,38 +25,49 @@ Compile = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Compiled, Stag
 # how many steps, and the scalars that vary.
 Chains = Callable[[Stages, int, int, tuple[str, ...]], Compiled]
 
+# Elements that are compared at once to see how far a step went.
+COMPARED = 1 << 16
+
 
 class Scalars:
     """The arguments that are no fields, some of which have a value for each step."""
 
-    def __init__(self, values: Mapping[str, Any], coefficients: frozenset[str], steps: int) -> None:
+    def __init__(self, values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> None:
         self.fixed: dict[str, Any] = {}
         self.varying: dict[str, Callable[[int], Any]] = {}
+        self._known: dict[int, dict[str, Any]] = {}
         for name, value in values.items():
             if callable(value):
                 self.varying[name] = value
-            elif np.ndim(value) == 1 and name not in coefficients:
+            elif np.ndim(value) == 1 and name not in arrays:
                 if len(value) < steps:
                     raise ValueError(
-                        f"'{name}' has {len(value)} values, but there are {steps} steps."
+                        f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
+                        "for each, or name it in standard_indexing if it is a small array."
                     )
                 self.varying[name] = _item(np.asarray(value))
             else:
                 self.fixed[name] = value
 
     def at(self, step: int) -> dict[str, Any]:
-        """The values at one step."""
-        return self.fixed | {name: value(step) for name, value in self.varying.items()}
+        """The values at one step; a function is called once for each, in their order."""
+        if not self.varying:
+            return self.fixed
+        if step not in self._known:
+            now = {name: value(step) for name, value in self.varying.items()}
+            self._known[step] = self.fixed | now
+        return self._known[step]
 
-    def over(self, step: int, count: int) -> dict[str, Any]:
-        """The values at `count` steps from `step` on, as a chain names them."""
-        values = dict(self.fixed)
-        for k in range(count):
-            values |= {f"{name}_{k}": value(step + k) for name, value in self.varying.items()}
-        return values
+    def forget(self, step: int) -> None:
+        """Drop the values of all steps before."""
+        for known in [k for k in self._known if k < step]:
+            del self._known[known]
 
 
 def _item(values: np.ndarray) -> Callable[[int], Any]:
+    if not len(values):
+        # No step asks for it, but its type is looked at.
+        return lambda step: values.dtype.type(0).item()
     return lambda step: values[step].item()
 
 
@@ -86,22 +98,100 @@ class Iteration:
     until: float | None
     callback: Callable[..., Any] | None
     threads: int | None
+    progress: Progress = False
 
     def ends(self, step: int, state: Sequence[Any], before: Sequence[Any]) -> bool:
         """Show the state after so many steps, and say whether it is the last."""
-        if self.callback is not None and self.callback(step, *state):
-            return True
-        if self.until is None:
-            return False
-        return all(_change(a, b) <= self.until for a, b in zip(state, before, strict=True))
+        close = self.until is not None and all(
+            _change(a, b) <= self.until for a, b in zip(state, before, strict=True)
+        )
+        return bool(self.callback is not None and self.callback(step, *state)) or close
+
+    def border(self, ndim: int) -> Border:
+        """The border rule, which must leave the state as large as it is."""
+        border = parse_boundary(self.boundary, ndim)
+        if border.uses("valid"):
+            raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
+        return border
 
 
 def _change(after: Any, before: Any) -> float:
-    if after.size == 0:
-        return 0.0
-    if after.dtype.kind in "bu":
-        return float(np.max(np.maximum(after, before) - np.minimum(after, before) * 1))
-    return float(np.max(np.abs(after - before)))
+    """The greatest change of an element; NaN where one is no number."""
+    if not isinstance(after, np.ndarray):
+        if after.dtype.kind in "bu":
+            after, before = after.astype("float64"), before.astype("float64")
+        return float(abs(after - before).max()) if after.size else 0.0
+    greatest = 0.0
+    a, b = after.reshape(-1), before.reshape(-1)
+    # In parts: an iteration promises to hold two states and no more.
+    for first in range(0, a.size, COMPARED):
+        part = _far(a[first : first + COMPARED], b[first : first + COMPARED])
+        if not part <= greatest:
+            greatest = part
+        if greatest != greatest:
+            break
+    return greatest
+
+
+def _far(a: np.ndarray, b: np.ndarray) -> float:
+    kind = a.dtype.kind
+    if kind == "b":
+        return float(np.any(a != b))
+    with np.errstate(all="ignore"):
+        if kind not in "iu":
+            # Equal infinities have not changed.
+            return float(np.max(np.where(a == b, 0, np.abs(a - b))))
+        # The difference of two integers may need a bit more than they have: it wraps, and is
+        # right as an unsigned number.
+        wide = np.maximum(a, b) - np.minimum(a, b)
+        return float(np.max(wide.view(wide.dtype.str.replace("i", "u"))))
+
+
+class _Programs:
+    """What each step runs, looked up anew only where the types of the scalars change."""
+
+    def __init__(self, compile_: Compile, dtypes: Sequence[np.dtype], scalars: Scalars) -> None:
+        self._compile = compile_
+        self._dtypes = dtypes
+        self._scalars = scalars
+        self._known: dict[tuple[type, ...], Compiled] = {}
+        self.first = self._compiled(scalars.at(0))
+        self._bound: Bound | None = None
+
+    def __call__(self, step: int) -> Bound:
+        if self._bound is not None:
+            return self._bound
+        values = self._scalars.at(step)
+        bound = self._compiled(values).bind(values)
+        if not self._scalars.varying:
+            self._bound = bound
+        return bound
+
+    def over(self, step: int, count: int) -> dict[str, Any] | None:
+        """The scalars of `count` steps, as a chain names them; None if their types differ."""
+        named = dict(self._scalars.fixed)
+        for k in range(count):
+            values = self._scalars.at(step + k)
+            if self._scalars.varying and self._compiled(values) is not self.first:
+                return None
+            named |= {f"{name}_{k}": values[name] for name in self._scalars.varying}
+        return named
+
+    def _compiled(self, values: Mapping[str, Any]) -> Compiled:
+        varying = [values[name] for name in self._scalars.varying]
+        # The type says all of a plain number, save for integers that are too large.
+        plain = all(type(v) in (bool, float, complex) or _small(v) for v in varying)
+        key = tuple(map(type, varying))
+        found = self._known.get(key) if plain else None
+        if found is None:
+            found = self._compile(self._dtypes, values)[0]
+            if plain:
+                self._known[key] = found
+        return found
+
+
+def _small(value: Any) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
 
 
 def iterate_arrays(
@@ -111,66 +201,82 @@ def iterate_arrays(
     arrays = [on_numpy.as_field(field) for field in fields]
     dtypes = [on_numpy.native(array.dtype) for array in arrays]
     compiled, stages, _ = compile_(dtypes, scalars.at(0))
-    count = len(compiled.out_dtypes)
+    ndim, count = compiled.ndim, len(compiled.out_dtypes)
     check(compiled, dtypes, count)
-    border = parse_boundary(plan.boundary, compiled.ndim)
-    if border.uses("valid"):
-        raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
-    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    border = plan.border(ndim)
+    shape = on_numpy.broadcast_shape([array.shape for array in arrays])
     given = [np.broadcast_to(array, shape) for array in arrays[:count]]
     others = [np.broadcast_to(array, shape) for array in arrays[count:]]
     longest = 1
-    if stages is not None and all(map(_plain, (*given, *others), dtypes)):
-        names = tuple(name for name, _ in stages.lowered.fields[:count])
-        if not chainable(stages.lowered, names):
-            itemsize = sum(dtype.itemsize for dtype in dtypes[:count])
-            longest = block_length(compiled.reach, shape[len(shape) - compiled.ndim :], itemsize)
+    pairs = zip([*given, *others], dtypes, strict=True)
+    if stages is not None and all(_plain(array, dtype, ndim) for array, dtype in pairs):
+        longest = _longest(stages, compiled, count, shape[len(shape) - ndim :])
+    program = _Programs(compile_, dtypes, scalars)
+    single = Steps(program, border, plan.cval, plan.threads)
+    threads = thread_count(plan.threads)
 
-    def program(step: int) -> Bound:
-        values = scalars.at(step)
-        return compile_(dtypes, values)[0].bind(values)
-
-    chain: Compiled | None = None
+    states, owned = given, False
     spare: list[np.ndarray] | None = None
-    states = given
-    for first, length, looked in blocks(
-        plan.steps, plan.every, longest, plan.until is not None
-    ):
-        results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
-        if length == 1:
-            on_numpy.apply(
-                program(first),
-                [*states, *others],
-                border=border,
-                cval=plan.cval,
-                out=tuple(results) if count > 1 else results[0],
-                threads=plan.threads,
-            )
-        else:
-            assert stages is not None
-            chain = chain or chains(stages, count, length, tuple(scalars.varying))
-            flat = [_stacked(part, compiled.ndim) for part in (states, others, results)]
-            advance(
-                chain.bind(scalars.over(first, length)),
-                program,
-                first,
-                length,
-                compiled.reach,
-                *flat,
-                border,
-                plan.cval,
-                thread_count(plan.threads),
-            )
-        before, states = states, results
-        ended = looked and plan.ends(first + length, states, before)
-        # The caller's own arrays are never written to.
-        spare = None if before is given else before
-        if ended:
-            break
+    with shown(plan.progress, plan.steps, "steps") as advanced:
+        for first, length, values, looked in _moves(plan, longest, program, scalars):
+            results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
+            if values is not None:
+                assert stages is not None
+                chain = chains(stages, count, length, tuple(scalars.varying)).bind(values)
+                one, two, three = (_stacked(part, ndim) for part in (states, others, results))
+                advance(
+                    chain, program, first, length, compiled.reach, one, two, three, border,
+                    plan.cval, threads,
+                )  # fmt: skip
+            elif owned:
+                single(first, [*states, *others], results)
+            else:
+                single.general(first, [*states, *others], results)
+            # What the caller gave, or has kept from a callback, is never written to.
+            spare = states if owned else None
+            before, states, owned = states, results, True
+            advanced(length)
+            if looked:
+                ended, owned = _look(plan, first + length, states, before)
+                if ended:
+                    break
     return [np.array(state) for state in given] if states is given else states
 
 
+def _moves(
+    plan: Iteration, longest: int, program: _Programs, scalars: Scalars
+) -> Iterator[tuple[int, int, dict[str, Any] | None, bool]]:
+    """The blocks with the scalars of chains; those that cannot be chains step by step."""
+    for first, length, looked in blocks(plan.steps, plan.every, longest, plan.until is not None):
+        scalars.forget(first)
+        values = program.over(first, length) if length > 1 else None
+        if length == 1 or values is not None:
+            yield first, length, values, looked
+            continue
+        for step in range(first, first + length):
+            yield step, 1, None, looked and step == first + length - 1
+
+
+def _look(
+    plan: Iteration, step: int, states: list[np.ndarray], before: list[np.ndarray]
+) -> tuple[bool, bool]:
+    """Whether the state is the last, and whether nobody has kept it."""
+    counts = [sys.getrefcount(state) for state in states]
+    ended = plan.ends(step, states, before)
+    # A view of an array refers to it as well.
+    return ended, counts == [sys.getrefcount(state) for state in states]
+
+
+def _longest(stages: Stages, compiled: Compiled, count: int, core: tuple[int, ...]) -> int:
+    names = tuple(name for name, _ in stages.lowered.fields[:count])
+    if chainable(stages.lowered, names):
+        return 1
+    itemsize = sum(dtype.itemsize for dtype in compiled.field_dtypes[:count])
+    return block_length(compiled.reach, core, itemsize, stages.request.schedule.steps)
+
+
 def iterate_calls(
+    compile_: Compile,
     call: Callable[[Sequence[Any], Mapping[str, Any]], Any],
     fields: Sequence[Any],
     scalars: Scalars,
@@ -178,23 +284,42 @@ def iterate_calls(
 ) -> list[Any]:
     """The state after the steps, one call after the other: for arrays of any other kind."""
     states = list(fields)
-    count = len(states)
-    for first, _, looked in blocks(plan.steps, plan.every, 1, plan.until is not None):
-        made = call(states, scalars.at(first))
-        results = list(made) if isinstance(made, tuple) else [made]
-        count = len(results)
-        before, states = states[:count], [*results, *states[count:]]
-        if looked and plan.ends(first + 1, results, before):
-            break
+    dtypes = [on_numpy.native(np.dtype(getattr(f, "dtype", "float64"))) for f in fields]
+    compiled, _, _ = compile_(dtypes, scalars.at(0))
+    count = len(compiled.out_dtypes)
+    if all(hasattr(field, "dtype") for field in fields):
+        check(compiled, dtypes, count)
+    plan.border(compiled.ndim)
+    with shown(plan.progress, plan.steps, "steps") as advanced:
+        for first, _, looked in blocks(plan.steps, plan.every, 1, plan.until is not None):
+            scalars.forget(first)
+            made = call(states, scalars.at(first))
+            results = list(made) if isinstance(made, tuple) else [made]
+            before, states = states[:count], [*results, *states[count:]]
+            advanced(1)
+            if looked and plan.ends(first + 1, results, before):
+                break
     return states[:count]
 
 
-def _plain(array: np.ndarray, dtype: np.dtype) -> bool:
-    return array.dtype == dtype and array.flags.c_contiguous and array.flags.aligned
+def _plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
+    """Whether a chain can read an array as it is, its leading axes taken as one."""
+    if array.dtype != dtype or not array.flags.aligned:
+        return False
+    if array.ndim <= ndim + 1:
+        return array.shape[-1] == 1 or array.strides[-1] == array.itemsize
+    return array.flags.c_contiguous
 
 
 def _stacked(arrays: Sequence[np.ndarray], ndim: int) -> list[np.ndarray]:
-    return [array.reshape(-1, *array.shape[array.ndim - ndim :]) for array in arrays]
+    return [
+        array
+        if array.ndim == ndim + 1
+        else array.reshape(-1, *array.shape[array.ndim - ndim :])
+        if array.ndim > ndim
+        else array[None]
+        for array in arrays
+    ]
 
 
 def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:
@@ -210,5 +335,3 @@ def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:
                 f"'{compiled.name}' gives {result} for a state of {state}; convert the state "
                 f'first, with .astype("{result}"), or say dtype= in the decorator.'
             )
-
-

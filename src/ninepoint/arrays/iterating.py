@@ -13,14 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from ..backends.cpu import Bound
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from .borders import Array, Border
-from .numpy import Program, apply
+from .numpy import apply
+from .prepared import Call, Options, prepare
 
 # Bytes of a state below which it stays in a core's cache from step to step.
 CACHED = 1 << 20
@@ -31,31 +34,82 @@ KEPT = 1 << 19
 # Bands for each thread: the last to begin then ends not much after the others.
 BANDS = 2
 
-# A chain of T steps: its program for the scalars of the step it begins with.
-Chain = Callable[[int, int], Program]
+# Steps in one pass: an eighth of the traffic, at the price of 16 rows more for each band.
+# (4096 x 4096 float32, neighbours at distance 1, two threads: 4 steps 6.6, 8 steps 8.9, 16
+# steps 8.7 Gpoint/s, Zen 4.)
+STEPS = 8
+
+# What one step is compiled to, with the scalars of that step.
+Single = Callable[[int], Bound]
 
 
-def block_length(reach: Box, core: tuple[int, ...], itemsize: int) -> int:
-    """How many steps to do in one pass; 1 where that would not pay.
+def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 0) -> int:
+    """How many steps to do in one pass; 1 where that would not pay, or cannot be done.
 
-    Eight steps with neighbours at distance 1: an eighth of the traffic, at the price of 16
-    rows more for each band. (4096 x 4096 float32, two threads: 4 steps 6.6, 8 steps 8.9, 16
-    steps 8.7 Gpoint/s, Zen 4.)
+    `asked` is `Schedule.steps`: a number is taken as far as the array is long enough for it.
     """
-    far = max(max(-lo, hi) for lo, hi in zip(reach.lo, reach.hi, strict=True))
-    if far == 0 or len(core) > 2 or itemsize * int(np.prod(core)) <= CACHED:
+    if len(core) > 2:
         return 1
-    length = max(2, 8 // far)
-    fits = all(
-        n >= 4 * length * (max(-lo, 0) + max(hi, 0) + 1)
-        for n, lo, hi in zip(core, reach.lo, reach.hi, strict=True)
-    )
+    spans = [max(-lo, 0) + max(hi, 0) for lo, hi in zip(reach.lo, reach.hi, strict=True)]
+    if asked:
+        # Both ends and a point between them.
+        return max(1, min([asked, *((n - 1) // s for n, s in zip(core, spans, strict=True) if s)]))
+    if itemsize * int(np.prod(core)) <= CACHED:
+        return 1
+    far = max(max(-lo, hi) for lo, hi in zip(reach.lo, reach.hi, strict=True))
+    length = max(2, STEPS // max(1, far))
+    fits = all(n >= 4 * length * (s + 1) for n, s in zip(core, spans, strict=True))
     return length if fits else 1
 
 
+class Steps:
+    """Single steps on arrays of one shape: after the first, what can be is prepared."""
+
+    def __init__(self, single: Single, border: Border, cval: Any, threads: int | None) -> None:
+        self._single = single
+        self._options = Options(border, cval, threads)
+        self._calls: dict[int, Call] = {}
+
+    def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one step, from and to contiguous arrays that are no others' than ours."""
+        program = self._single(step)
+        known = self._calls.get(id(program.compiled))
+        out = tuple(outs) if len(outs) > 1 else outs[0]
+        if known is not None and known([*fields, *program.scalars], out) is not None:
+            return
+        self.general(step, fields, outs)
+        if known is None:
+            self._calls[id(program.compiled)] = _prepared(program, fields, out, self._options)
+
+    def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one step, from arrays of any kind."""
+        border, cval, threads = (
+            self._options.border,
+            self._options.cval,
+            self._options.threads,
+        )
+        out = tuple(outs) if len(outs) > 1 else outs[0]
+        program = self._single(step)
+        apply(program, fields, border=border, cval=cval, out=out, threads=threads)
+
+
+def _prepared(program: Bound, fields: Sequence[Array], out: Any, options: Options) -> Call:
+    entry = program.compiled.entry
+    count = len(fields) + len(program.out_dtypes)
+    if program.coefficients:
+        between = program.coefficients
+
+        def entry(*values: Any) -> None:
+            program.compiled.entry(*values[:count], *between, *values[count:])
+
+    scalars = [(len(fields) + k, value) for k, value in enumerate(program.scalars)]
+    args = [*fields, *program.scalars]
+    return prepare(program, entry, args, range(len(fields)), scalars, options, out)
+
+
 def advance(
-    chain: Program,
-    single: Callable[[int], Program],
+    chain: Bound,
+    single: Single,
     first: int,
     steps: int,
     reach: Box,
@@ -75,12 +129,11 @@ def advance(
     before = [steps * max(-lo, 0) for lo in reach.lo]
     after = [steps * max(hi, 0) for hi in reach.hi]
     tasks: list[Callable[[], object]] = []
-    for axis in range(len(core)):
-        ends = partial(
-            _ends, single, first, steps, fields, len(states), results, border, cval, axis,
-            before[axis], after[axis],
-        )  # fmt: skip
-        tasks.append(ends)
+    for axis, (a, b) in enumerate(zip(before, after, strict=True)):
+        if a or b:
+            tasks.append(
+                partial(_ends, single, first, steps, fields, results, border, cval, axis, a, b)
+            )
     for region in _regions(core, before, after, states, steps, threads):
         tasks.append(partial(_inside, chain, fields, results, region))
     # The ends do not run long, but on one thread: they come first.
@@ -109,11 +162,11 @@ def _regions(
 def _cut(span: tuple[int, int], count: int) -> list[slice]:
     first, last = span
     edges = [first + (last - first) * k // count for k in range(count + 1)]
-    return [slice(a, b) for a, b in zip(edges, edges[1:], strict=False) if a < b]
+    return [slice(a, b) for a, b in pairwise(edges) if a < b]
 
 
 def _inside(
-    chain: Program,
+    chain: Bound,
     fields: Sequence[Array],
     results: Sequence[Array],
     region: tuple[slice, ...],
@@ -128,11 +181,10 @@ def _inside(
 
 
 def _ends(
-    single: Callable[[int], Program],
+    single: Single,
     first: int,
     steps: int,
     fields: Sequence[Array],
-    count: int,
     results: Sequence[Array],
     border: Border,
     cval: Any,
@@ -140,67 +192,36 @@ def _ends(
     before: int,
     after: int,
 ) -> None:
-    """Both ends of an axis: step by step, on copies that hold all that they depend on.
+    """Both ends of an axis: step by step, on one copy that holds all that they depend on.
 
-    What is wrong beyond the cut creeps in by one reach a step, and never gets to the end.
+        low | high       with the border's rule outside, and a seam between the two
+        high | low       where the array wraps: then the seam is none, and outside is wrong
+
+    What is wrong creeps in by one reach a step, and never gets to what is wanted.
     """
     n = results[0].shape[axis + 1]
     length = before + after + 1
-    rules = list(border.rules)
-    wrapped = rules[axis][0] == "wrap"
-    low, high = slice(0, length), slice(n - length, n)
-    if wrapped:
-        # The two ends are neighbours: one piece, with the seam in the middle.
-        parts = [_joined([f[_at(f, axis, s)] for s in (high, low)], axis) for f in fields]
-        rules[axis] = ("nearest", "nearest")
-        done = _steps(single, first, steps, parts, count, Border(tuple(rules)), cval)
-        for result, one in zip(results, done, strict=True):
-            if after:
-                result[_at(result, axis, slice(n - after, n))] = one[
-                    _at(one, axis, slice(length - after, length))
-                ]
-            if before:
-                result[_at(result, axis, slice(0, before))] = one[
-                    _at(one, axis, slice(length, length + before))
-                ]
-        return
-    for side, part, kept in (("low", low, before), ("high", high, after)):
-        if not kept:
-            continue
-        rules[axis] = (
-            (border.rules[axis][0], "nearest")
-            if side == "low"
-            else ("nearest", border.rules[axis][1])
-        )
-        pieces = [np.ascontiguousarray(f[_at(f, axis, part)]) for f in fields]
-        done = _steps(single, first, steps, pieces, count, Border(tuple(rules)), cval)
-        place = slice(0, kept) if side == "low" else slice(n - kept, n)
-        own = slice(0, kept) if side == "low" else slice(length - kept, length)
-        for result, one in zip(results, done, strict=True):
-            result[_at(result, axis, place)] = one[_at(one, axis, own)]
-
-
-def _at(array: Array, axis: int, part: slice) -> tuple[slice, ...]:
-    return (slice(None),) * (axis + 1) + (part,)
-
-
-def _joined(parts: Sequence[Array], axis: int) -> Array:
-    joined: Array = np.concatenate(parts, axis=axis + 1)
-    return joined
-
-
-def _steps(
-    single: Callable[[int], Program],
-    first: int,
-    steps: int,
-    pieces: Sequence[Array],
-    count: int,
-    border: Border,
-    cval: Any,
-) -> list[Array]:
-    """Single steps on small arrays; the first `count` are states, the others stay."""
-    states, others = list(pieces[:count]), list(pieces[count:])
+    parts = [slice(0, length), slice(n - length, n)]
+    rules = border.rules
+    wraps = rules[axis][0] == "wrap"
+    if wraps:
+        parts.reverse()
+        rules = (*rules[:axis], ("nearest", "nearest"), *rules[axis + 1 :])
+    pieces = [
+        np.concatenate([field[_at(axis, part)] for part in parts], axis=axis + 1)
+        for field in fields
+    ]
+    states, others = pieces[: len(results)], pieces[len(results) :]
+    spare = [np.empty_like(state) for state in states]
+    step_ = Steps(single, Border(rules), cval, 1)
     for step in range(first, first + steps):
-        made = apply(single(step), [*states, *others], border=border, cval=cval, threads=1)
-        states = list(made) if isinstance(made, tuple) else [made]
-    return states
+        step_(step, [*states, *others], spare)
+        states, spare = spare, states
+    at = (length, length) if wraps else (0, 2 * length)
+    for result, made in zip(results, states, strict=True):
+        result[_at(axis, slice(0, before))] = made[_at(axis, slice(at[0], at[0] + before))]
+        result[_at(axis, slice(n - after, n))] = made[_at(axis, slice(at[1] - after, at[1]))]
+
+
+def _at(axis: int, part: slice) -> tuple[slice, ...]:
+    return (slice(None),) * (axis + 1) + (part,)

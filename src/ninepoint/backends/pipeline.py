@@ -155,7 +155,8 @@ def compile_chain(
     # The kernel has names of its own for the function's parameters, in the same order.
     own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
     kernel = chained(found.lowered, names, steps, tuple(own[name] for name in varying))
-    reach = Box(
+    # The last step looks at the fields that stay no farther than one step does.
+    reach = one.reach | Box(
         tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)
     )
     text = module(kernel, f"{steps} steps of {one.name}", reach, fastmath=fastmath)

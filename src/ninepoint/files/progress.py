@@ -13,11 +13,12 @@ Progress: TypeAlias = "bool | Callable[[int, int], None] | None"
 
 
 @contextmanager
-def shown(progress: Progress, total: int) -> Iterator[Advance]:
+def shown(progress: Progress, total: int, title: str = "saving") -> Iterator[Advance]:
     """Give a function that is told how many more of `total` frames are done.
 
     With None a bar is shown if standard error is a terminal and Rich is installed; True shows it
     anywhere, False never; a function is called with the numbers of frames done and in all.
+    `title` stands before the bar.
     """
     if callable(progress):
         report, done = progress, 0
@@ -29,25 +30,25 @@ def shown(progress: Progress, total: int) -> Iterator[Advance]:
 
         yield count
     elif progress or (progress is None and sys.stderr.isatty() and find_spec("rich")):
-        with _bar(total) as advance:
+        with _bar(total, title) as advance:
             yield advance
     else:
         yield lambda frames: None
 
 
 @contextmanager
-def _bar(total: int) -> Iterator[Advance]:
+def _bar(total: int, title: str) -> Iterator[Advance]:
     try:
         from rich import progress
         from rich.console import Console
     except ImportError as error:
         raise ImportError("progress=True needs Rich: pip install 'ninepoint[cli]'") from error
     columns = (
-        progress.TextColumn("saving"),
+        progress.TextColumn("{task.description}"),
         progress.BarColumn(),
         progress.MofNCompleteColumn(),
         progress.TimeRemainingColumn(),
     )
     with progress.Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("saving", total=total)
+        task = bar.add_task(title, total=total)
         yield lambda frames: bar.advance(task, frames)

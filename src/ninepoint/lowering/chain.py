@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from ..analysis.simplify import renamed
 from ..language.ir import Assign, Atom, Expr, Kernel, Read, Reduce, Ref, Stage
 
@@ -20,15 +22,16 @@ from ..language.ir import Assign, Atom, Expr, Kernel, Read, Reduce, Ref, Stage
 def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
     """Why steps of a kernel cannot be chained; empty where they can."""
     if kernel.ndim > 2:
-        for body in (kernel.body, *(stage.body for stage in kernel.stages)):
-            for assign in body:
-                expr = assign.value
-                if isinstance(expr, Read) and expr.field in states and any(expr.offset[:-2]):
-                    return "it reads along an axis before the last two, and only rows are kept"
+        return "only rows are kept, and it has an axis before the rows"
+    if any(np.dtype(dtype) == np.float16 for name, dtype in kernel.fields if name in states):
+        return "rows are kept as float32, and each step rounds to float16"
     if any(stage.ranks is not None for stage in kernel.stages):
         return "a histogram slides over a field only"
-    if any(isinstance(assign.value, Reduce) for assign in kernel.body):
-        return "a window is looped over at each point, in a field only"
+    if any(stage.running for stage in kernel.stages):
+        return "a sum runs down the rows, with the rows of the result and no faster"
+    for body in (kernel.body, *(stage.body for stage in kernel.stages)):
+        if any(isinstance(assign.value, Reduce) for assign in body):
+            return "a window is looped over at each point, in a field only"
     return ""
 
 
@@ -42,12 +45,10 @@ def chained(
     """
     stages: list[Stage] = []
     source = {name: name for name in states}
-    scalars = {name: dtype for name, dtype in kernel.scalars}
+    scalars = dict(kernel.scalars)
     for step in range(steps):
         own = {name: Ref(scalars[name], f"{name}{step}_") for name in varying}
-        names = {
-            name: f"{name}s{step}_" for stage in kernel.stages for name in stage.names
-        }
+        names = {name: f"{name}s{step}_" for stage in kernel.stages for name in stage.names}
         last = step == steps - 1
         for stage in kernel.stages:
             body, alias = _step(stage.body, f"s{step}_", source, names, own)

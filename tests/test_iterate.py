@@ -1,0 +1,432 @@
+"""`Stencil.iterate` is so many calls, each on the result of the one before."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+from ninepoint.arrays.iterating import CACHED, block_length
+from ninepoint.language.box import Box
+from ninepoint.lowering.schedule import Schedule
+
+HERE = Path(__file__).parent
+FOUR = Schedule(steps=4)
+ONE = Schedule(steps=1)
+
+
+@npt.stencil(schedule=FOUR)
+def heat(u, r=0.25):
+    return u[0, 0] + r * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+
+@npt.stencil(schedule=FOUR, boundary="wrap")
+def wave(u, before, speed):
+    around = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]
+    return 2 * u[0, 0] - before[0, 0] + speed[0, 0] * (around - 4 * u[0, 0]), u[0, 0]
+
+
+@npt.stencil(schedule=FOUR, boundary="wrap")
+def life(x):
+    n = x[-1:2, -1:2].sum() - x[0, 0]
+    return (n == 3) | ((n == 2) & (x[0, 0] == 1))
+
+
+@npt.stencil(schedule=FOUR, boundary="nearest")
+def driven(u, amplitude=0.0):
+    return (u[-1] + u[0] + u[1]) / 3 + amplitude
+
+
+@npt.stencil(schedule=FOUR)
+def ahead(u, c):
+    return u[1] * 0.5 + u[2] * 0.25 + c[1]
+
+
+def image(dtype="float32", shape=(41, 53), seed=0):
+    return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
+
+
+def one_by_one(stencil, *state, steps, rest=(), **options):
+    """What iterate promises."""
+    for _ in range(steps):
+        made = stencil(*state, *rest, **options)
+        state = made if isinstance(made, tuple) else (made,)
+    return state
+
+
+def same(made, wanted):
+    made = made if isinstance(made, tuple) else (made,)
+    for one, other in zip(made, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("first", [0, 120, 240, 360])
+def test_random_kernels(first):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "random_steps.py", str(first), str(first + 60)],
+        cwd=HERE,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Seeds are of use where steps are chained, as they are in every third.
+    assert int(done.stdout) >= 20
+
+
+SIDES = [
+    "fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap",
+    ("keep", "wrap"), ("wrap", "fill"), (("fill", "keep"), ("mirror", "constant")),
+    (("nearest", "fill"), "wrap"), ("wrap", ("keep", "reflect")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("boundary", SIDES, ids=str)
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_borders(boundary, threads):
+    options = {"boundary": boundary, "cval": 3, "threads": threads}
+    x = image()
+    made = heat.iterate(x, steps=10, **options)
+    same(made, one_by_one(heat, x, steps=10, **options))
+    assert heat._chains
+
+
+@pytest.mark.parametrize("steps", [0, 1, 3, 4, 5, 8, 15])
+def test_any_number_of_steps(steps):
+    x = image()
+    made = heat.iterate(x, steps=steps)
+    same(made, one_by_one(heat, x, steps=steps))
+    assert not np.may_share_memory(made, x)
+
+
+@pytest.mark.parametrize("shape", [(3, 41, 53), (2, 3, 41, 53), (0, 41, 53), (3, 2), (1, 90)])
+def test_stacks_and_small_arrays(shape):
+    x = image(shape=shape)
+    same(heat.iterate(x, steps=6), one_by_one(heat, x, steps=6))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.T,
+        lambda x: x[::2, ::-1],
+        lambda x: x.astype(">f4"),
+        lambda x: x[:, 3:-3],
+        lambda x: np.broadcast_to(x[0], (30, 53)),
+        lambda x: x[:0],
+    ],
+    ids="transposed strided swapped cut broadcast empty".split(),
+)
+def test_inputs_of_any_kind(change):
+    x = change(image())
+    held = x.copy()
+    x.flags.writeable = False
+    same(heat.iterate(x, np.float32(0.25), steps=9), one_by_one(heat, x, steps=9))
+    np.testing.assert_array_equal(x, held)
+
+
+def test_half_floats_are_rounded_at_each_step():
+    half = npt.stencil(schedule=FOUR, dtype="float16", boundary="mirror")(heat.__wrapped__)
+    x = image("float16")
+    same(half.iterate(x, steps=9), one_by_one(half, x, steps=9))
+    assert not half._chains
+
+
+def test_several_states_and_a_coefficient_that_stays():
+    u, speed = image("float64"), image("float64", seed=1) / 400
+    before = u.copy()
+    made = wave.iterate(u, before, speed, steps=11)
+    same(made, one_by_one(wave, u, before, steps=11, rest=(speed,)))
+    np.testing.assert_array_equal(u, before)
+    assert wave._chains
+
+
+@pytest.mark.parametrize("shape", [(53,), (41, 1), (1, 1), (2, 41, 53)])
+def test_coefficients_broadcast(shape):
+    u, speed = image("float64"), image("float64", shape, seed=1) / 400
+    made = wave.iterate(u, u, speed, steps=6)
+    if len(shape) == 3:
+        u = np.stack([u, u])
+    same(made, one_by_one(wave, u, u, steps=6, rest=(speed,)))
+
+
+def test_a_step_that_looks_to_one_side_only():
+    u, c = image(shape=(200,)), image(shape=(200,), seed=1)
+    same(ahead.iterate(u, c, steps=9), one_by_one(ahead, u, steps=9, rest=(c,)))
+    assert ahead._chains
+
+
+def test_booleans():
+    x = image("bool") & (image(seed=5) > 60)
+    same(life.iterate(x, steps=13), one_by_one(life, x, steps=13))
+    assert life._chains
+
+
+def test_three_axes_are_not_chained():
+    @npt.stencil(boundary="mirror", schedule=FOUR)
+    def blur(u):
+        return (u[-1, 0, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
+
+    x = image(shape=(9, 10, 11))
+    same(blur.iterate(x, steps=5), one_by_one(blur, x, steps=5))
+    assert not blur._chains
+
+
+# Scalars that change.
+
+
+def test_scalars_for_each_step():
+    x = image("float64", (99,))
+    values = np.arange(10) / 8
+    wanted = x
+    for value in values[:9]:
+        wanted = driven(wanted, float(value))
+    for given in (values, list(values), lambda step: values[step].item()):
+        same(driven.iterate(x, given, steps=9), (wanted,))
+
+
+def test_functions_of_the_step_are_called_once_for_each():
+    asked = []
+
+    def amplitude(step):
+        asked.append(step)
+        return 1.0 if step % 2 else 2
+
+    x = image("float64", (99,))
+    wanted = x
+    for step in range(11):
+        wanted = driven(wanted, 1.0 if step % 2 else 2)
+    same(driven.iterate(x, amplitude, steps=11), (wanted,))
+    assert asked == list(range(11))
+
+
+def test_scalars_of_changing_type_are_not_cut_to_the_first():
+    x = image("float64", (99,))
+    wanted = x
+    for step in range(9):
+        wanted = driven(wanted, 0 if step < 6 else 0.5)
+    same(driven.iterate(x, lambda step: 0 if step < 6 else 0.5, steps=9), (wanted,))
+
+
+def test_coefficient_arrays_are_named_in_standard_indexing():
+    @npt.stencil(boundary="wrap", standard_indexing="w", schedule=FOUR)
+    def weighted(u, w):
+        return (u[-1] * w[0] + u[0] * w[1] + u[1] * w[2]) / 4
+
+    x, w = image("float64", (99,)), np.array([1.0, 2.0, 1.0])
+    same(weighted.iterate(x, w, steps=9), one_by_one(weighted, x, steps=9, rest=(w,)))
+    assert weighted._chains
+
+
+# Looking on.
+
+
+@pytest.mark.parametrize(("every", "wanted"), [(None, [9]), (4, [4, 8, 9]), (1, range(1, 10))])
+def test_callback(every, wanted):
+    x = image()
+    kept = {}
+    made = heat.iterate(x, steps=9, every=every, callback=kept.__setitem__)
+    assert list(kept) == list(wanted)
+    # What was kept is not written to by later steps.
+    for step, state in kept.items():
+        same(state, one_by_one(heat, x, steps=step))
+    same(made, (kept[9],))
+
+
+def test_callback_ends_the_iteration():
+    made = heat.iterate(image(), steps=100, every=3, callback=lambda step, u: step >= 6)
+    same(made, one_by_one(heat, image(), steps=6))
+
+
+def test_callback_may_change_the_state():
+    def source(step, u):
+        u[20, 20] += step
+
+    x = image()
+    wanted = x
+    for step in range(1, 6):
+        wanted = heat(wanted)
+        wanted[20, 20] += step
+    same(heat.iterate(x, steps=5, every=1, callback=source), (wanted,))
+
+
+@pytest.mark.parametrize("every", [None, 4])
+def test_until(every):
+    x = image("float64", (40,))
+    seen = []
+
+    def look(step, u):
+        seen.append((step, u))
+
+    made = driven.iterate(x, steps=10_000, until=0.01, every=every, callback=look)
+    step, last = seen[-1]
+    assert step % (every or 1) == 0
+    assert step < 10_000
+    same(made, (last,))
+    before = one_by_one(driven, x, steps=step - 1)[0]
+    assert np.abs(last - before).max() <= 0.01
+    if every is None:
+        assert np.abs(before - one_by_one(driven, x, steps=step - 2)[0]).max() > 0.01
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "bool"])
+def test_until_on_integers_does_not_overflow(dtype):
+    info = np.iinfo(dtype) if dtype != "bool" else np.iinfo("uint8")
+    x = np.array([info.min, info.max] * 4).astype(dtype)
+
+    @npt.stencil(boundary="wrap")
+    def turn(x):
+        return x[1]
+
+    looked = []
+    turn.iterate(x, steps=3, until=0.5, callback=lambda step, u: looked.append(step))
+    assert looked == [1, 2, 3]
+
+
+def test_until_with_infinities_and_nan():
+    x = np.array([np.inf, np.inf, np.inf, np.inf])
+
+    @npt.stencil(boundary="wrap")
+    def turn(x):
+        return x[1] + 0
+
+    assert (turn.iterate(x, steps=3, until=0) == np.inf).all()
+    looked = []
+    x[1] = np.nan
+    turn.iterate(x, steps=3, until=1e9, callback=lambda step, u: looked.append(step))
+    assert looked == [1, 2, 3]
+
+
+def test_progress():
+    told = []
+    heat.iterate(image(), steps=10, progress=lambda done, total: told.append((done, total)))
+    assert told[-1] == (10, 10)
+    assert [done for done, _ in told] == [4, 8, 9, 10]
+
+
+def test_progress_on_a_terminal(capsys):
+    heat.iterate(image(), steps=10, progress=True)
+    assert "steps" in capsys.readouterr().err
+
+
+# Other arrays.
+
+
+def test_dask():
+    x = image()
+    made = heat.iterate(da.from_array(x, chunks=(20, 30)), steps=5, boundary="mirror")
+    assert isinstance(made, da.Array)
+    same(made.compute(), one_by_one(heat, x, steps=5, boundary="mirror"))
+
+
+def test_dask_with_callback_and_until():
+    x = image("float64", (40,))
+    seen = []
+    lazy = da.from_array(x, chunks=20)
+    made = driven.iterate(lazy, steps=50, until=2, callback=lambda step, u: seen.append(step))
+    same(made.compute(), one_by_one(driven, x, steps=seen[-1]))
+
+
+def test_several_states_in_dask():
+    u, speed = image("float64"), image("float64", seed=1) / 400
+    lazy = [da.from_array(a, chunks=(20, 30)) for a in (u, u, speed)]
+    made = wave.iterate(*lazy, steps=4)
+    same(tuple(np.asarray(a) for a in made), one_by_one(wave, u, u, steps=4, rest=(speed,)))
+    # No step: the states, and no more than the states.
+    assert len(wave.iterate(*lazy, steps=0)) == 2
+
+
+def test_xarray():
+    x = image()
+    made = heat.iterate(xr.DataArray(x, dims=("y", "x")), steps=5)
+    assert made.dims == ("y", "x")
+    same(made.values, one_by_one(heat, x, steps=5))
+
+
+# Mistakes.
+
+
+@pytest.mark.parametrize("steps", [-1, 2.0, True, None, "3"])
+def test_steps_is_a_whole_number(steps):
+    with pytest.raises(ValueError, match="whole number, 0 or more"):
+        heat.iterate(image(), steps=steps)
+
+
+@pytest.mark.parametrize("every", [0, -2, 1.5, True])
+def test_every_is_a_whole_number(every):
+    with pytest.raises(ValueError, match="whole number, 1 or more"):
+        heat.iterate(image(), steps=3, every=every)
+
+
+@pytest.mark.parametrize("wrapped", [np.asarray, lambda x: da.from_array(x, chunks=20)])
+def test_the_result_must_be_the_next_state(wrapped):
+    with pytest.raises(ValueError, match=r"gives float64 for a state of int64.*astype"):
+        heat.iterate(wrapped(image("int64")), steps=3)
+    with pytest.raises(ValueError, match="smaller at each step"):
+        heat.iterate(wrapped(image()), steps=3, boundary="valid")
+
+    @npt.stencil
+    def two(u):
+        return u[0, 0], u[0, 1]
+
+    with pytest.raises(ValueError, match="2 outputs and 1 fields"):
+        two.iterate(wrapped(image()), steps=3)
+
+
+def test_too_few_values():
+    with pytest.raises(ValueError, match="'amplitude' has 3 values, but there are 4 steps"):
+        driven.iterate(image("float64", (99,)), [1.0, 2.0, 3.0], steps=4)
+
+
+def test_no_values_for_no_steps():
+    x = image("float64", (99,))
+    same(driven.iterate(x, np.empty(0), steps=0), (x,))
+
+
+def test_shapes_that_do_not_fit():
+    with pytest.raises(ValueError, match="do not broadcast"):
+        wave.iterate(image("float64"), image("float64"), np.zeros((3, 4)), steps=2)
+    with pytest.raises(TypeError, match="masked"):
+        heat.iterate(np.ma.masked_array(image()), steps=2)
+
+
+# What it costs.
+
+
+@pytest.mark.parametrize("steps", [8, 80])
+@pytest.mark.parametrize("schedule", [FOUR, ONE], ids=["chained", "single"])
+def test_two_states_are_held_however_many_steps(steps, schedule):
+    stencil = npt.stencil(boundary="keep", schedule=schedule)(heat.__wrapped__)
+    x = np.zeros((1000, 1000), "float32")
+    stencil.iterate(x, steps=8, threads=1)  # compiled, and imported
+    tracemalloc.start()
+    try:
+        stencil.iterate(x, steps=steps, threads=1, until=-1.0, every=8)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # The ends take 2 * 4 * 9 rows and columns, the comparison 1 MB.
+    assert most < 2 * x.nbytes + 2_500_000
+
+
+def test_block_length():
+    near = Box((-1, -1), (1, 1))
+    assert block_length(near, (4096, 4096), 4) == 8
+    assert block_length(Box((-2, -2), (2, 2)), (4096, 4096), 4) == 4
+    assert CACHED >= 256 * 256 * 4
+    assert block_length(near, (256, 256), 4) == 1
+    assert block_length(near, (256, 256), 4, asked=5) == 5
+    assert block_length(near, (9, 256), 4, asked=5) == 4
+    assert block_length(near, (2, 256), 4, asked=5) == 1
+    assert block_length(near, (4096, 4096), 4, asked=1) == 1
+    assert block_length(Box((-1, -1, -1), (1, 1, 1)), (400, 400, 400), 4) == 1
