@@ -65,7 +65,8 @@ def _row_view(typingctx, array, index):
 @overload(row, inline="always")
 def _row(array, index):
     def view(array, index):
-        return _row_view(array, index)
+        # Numba passes the context of its typing as well.
+        return _row_view(array, index)  # type: ignore[call-arg]
 
     return view
 
@@ -179,6 +180,82 @@ def _type_of(limit, value):
     return convert
 
 
+def float32_of_bits(bits):
+    """The float32 whose bits are those of an int32."""
+    return np.int32(bits).view(np.float32)
+
+
+def float64_of_bits(bits):
+    """The float64 whose bits are those of an int64."""
+    return np.int64(bits).view(np.float64)
+
+
+@intrinsic
+def _same_bits(typingctx, bits):
+    result = types.float32 if bits.bitwidth == 32 else types.float64
+
+    def codegen(context, builder, signature, args):
+        return builder.bitcast(args[0], context.get_value_type(signature.return_type))
+
+    return result(bits), codegen
+
+
+@overload(float32_of_bits, inline="always")
+@overload(float64_of_bits, inline="always")
+def _of_bits(bits):
+    def view(bits):
+        return _same_bits(bits)
+
+    return view
+
+
+@register_jitable
+def exp_float32(x):
+    """e**x to about one unit in the last place, on vectors; the C library's has none.
+
+    x = n log(2) + r with |r| <= log(2) / 2; then a polynomial, and n added to the exponent in
+    two halves, so that results below the normal range come out right.
+    Source: W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980,
+    chapter 6; the polynomial is that of the Cephes library's expf.
+    """
+    y = x if x < f32(89.0) else f32(89.0)
+    y = y if y > f32(-104.0) else f32(-104.0)
+    n = np.floor(y * f32(1.44269504088896341) + f32(0.5))
+    r = y - n * f32(0.693359375)
+    r = r - n * f32(-2.12194440e-4)
+    p = f32(1.9875691500e-4) * r + f32(1.3981999507e-3)
+    p = p * r + f32(8.3334519073e-3)
+    p = p * r + f32(4.1665795894e-2)
+    p = p * r + f32(1.6666665459e-1)
+    p = p * r + f32(5.0000001201e-1)
+    p = p * r * r + r + f32(1.0)
+    whole = i32(n)
+    half = i32(whole >> i32(1))
+    low = float32_of_bits(i32(i32(half + i32(127)) << i32(23)))
+    high = float32_of_bits(i32(i32(i32(whole - half) + i32(127)) << i32(23)))
+    return p * low * high if x == x else x
+
+
+@register_jitable
+def exp_float64(x):
+    """As `exp_float32`, with a quotient of polynomials in the place of one."""
+    y = x if x < 710.0 else 710.0
+    y = y if y > -746.0 else -746.0
+    n = np.floor(y * 1.4426950408889634 + 0.5)
+    r = y - n * 6.93145751953125e-1
+    r = r - n * 1.42860682030941723212e-6
+    s = r * r
+    p = r * ((1.26177193074810590878e-4 * s + 3.02994407707441961300e-2) * s + 1.0)
+    q = 3.00198505138664455042e-6 * s + 2.52448340349684104192e-3
+    q = (q * s + 2.27265548208155028766e-1) * s + 2.0
+    e = 1.0 + 2.0 * (p / (q - p))
+    whole = i64(n)
+    half = i64(whole >> i64(1))
+    low = float64_of_bits(i64(i64(half + i64(1023)) << i64(52)))
+    high = float64_of_bits(i64(i64(i64(whole - half) + i64(1023)) << i64(52)))
+    return e * low * high if x == x else x
+
+
 @register_jitable
 def select(buffer, count, k):
     """The k-th smallest of the first `count` elements; the buffer is rearranged.
@@ -227,9 +304,7 @@ class _NoAlias(CompilerBase):
 def row_function(*, noalias=False, fastmath=False):
     """Decorate a generated function that computes one row."""
     pipeline = _NoAlias if noalias else Compiler
-    return numba.njit(
-        nogil=True, error_model="numpy", pipeline_class=pipeline, fastmath=fastmath
-    )
+    return numba.njit(nogil=True, error_model="numpy", pipeline_class=pipeline, fastmath=fastmath)
 
 
 def compiled(function, signature, *, fastmath):
@@ -238,6 +313,6 @@ def compiled(function, signature, *, fastmath):
     `parallel` is never used: Numba's default threading layer aborts the process when two
     threads enter it at once.
     """
-    return numba.njit(
-        signature, nogil=True, error_model="numpy", fastmath=fastmath, cache=True
-    )(function)
+    return numba.njit(signature, nogil=True, error_model="numpy", fastmath=fastmath, cache=True)(
+        function
+    )

@@ -147,12 +147,12 @@ class Expressions:
         return f"({left} if {left} {op} {right} else {right}) if {left} == {left} else {left}"
 
     def _float_power(self, expr: Binary, left: str, right: str, own: str) -> str:
-        if isinstance(expr.right, Const) and not expr.dtype.is_complex:
-            if expr.right.value == 0.5:
-                # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
-                root = f"np.sqrt({left})"
-                inf, zero = (literal(Const(expr.dtype, t), own) for t in ("inf", "0.0"))
-                return f"{root} + {zero} if {left} != -{inf} else {inf}"
+        known = expr.right.value if isinstance(expr.right, Const) else None
+        if known == 0.5 and not expr.dtype.is_complex:
+            # Unlike a power, a root of -inf would be nan and of -0.0 be -0.0.
+            root = f"np.sqrt({left})"
+            inf, zero = (literal(Const(expr.dtype, t), own) for t in ("inf", "0.0"))
+            return f"{root} + {zero} if {left} != -{inf} else {inf}"
         return f"{left} ** {right}"
 
     def _integer(self, expr: Binary, own: str, work: str) -> str:
@@ -285,14 +285,15 @@ class Expressions:
         function = expr.function
         if function in ("erf", "erfc", "gamma", "lgamma"):
             return f"{SHORT[own]}(math.{function}({args}))"
-        if function in ("isnan", "isinf", "isfinite"):
-            if not expr.args[0].dtype.is_complex:
-                arg = args
-                return {
-                    "isnan": f"{arg} != {arg}",
-                    "isfinite": f"{arg} - {arg} == 0",
-                    "isinf": f"({arg} == {arg}) & ({arg} - {arg} != 0)",
-                }[function]
+        tests = {
+            "isnan": f"{args} != {args}",
+            "isfinite": f"{args} - {args} == 0",
+            "isinf": f"({args} == {args}) & ({args} - {args} != 0)",
+        }
+        if function in tests and not expr.args[0].dtype.is_complex:
+            return tests[function]
+        if function == "exp" and expr.dtype.is_float:
+            return f"exp_{own}({args})"
         if expr.dtype.is_float:
             return f"{SHORT[own]}(np.{function}({args}))"
         return f"np.{function}({args})"

@@ -45,10 +45,13 @@ SUPPORT = [
     "remainder",
     "saturate",
     "saturate_wide",
+    "exp_float32",
+    "exp_float64",
     "select",
     "nan",
     "inf",
-] + list(SHORT.values())
+    *SHORT.values(),
+]
 _RESERVED = frozenset(
     {*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist}
 )
