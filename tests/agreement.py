@@ -13,9 +13,9 @@ from functools import cache
 from random import Random
 from typing import Any
 
-import kernels
 import numpy as np
 
+import kernels
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import parse_boundary

@@ -9,10 +9,10 @@ from __future__ import annotations
 import sys
 from random import Random
 
-import agreement
 import numpy as np
 import pytest
 
+import agreement
 import ninepoint as npt
 from ninepoint.language import reference
 

@@ -198,9 +198,7 @@ def test_agrees_with_the_definition(name: str, boundary: str) -> None:
         compiled, _, _ = stencil._for_types([x], scalars)
         reach = tuple(zip(compiled.reach.lo, compiled.reach.hi, strict=True))
     results = as_tuple(stencil(x, **scalars, boundary=boundary))
-    expected = evaluate(
-        function, {"x": x}, scalars=scalars, boundary=boundary, neighborhood=reach
-    )
+    expected = evaluate(function, {"x": x}, scalars=scalars, boundary=boundary, neighborhood=reach)
     for result, values in zip(results, expected, strict=True):
         wanted = store(values, result.dtype)
         if result.dtype.kind in "biu":
@@ -272,9 +270,7 @@ def test_reductions_along_an_axis() -> None:
 def test_numpy_functions_of_a_window() -> None:
     x = numbers("int8")
     w = np.lib.stride_tricks.sliding_window_view(x, (3, 3)).astype("int64")
-    expected = (
-        (w * WEIGHTS).sum((2, 3)) + np.median(w, (2, 3)) + np.ptp(w, (2, 3)) + w.std((2, 3))
-    )
+    expected = (w * WEIGHTS).sum((2, 3)) + np.median(w, (2, 3)) + np.ptp(w, (2, 3)) + w.std((2, 3))
     np.testing.assert_allclose(npt.stencil(window_functions)(x, boundary="valid"), expected)
 
 
@@ -292,9 +288,7 @@ def test_small_things() -> None:
 
     x = numbers("uint8")
     first, second = small(x, boundary="valid")
-    np.testing.assert_array_equal(
-        first, 2 * x[:, 1:].astype(int) + np.clip(x[:, :-1], 1, 3)
-    )
+    np.testing.assert_array_equal(first, 2 * x[:, 1:].astype(int) + np.clip(x[:, :-1], 1, 3))
     assert second.dtype == np.int64
     assert (second == -1).all()
 

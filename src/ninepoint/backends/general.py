@@ -1,9 +1,9 @@
 """The general path on the CPU: Numba infers what a kernel gives, and compiles it.
 
-    translate    the user's body, its reads mapped    lowering.general
-    _inferred    the types that `point` returns       Numba
-    _natural     their storage                        as on the first path, save for the ranges
-    Compiled     machine code, when it first runs     cpu
+translate    the user's body, its reads mapped    lowering.general
+_inferred    the types that `point` returns       Numba
+_natural     their storage                        as on the first path, save for the ranges
+Compiled     machine code, when it first runs     cpu
 """
 
 from __future__ import annotations
@@ -62,9 +62,7 @@ def compile_general(
         small = _small(function, arguments)
         dtypes = [_natural(dtype, small) for dtype in given]
         if keep:
-            dtypes = [
-                np.result_type(d, f.storage) for d, f in zip(dtypes, fields, strict=False)
-            ]
+            dtypes = [np.result_type(d, f.storage) for d, f in zip(dtypes, fields, strict=False)]
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, overflow)
     coefficients = [a for a in arguments.values() if isinstance(a, Coefficients)]

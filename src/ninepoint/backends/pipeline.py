@@ -18,7 +18,7 @@ A function that `read` does not understand takes the general path instead.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -53,7 +53,7 @@ class Request:
     overflow: str | None = None
     keep: bool = False
     fastmath: bool = False
-    schedule: Schedule = Schedule()
+    schedule: Schedule = field(default_factory=Schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,12 +173,6 @@ def compile_chain(
         reaches=(reach,) * len(one.reaches),
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
     )
-
-
-def _title(name: str, kernel: Kernel, dtypes: tuple[np.dtype, ...]) -> str:
-    """What the text computes: `smooth of int8, giving int8`."""
-    fields = ", ".join(str(dtype) for _, dtype in kernel.fields)
-    return f"{name} of {fields}, giving {', '.join(map(str, dtypes))}"
 
 
 def check_outputs(name: str, kernel: Kernel, request: Request) -> None:

@@ -204,7 +204,7 @@ def _same_bits(typingctx, bits):
 @overload(float64_of_bits, inline="always")
 def _of_bits(bits):
     def view(bits):
-        return _same_bits(bits)
+        return _same_bits(bits)  # type: ignore[call-arg]
 
     return view
 

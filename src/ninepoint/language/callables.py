@@ -558,4 +558,3 @@ def known_call(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -
             return constant(function(*args, **keywords))
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         return None
-

@@ -244,9 +244,7 @@ def offset_not_constant(span: Span, words: str) -> StencilError:
     )
 
 
-def offset_outside(
-    span: Span, offset: int, axis: int, low: int, high: int
-) -> StencilError:
+def offset_outside(span: Span, offset: int, axis: int, low: int, high: int) -> StencilError:
     return _mistake(
         "offset-outside",
         "The kernel reads outside its declared neighborhood.",

@@ -5,8 +5,8 @@ that are its outputs.  There are no loops, no borders and no schedule here.
 
     kernel := Kernel(fields, scalars, coefficients, body, outputs)      body := Assign(name, expr)*
     atom   := Const | Ref
-    expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom) | Select(atom, atom, atom)
-            | Cast(atom) | Call(function, atom*) | Element(array, index)
+    expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom)
+            | Select(atom, atom, atom) | Cast(atom) | Call(function, atom*) | Element(array, index)
             | Reduce(kind, shape, body, result)
     and, only inside the body of a `Reduce`, which is computed at each index of its window,
             | Tap(field, origin) | Weight(values) | Coefficient(array)
@@ -202,17 +202,7 @@ class Reduce:
 
 
 Expr: TypeAlias = (
-    Read
-    | Unary
-    | Binary
-    | Select
-    | Cast
-    | Call
-    | Element
-    | Tap
-    | Weight
-    | Coefficient
-    | Reduce
+    Read | Unary | Binary | Select | Cast | Call | Element | Tap | Weight | Coefficient | Reduce
 )
 
 

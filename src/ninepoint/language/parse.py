@@ -156,9 +156,7 @@ def read(
             if isinstance(a, Value) and isinstance(a.atom, ir.Ref)
         ),
         coefficients=tuple(
-            (a.label, a.storage, a.shape)
-            for a in names.values()
-            if isinstance(a, Coefficients)
+            (a.label, a.storage, a.shape) for a in names.values() if isinstance(a, Coefficients)
         ),
         body=operations.body.assignments(tuple(outputs)),
         outputs=tuple(outputs),
@@ -326,10 +324,14 @@ class _Frame:
         if then[1] is False and other[1] is False:
             self.done, self.result = False, None
             return
-        self.done = True if then[1] is True and other[1] is True else self.ops.logical(
-            "|",
-            self.ops.logical("&", test, then[1]),
-            self.ops.logical("&", self.ops.unary("not", test), other[1]),
+        self.done = (
+            True
+            if then[1] is True and other[1] is True
+            else self.ops.logical(
+                "|",
+                self.ops.logical("&", test, then[1]),
+                self.ops.logical("&", self.ops.unary("not", test), other[1]),
+            )
         )
         if then[1] is False or other[1] is False:
             self.result = then[2] if other[1] is False else other[2]
@@ -450,8 +452,9 @@ class _Frame:
                 return self.call(node)
             case ast.Lambda():
                 return Closure(node, self.names)
-            case ast.ListComp(elt=element, generators=loops) | ast.GeneratorExp(
-                elt=element, generators=loops
+            case (
+                ast.ListComp(elt=element, generators=loops)
+                | ast.GeneratorExp(elt=element, generators=loops)
             ):
                 return self.comprehension(element, loops)
             case ast.NamedExpr(target=target, value=value):
@@ -597,8 +600,11 @@ class _Frame:
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
         if isinstance(base, Value) and node.attr in ("size", "shape", "ndim") and base.shape:
-            return {"size": int(np.prod(base.shape)), "shape": base.shape,
-                    "ndim": len(base.shape)}[node.attr]
+            return {
+                "size": int(np.prod(base.shape)),
+                "shape": base.shape,
+                "ndim": len(base.shape),
+            }[node.attr]
         if isinstance(base, Coefficients | np.ndarray) and node.attr in ("shape", "size", "ndim"):
             shape = tuple(base.shape)
             return {"size": int(np.prod(shape)), "shape": shape, "ndim": len(shape)}[node.attr]
@@ -787,10 +793,9 @@ class _Frame:
                 raise errors.wrong_arguments(span, dotted, str(error)) from error
         if attribute.attr == "conjugate":
             return FUNCTIONS[np.conj](self.ops, base)
-        if base.shape is not None and attribute.attr not in METHODS:
-            if hasattr(np.ndarray, attribute.attr):
-                raise NotUnderstood(f"the method '{attribute.attr}' of a window", span)
         if base.shape is None or attribute.attr not in METHODS:
+            if base.shape is not None and hasattr(np.ndarray, attribute.attr):
+                raise NotUnderstood(f"the method '{attribute.attr}' of a window", span)
             raise errors.unknown_method(span, _kind(base), attribute.attr)
         return self._built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
 
@@ -1044,4 +1049,3 @@ def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
                     if parameter in inner and isinstance(argument, ast.Name):
                         found.add(alias.get(argument.id, argument.id))
     return found & parameters
-

@@ -369,7 +369,9 @@ def _constants(
 def _global_names(code: types.CodeType) -> set[str]:
     """The names that the code, or a function inside it, looks up outside of all functions."""
     found = {i.argval for i in dis.get_instructions(code) if i.opname == "LOAD_GLOBAL"}
-    return found.union(*(_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType)))
+    return found.union(
+        *(_global_names(c) for c in code.co_consts if isinstance(c, types.CodeType))
+    )
 
 
 # What stands for a variable of the enclosing function that has no value yet.

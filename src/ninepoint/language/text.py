@@ -1,10 +1,10 @@
 """The printed form of a kernel.
 
-    kernel (x: int8) 2 axes
-      t0 = x[-1, 0]                          int
-      t1 = x[1, 0]                           int
-      t2 = t1 - t0                           int
-      return t2
+kernel (x: int8) 2 axes
+  t0 = x[-1, 0]                          int
+  t1 = x[1, 0]                           int
+  t2 = t1 - t0                           int
+  return t2
 """
 
 from __future__ import annotations

@@ -293,9 +293,7 @@ class Operations:
         expr = ir.Binary(dtype, op, self.cast(a, common), self.cast(b, common))
         return self.emit(expr, weak, shape)
 
-    def _power(
-        self, a: Value, b: Value, common: DType, shape: Offset | None, weak: bool
-    ) -> Value:
+    def _power(self, a: Value, b: Value, common: DType, shape: Offset | None, weak: bool) -> Value:
         exponent = b.atom.value if isinstance(b.atom, Const) else None
         if common.is_integer:
             natural = b.atom.dtype is not DType.INT or (

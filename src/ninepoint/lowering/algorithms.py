@@ -47,7 +47,6 @@ from .schedule import Schedule
 from .separable import factors
 
 
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """Where elements are read: a field or a stage, and the offset of the window's first.
@@ -226,9 +225,7 @@ class _Plan:
             (name,) = self.stage(lambda lines: [_read(lines, ground, first, 0, dtype)])
             self.steps.append(Step("element", -1, 1, True, dtype))
             source = Source(name, dtype, _along_rows(source.origin), source.axes)
-        total = self._over_axes(
-            source, reduce.shape, weights, dtype, "+", False
-        )
+        total = self._over_axes(source, reduce.shape, weights, dtype, "+", False)
         if reduce.kind == "sum":
             return total
         return self._divided(total, reduce.dtype, float(math.prod(reduce.shape)))
@@ -248,9 +245,7 @@ class _Plan:
             return element
         dtype = reduce.result.dtype
         ops: dict[str, BinaryOp] = {"min": "minimum", "max": "maximum", "any": "|", "all": "&"}
-        return self._over_axes(
-            element[0], reduce.shape, element[1], dtype, ops[reduce.kind], True
-        )
+        return self._over_axes(element[0], reduce.shape, element[1], dtype, ops[reduce.kind], True)
 
     def _variance(self, reduce: Reduce) -> Atom | Refused:
         """Integers only: n * sum of squares - (sum) ** 2 is exact.

@@ -27,7 +27,7 @@ def machine_type(dtype: DType, value: Interval) -> str:
         if value.high > 2**63 - 1:
             return "uint64"
         return str(smallest_integer(value))
-    return dtype.value
+    return str(dtype.value)
 
 
 def working_type(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:

@@ -47,7 +47,7 @@ def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
         left = paired + left[len(left) // 2 * 2 :]
     if not floats:
         return left[0]
-    better = "<" if op == "minimum" else ">"
+    better: BinaryOp = "<" if op == "minimum" else ">"
     best = left[0]
     for k, item in enumerate(left[1:]):
         # The second item is taken where a comparison fails, and then stays: only it is safe.

@@ -194,7 +194,9 @@ class WindowLoops:
                 op = "<" if kind == "argmin" else ">"
                 better = f"({result} {op} {best}) | ({at} == 0)"
                 if item.nan:
-                    better = f"(({better}) | ({result} != {result})) & (({best} == {best}) | ({at} == 0))"
+                    # The first NaN is taken, and nothing after it.
+                    strange = f"{result} != {result}"
+                    better = f"(({better}) | ({strange})) & (({best} == {best}) | ({at} == 0))"
                 return (
                     [
                         f"{name} = {short}(0)",
@@ -263,16 +265,10 @@ class WindowLoops:
     ) -> list[str]:
         low, fraction = quantile_position(count, reduce.quantile)
         short = SHORT[own]
-        lines = []
-        fetch = (
-            f"select({buffer}, {count}, {low})"
-            if not nan
-            else (f"select({buffer}, 0 if strange_{name} else {count}, {low})")
-        )
-        lines.append(f"{name} = {short}({fetch})")
+        length = f"0 if strange_{name} else {count}" if nan else f"{count}"
+        lines = [f"{name} = {short}(select({buffer}, {length}, {low}))"]
         if fraction:
-            high = f"select({buffer}, {'0 if strange_' + name + ' else ' if nan else ''}{count}, {low + 1})"
-            lines.append(f"high_{name} = {short}({high})")
+            lines.append(f"high_{name} = {short}(select({buffer}, {length}, {low + 1}))")
             if fraction == 0.5:
                 lines.append(f"{name} = ({name} + high_{name}) / {short}(2.0)")
             elif fraction < 0.5:

@@ -281,6 +281,7 @@ def _beside(operand: Any, other: Any) -> Any:
 
 
 def wrapped(value: int, modular: bool) -> Number:
+    """The integer as 64 bits hold it."""
     if modular:
         return Number(np.uint64(value % WORD))
     return Number((value - LEAST) % WORD + LEAST)
