@@ -7,6 +7,7 @@ import numpy as np
 from ninepoint.backends.support import (
     row,
     row_function,
+    exp_float32,
     f32,
 )
 
@@ -24,7 +25,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t6 = t5 * like_
         t7 = f32(t6)
         t8 = t4 / t7
-        t9 = f32(np.exp(t8))
+        t9 = exp_float32(t8)
         t10 = t9 * f32(0.6411803960800171)
         t11 = t10 * t0
         t12 = f32(0.0) + t11
@@ -34,7 +35,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t16 = t15 * t15
         t17 = -t16
         t18 = t17 / t7
-        t19 = f32(np.exp(t18))
+        t19 = exp_float32(t18)
         t20 = t19 * f32(0.8007373809814453)
         t21 = t20 * t14
         t22 = t12 + t21
@@ -44,7 +45,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t26 = t25 * t25
         t27 = -t26
         t28 = t27 / t7
-        t29 = f32(np.exp(t28))
+        t29 = exp_float32(t28)
         t30 = t29 * f32(0.6411803960800171)
         t31 = t30 * t24
         t32 = t22 + t31
@@ -54,7 +55,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t36 = t35 * t35
         t37 = -t36
         t38 = t37 / t7
-        t39 = f32(np.exp(t38))
+        t39 = exp_float32(t38)
         t40 = t39 * f32(0.8007373809814453)
         t41 = t40 * t34
         t42 = t32 + t41
@@ -63,7 +64,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t45 = t44 * t44
         t46 = -t45
         t47 = t46 / t7
-        t48 = f32(np.exp(t47))
+        t48 = exp_float32(t47)
         t49 = t48 * t1
         t50 = t42 + t49
         t51 = t43 + t48
@@ -72,7 +73,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t54 = t53 * t53
         t55 = -t54
         t56 = t55 / t7
-        t57 = f32(np.exp(t56))
+        t57 = exp_float32(t56)
         t58 = t57 * f32(0.8007373809814453)
         t59 = t58 * t52
         t60 = t50 + t59
@@ -82,7 +83,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t64 = t63 * t63
         t65 = -t64
         t66 = t65 / t7
-        t67 = f32(np.exp(t66))
+        t67 = exp_float32(t66)
         t68 = t67 * f32(0.6411803960800171)
         t69 = t68 * t62
         t70 = t60 + t69
@@ -92,7 +93,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t74 = t73 * t73
         t75 = -t74
         t76 = t75 / t7
-        t77 = f32(np.exp(t76))
+        t77 = exp_float32(t76)
         t78 = t77 * f32(0.8007373809814453)
         t79 = t78 * t72
         t80 = t70 + t79
@@ -102,7 +103,7 @@ def band_row(x_0, x_1, x_2, o0, n, like_):
         t84 = t83 * t83
         t85 = -t84
         t86 = t85 / t7
-        t87 = f32(np.exp(t86))
+        t87 = exp_float32(t86)
         t88 = t87 * f32(0.6411803960800171)
         t89 = t88 * t82
         t90 = t80 + t89
