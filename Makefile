@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo pictures test lint format core bench clean
+.PHONY: help demo gallery pictures test lint format core bench clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
@@ -12,6 +12,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV := .venv
 CORE := .venv-core
 BENCH := .venv-bench
+GALLERY := .venv-gallery
 BIN := $(VENV)/bin
 
 # Tests run on all cores, but not more than four: every process compiles for itself.
@@ -19,6 +20,7 @@ JOBS ?= 4
 
 help:
 	@echo "make demo    run a stencil on photographs; pictures appear in demo-output/"
+	@echo "make gallery draw the pictures of examples/gallery; they appear in gallery-output/"
 	@echo "make test    run the tests"
 	@echo "make lint    check style, types and the direction of imports"
 	@echo "make format  rewrite the files in the project's style"
@@ -45,6 +47,11 @@ $(BENCH)/.made: pyproject.toml
 	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
 	@touch $@
 
+$(GALLERY)/.made: pyproject.toml
+	$(call make_venv,$(GALLERY))
+	$(GALLERY)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[gallery]'
+	@touch $@
+
 # Not editable: this also proves that the built package is complete.
 $(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
 	$(call make_venv,$(CORE))
@@ -54,9 +61,14 @@ $(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
 demo: $(VENV)/.made
 	$(BIN)/python examples/demo.py
 
-# The pictures of the README are those that the demonstration makes.
-pictures: demo
+gallery: $(GALLERY)/.made
+	@for script in examples/gallery/*.py; do \
+		echo "$$script"; MPLBACKEND=agg $(GALLERY)/bin/python "$$script" || exit 1; done
+
+# The pictures of the README and the pages are those that these commands make.
+pictures: demo gallery
 	cp demo-output/smooth.png demo-output/filters.png docs/images/
+	$(GALLERY)/bin/python examples/shrink.py gallery-output docs/images/gallery
 
 test: $(VENV)/.made
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal
@@ -78,6 +90,6 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) $(CORE) $(BENCH) build dist demo-output .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf $(VENV) $(CORE) $(BENCH) $(GALLERY) build dist demo-output gallery-output .pytest_cache .mypy_cache .ruff_cache \
 		.import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

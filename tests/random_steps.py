@@ -11,11 +11,11 @@ import sys
 from dataclasses import replace
 from random import Random
 
-import kernels
 import numpy as np
-from agreement import random_schedule
 
+import kernels
 import ninepoint as npt
+from agreement import random_schedule
 from ninepoint.lowering.schedule import Schedule
 
 RULES = tuple(rule for rule in kernels.RULES if rule != "valid")

@@ -1,0 +1,49 @@
+"""Corners of a photograph, after Harris and Stephens: three stencils, one after the other."""
+
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+from skimage import data
+
+import ninepoint as npt
+
+ACROSS = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], "float32") / 8
+
+
+@npt.stencil(boundary="reflect")
+def products(x):
+    along = (x[-1:2, -1:2] * ACROSS.T).sum()
+    across = (x[-1:2, -1:2] * ACROSS).sum()
+    return along * along, along * across, across * across
+
+
+@npt.stencil(boundary="reflect")
+def response(a, b, c, k=0.05):
+    """How much the gradients in a window differ in direction: det - k trace**2."""
+    p, q, r = a[-2:3, -2:3].sum(), b[-2:3, -2:3].sum(), c[-2:3, -2:3].sum()
+    return p * r - q * q - k * (p + r) * (p + r)
+
+
+@npt.stencil
+def peaks(x, least):
+    return x[0, 0] > least and x[0, 0] == x[-4:5, -4:5].max()
+
+
+photograph = data.camera()
+strength = response(*products(photograph.astype("float32") / 255))
+corners = peaks(strength, 0.02 * float(strength.max()))
+rows, columns = np.nonzero(corners)
+print(f"{len(rows)} corners in a photograph of {photograph.shape}")
+
+figure, (left, right) = plt.subplots(1, 2, figsize=(11, 5.5), layout="constrained")
+left.imshow(photograph, cmap="gray")
+left.plot(columns, rows, "o", mfc="none", mec="red", ms=5)
+left.set_title(f"{len(rows)} corners")
+right.imshow(np.cbrt(strength), cmap="RdBu_r", vmin=-0.4, vmax=0.4)
+right.set_title("response (cube root)")
+for axes in (left, right):
+    axes.set_axis_off()
+output = Path("gallery-output")
+output.mkdir(exist_ok=True)
+figure.savefig(output / "harris.png", dpi=100)
