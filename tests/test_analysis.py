@@ -145,8 +145,9 @@ class Machine:
     def emit(self, expr: ir.Expr) -> ir.Ref:
         of = self.values
         if isinstance(expr, ir.Binary):
-            assert expr.op == "<"
-            return self.given(of[expr.left.name] < of[expr.right.name])
+            left, right = of[expr.left.name], of[expr.right.name]
+            assert expr.op in ("<", ">")
+            return self.given(left < right if expr.op == "<" else left > right)
         assert isinstance(expr, ir.Select)
         chosen = np.where(of[expr.test.name], of[expr.then.name], of[expr.other.name])
         return self.given(chosen)
