@@ -157,6 +157,16 @@ def integers(x):
     return result + int(x[0, 0] / 3) + round(x[0, 1] / 4) + (1 << (x[0, 0] % 8))
 
 
+def choice_in_an_offset(x):
+    k = -1
+    total = 0
+    while k < 2:
+        for i in range(2):
+            total += x[0, i if k > 0 else -i]
+        k += 1
+    return total
+
+
 KERNELS: dict[str, tuple[Any, dict[str, Any], tuple[tuple[int, int], ...] | None, str]] = {
     "while": (while_loop, {}, ((0, 0), (-1, 1)), "uint8"),
     "while-float": (while_loop, {}, ((0, 0), (-1, 1)), "float64"),
@@ -169,6 +179,7 @@ KERNELS: dict[str, tuple[Any, dict[str, Any], tuple[tuple[int, int], ...] | None
     "runtime-window": (runtime_window, {"width": 2}, ((-2, 2), (0, 0)), "uint16"),
     "helpers": (helpers, {}, None, "uint8"),
     "integers": (integers, {}, None, "uint8"),
+    "choice": (choice_in_an_offset, {}, ((0, 0), (-2, 2)), "int16"),
 }
 
 

@@ -1,16 +1,11 @@
 """bilateral: written by ninepoint; changes made here are lost."""
 
-import math
-
-import numpy as np
-
 from ninepoint.backends.support import (
     row,
     row_function,
     exp_float32,
     f32,
 )
-
 
 
 @row_function()

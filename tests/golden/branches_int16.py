@@ -1,9 +1,5 @@
 """branches: written by ninepoint; changes made here are lost."""
 
-import math
-
-import numpy as np
-
 from ninepoint.backends.support import (
     row,
     row_function,
@@ -11,7 +7,6 @@ from ninepoint.backends.support import (
     i32,
     u16,
 )
-
 
 
 @row_function()

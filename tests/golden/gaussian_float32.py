@@ -1,7 +1,5 @@
 """gaussian: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -11,7 +9,6 @@ from ninepoint.backends.support import (
     f32,
     f64,
 )
-
 
 
 @row_function(noalias=True)

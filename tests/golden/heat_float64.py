@@ -1,15 +1,10 @@
 """heat: written by ninepoint; changes made here are lost."""
 
-import math
-
-import numpy as np
-
 from ninepoint.backends.support import (
     row,
     row_function,
     f64,
 )
-
 
 
 @row_function()

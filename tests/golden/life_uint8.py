@@ -1,7 +1,5 @@
 """life: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -12,7 +10,6 @@ from ninepoint.backends.support import (
     u8,
     u16,
 )
-
 
 
 @row_function(noalias=True)

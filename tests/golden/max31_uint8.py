@@ -1,7 +1,5 @@
 """max31: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -9,7 +7,6 @@ from ninepoint.backends.support import (
     row_function,
     padded,
 )
-
 
 
 @row_function()

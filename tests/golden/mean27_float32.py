@@ -1,7 +1,5 @@
 """mean27: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -10,7 +8,6 @@ from ninepoint.backends.support import (
     padded,
     f32,
 )
-
 
 
 @row_function(noalias=True)
@@ -45,6 +42,5 @@ def band(x, out0):
             for i in range(-2, out0.shape[2]):
                 v0_row(row(x, (b, i0, i + 2)), row(x, (b, i0 + 1, i + 2)), row(x, (b, i0 + 2, i + 2)), row(v0, ((i + 2) % 3,)), n + 2)
                 if i >= 0:
-                    v0_row(row(v0, ((i) % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), row(v1, (0,)), n + 2)
-                if i >= 0:
+                    v0_row(row(v0, (i % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), row(v1, (0,)), n + 2)
                     band_row(row(v1, (0,)), row(out0, (b, i0, i)), n)

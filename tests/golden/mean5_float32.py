@@ -1,7 +1,5 @@
 """mean5: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -10,7 +8,6 @@ from ninepoint.backends.support import (
     padded,
     f32,
 )
-
 
 
 @row_function(noalias=True)

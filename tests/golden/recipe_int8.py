@@ -1,7 +1,5 @@
 """recipe: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -14,7 +12,6 @@ from ninepoint.backends.support import (
     u16,
     u32,
 )
-
 
 
 @row_function(noalias=True)

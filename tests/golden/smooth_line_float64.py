@@ -1,14 +1,9 @@
 """smooth_line: written by ninepoint; changes made here are lost."""
 
-import math
-
-import numpy as np
-
 from ninepoint.backends.support import (
     row,
     row_function,
 )
-
 
 
 @row_function()

@@ -1,16 +1,11 @@
 """sobel: written by ninepoint; changes made here are lost."""
 
-import math
-
-import numpy as np
-
 from ninepoint.backends.support import (
     row,
     row_function,
     i16,
     u16,
 )
-
 
 
 @row_function()

@@ -1,7 +1,5 @@
 """tall_mean: written by ninepoint; changes made here are lost."""
 
-import math
-
 import numpy as np
 
 from ninepoint.backends.support import (
@@ -12,7 +10,6 @@ from ninepoint.backends.support import (
     u16,
     u32,
 )
-
 
 
 @row_function(noalias=True)
@@ -44,8 +41,8 @@ def band_row(v0_0, o0, n):
         t3 = u16(t0 + t1)
         t4 = u16(t3 + t2)
         n7 = u16(t4 + u16(46))
-        n8 = u8(u16(u32(u32(u16(n7)) * u32(45101)) >> u32(22)))
-        t9 = u8(u8(n8))
+        n8 = u8(u16(u32(u32(n7) * u32(45101)) >> u32(22)))
+        t9 = n8
         o0[j] = t9
 
 
@@ -59,6 +56,6 @@ def band(x, out0):
             if -30 <= i <= 0:
                 v0_add(row(x, (b, i + 30)), row(v0, (0,)), n + 2)
             elif i > 0:
-                v0_move(row(x, (b, i + -1)), row(x, (b, i + 30)), row(v0, (0,)), n + 2)
+                v0_move(row(x, (b, i - 1)), row(x, (b, i + 30)), row(v0, (0,)), n + 2)
             if i >= 0:
                 band_row(row(v0, (0,)), row(out0, (b, i)), n)

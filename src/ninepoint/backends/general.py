@@ -114,11 +114,12 @@ def _inferred(
         else:
             kinds.append(from_dtype(argument.atom.dtype.numpy))
     text = general.module(general.outputs, overflow).text
+    spans = general.spans(text)
     point = cache.module(text, cache.identifier(function.name)).point
     try:
         point.compile(tuple(kinds))
     except NumbaError as error:
-        raise _mistake(function, general, error) from None
+        raise _mistake(function, spans, error) from None
     returned: Any = point.nopython_signatures[-1].return_type
     several = isinstance(returned, types.BaseTuple) and len(returned) > 0
     outputs: list[Any] = list(returned) if several else [returned]
@@ -213,7 +214,7 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
 
 
-def _mistake(function: Function, general: General, error: Exception) -> StencilError:
+def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
     """What Numba found, at the place in the user's file and without its traceback."""
     from .relative import NOT_WHOLE
 
@@ -221,7 +222,7 @@ def _mistake(function: Function, general: General, error: Exception) -> StencilE
     numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
     loc = getattr(error, "loc", None)
     numbers = [*numbers, *([loc.line] if loc is not None else [])]
-    span = next((general.lines[n] for n in numbers if n in general.lines), function.place)
+    span = next((spans[n] for n in numbers if n in spans), function.place)
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
     return errors.not_compiled(span, _reason(text))

@@ -198,15 +198,14 @@ class Expressions:
         if found is None:
             return f"{short}({left} // {right})"
         half, wide = f"u{found.width // 2}", f"u{found.width}"
-        moved = left
+        moved = left if SHORT[work] == half else f"{half}({left})"
         if found.shift:
-            offset = _signed_literal(found.shift * divisor, work)
-            moved = f"{left} + {offset}"
-        product = f"{wide}({wide}({half}({moved})) * {wide}({found.factor}))"
+            moved = f"{half}({left} + {_signed_literal(found.shift * divisor, work)})"
+        product = f"{wide}({wide}({moved}) * {wide}({found.factor}))"
         quotient = f"{half}({product} >> {wide}({found.bits}))"
         if found.shift:
             return f"{short}({_wide(work)}({quotient}) - {_wide(work)}({found.shift}))"
-        return f"{short}({quotient})"
+        return quotient if short == half else f"{short}({quotient})"
 
     def _any_quotient(self, expr: Binary, work: str) -> str:
         """floor(a / b) for any b; 0 where b is 0.
@@ -238,7 +237,7 @@ class Expressions:
         if divisor & (divisor - 1) == 0:
             return f"{short}({left} & {SHORT[work]}({divisor - 1}))"
         quotient = self._floor_divide(expr, work, work)
-        return f"{short}({left} - {SHORT[work]}({quotient}) * {SHORT[work]}({divisor}))"
+        return f"{short}({left} - {quotient} * {SHORT[work]}({divisor}))"
 
     def _shift(self, expr: Binary, own: str, work: str) -> str:
         count = interval(expr.right, self.known)
@@ -259,10 +258,10 @@ class Expressions:
         if source.is_float and expr.dtype.is_integer:
             return self._truncation(expr, own)
         if expr.storage and expr.dtype.is_integer:
-            return f"{short}({SHORT[expr.storage]}({self.atom(arg)}))"
+            return _cast(self.atom(arg, expr.storage), expr.storage, own)
         if source is DType.BOOL and not expr.dtype.is_integer:
             return f"{short}(u8({self.atom(arg)}))"
-        return f"{short}({self.atom(arg)})"
+        return _cast(self.atom(arg), self.atom_type(arg), own)
 
     def _truncation(self, expr: Cast, own: str) -> str:
         """Float to integer: toward zero, saturating, NaN as 0."""
@@ -272,8 +271,8 @@ class Expressions:
         low, high = int(info.min), int(info.max)
         short = SHORT[own]
         if low <= value.low and value.high <= high and not value.nan:
-            wide = "i32" if value.low >= -(2**31) and value.high < 2**31 else SHORT[target]
-            return f"{short}({wide}({arg}))"
+            wide = "int32" if value.low >= -(2**31) and value.high < 2**31 else target
+            return _cast(f"{SHORT[wide]}({arg})", wide, own)
         helper = "saturate" if np.dtype(target).itemsize < 4 else "saturate_wide"
         limits = f"{SHORT[target]}({low}), {SHORT[target]}({high})"
         if helper == "saturate":
@@ -297,6 +296,11 @@ class Expressions:
         if expr.dtype.is_float:
             return f"{SHORT[own]}(np.{function}({args}))"
         return f"np.{function}({args})"
+
+
+def _cast(text: str, machine: str, own: str) -> str:
+    """A value of one machine type as another."""
+    return text if machine == own else f"{SHORT[own]}({text})"
 
 
 def literal(atom: Const, machine: str) -> str:

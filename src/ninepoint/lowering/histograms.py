@@ -48,7 +48,7 @@ def histogram_function(
     array, place = fields[ranks.field], ["b", *outer, *rows]
 
     def count_in(at: str, sign: str) -> list[str]:
-        value = f"i64({array}[{', '.join([*place, at])}])" + (f" + {-low}" if low else "")
+        value = plus(f"i64({array}[{', '.join([*place, at])}])", -low)
         return [
             f"value = {value}",
             f"{fine}[value] {sign}= 1",
@@ -71,7 +71,7 @@ def histogram_function(
         f"    while {fine}[value] <= rest:",
         f"        rest -= {fine}[value]",
         "        value += 1",
-        f"    o0[j] = {plus('value', low) if low else 'value'}",
+        f"    o0[j] = {plus('value', low)}",
     ]
     if wanted == 2:
         lines += [
@@ -79,7 +79,7 @@ def histogram_function(
             "        value += 1",
             f"        while {fine}[value] == 0:",
             "            value += 1",
-            f"    o1[j] = {plus('value', low) if low else 'value'}",
+            f"    o1[j] = {plus('value', low)}",
         ]
     lines += [
         "    if j + 1 < n:",

@@ -56,7 +56,6 @@ _RESERVED = frozenset(
     {*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "range", *keyword.kwlist}
 )
 
-_WORD = re.compile(r"\w+")
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
 
@@ -81,19 +80,19 @@ class Module:
     warm: int = 0
 
 
-def heading(title: str, names: Sequence[str] = SUPPORT) -> list[str]:
-    """The first lines of a generated module, which uses `names` of the support module."""
-    listed = ",\n    ".join(names)
-    return [
-        f'"""{title}: written by ninepoint; changes made here are lost."""',
-        "",
-        "import math",
-        "",
-        "import numpy as np",
-        "",
-        f"from ninepoint.backends.support import (\n    {listed},\n)",
-        "",
-    ]
+def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[str]:
+    """The first lines of a generated module: imports of what `text` uses.
+
+    `names` are those that it may use of `module`.
+    """
+    used = set(_NAME.findall(text))
+    lines = [f'"""{title}"""', ""]
+    if "math" in used:
+        lines += ["import math", ""]
+    if "np" in used:
+        lines += ["import numpy as np", ""]
+    listed = ",\n    ".join(name for name in names if name in used)
+    return [*lines, f"from ninepoint.backends.{module} import (\n    {listed},\n)", ""]
 
 
 def safe_names(names: tuple[str, ...]) -> dict[str, str]:
@@ -180,12 +179,13 @@ class _Writer:
                 fastmath
             )
             decorator = f"@row_function({', '.join(options)})"
-            lines += ["", *function.constants, "", decorator, *function.lines]
+            constants = ["", "", *function.constants] if function.constants else []
+            lines += [*constants, "", "", decorator, *function.lines]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, outs)]
-        text = "\n".join(lines) + "\n"
-        used = set(_WORD.findall(text))
-        text = "\n".join([*heading(title, [n for n in SUPPORT if n in used]), text])
+        text = "\n".join(lines[1:]) + "\n"
+        title += ": written by ninepoint; changes made here are lost."
+        text = "\n".join([*heading(title, text, "support", SUPPORT), text])
         return Module(text, fields, len(outs), coefficients, scalars, self.warm)
 
     @property
@@ -332,12 +332,23 @@ class _Writer:
         for axis, index in enumerate(outer):
             lines.append("    " * depth + f"for {index} in range(out0.shape[{axis + 1}]):")
             depth += 1
-        rowed = self.kernel.ndim > 1
-        warm = self.warm
-        if rowed:
-            start = f"{-warm}, " if warm else ""
+        if self.kernel.ndim > 1:
+            start = f"{-self.warm}, " if self.warm else ""
             lines.append("    " * depth + f"for i in range({start}out0.shape[{len(outer) + 1}]):")
             depth += 1
+        made = self._turn(functions, final, outs, outer)
+        return lines + ["    " * depth + line for line in made]
+
+    def _turn(
+        self,
+        functions: list[tuple[RowFunction, ...]],
+        final: RowFunction,
+        outs: list[str],
+        outer: list[str],
+    ) -> list[str]:
+        """What is done for one row of the result: a row of every stage, then its own."""
+        lines: list[str] = []
+        guarded: int | None = None
         for kept, group in zip(self.kept, functions, strict=True):
             results = [
                 f"row({name}, ({self._buffer_row(kept, kept.high[0])},))"
@@ -346,35 +357,39 @@ class _Writer:
             last = kept.high[0] + max(0, kept.stage.running - 1)
             calls = [self._call(one, last, kept.wider, results) for one in group]
             if kept.stage.running:
-                lines += self._run(kept, calls, depth)
+                lines += self._run(kept, calls)
+                guarded = None
                 continue
-            first = kept.low[0] - kept.high[0]
-            lines += self._guarded(calls[0], first if first > -warm else None, depth)
-        results = [
-            f"row({out}, {_tuple(['b', *outer, *(['i'] if rowed else [])])})" for out in outs
-        ]
-        call = self._call(final, 0, 0, results)
-        lines += self._guarded(call, 0 if warm else None, depth)
+            guarded = self._add(lines, calls[0], kept.low[0] - kept.high[0], guarded)
+        place = ["b", *outer, "i"][: self.kernel.ndim]
+        results = [f"row({out}, {_tuple(place)})" for out in outs]
+        self._add(lines, self._call(final, 0, 0, results), 0, guarded)
         return lines
 
-    def _run(self, kept: _Kept, calls: list[str], depth: int) -> list[str]:
+    def _run(self, kept: _Kept, calls: list[str]) -> list[str]:
         """Add rows until the sum is whole; from then on one comes and one goes."""
-        (name,), pad = kept.stage.names, "    " * depth
-        first = 1 - kept.stage.running
+        (name,), first = kept.stage.names, 1 - kept.stage.running
         return [
-            f"{pad}if i == {first}:",
-            f"{pad}    {name}[:] = 0",
-            f"{pad}if {first} <= i <= 0:",
-            f"{pad}    {calls[0]}",
-            f"{pad}elif i > 0:",
-            f"{pad}    {calls[1]}",
+            f"if i == {first}:",
+            f"    {name}[:] = 0",
+            f"if {first} <= i <= 0:",
+            f"    {calls[0]}",
+            "elif i > 0:",
+            f"    {calls[1]}",
         ]
 
-    def _guarded(self, call: str, first: int | None, depth: int) -> list[str]:
-        """A call, from a row on where the loop begins earlier."""
-        if first is None:
-            return ["    " * depth + call]
-        return ["    " * depth + f"if i >= {first}:", "    " * (depth + 1) + call]
+    def _add(self, lines: list[str], call: str, first: int, guarded: int | None) -> int | None:
+        """Add a call from row `first` on; `guarded` is the row of the guard it may stand under.
+
+        No guard is needed where the loop begins at that row.
+        """
+        if first == -self.warm:
+            lines.append(call)
+            return None
+        if first != guarded:
+            lines.append(f"if i >= {first}:")
+        lines.append(f"    {call}")
+        return first
 
     def _item_size(self, name: str) -> int:
         return {"bool": 1}.get(self._stage_type(name)) or _bits(self._stage_type(name)) // 8
@@ -382,7 +397,8 @@ class _Writer:
     def _buffer_row(self, kept: _Kept, row: int) -> str:
         if kept.rows == 1:
             return "0"
-        return f"({plus('i', row - kept.low[0])}) % {kept.rows}"
+        place = plus("i", row - kept.low[0])
+        return f"{place} % {kept.rows}" if place == "i" else f"({place}) % {kept.rows}"
 
     def _call(self, function: RowFunction, row: int, wider: int, results: list[str]) -> str:
         """Call a row function for row i + `row` of what it makes."""

@@ -291,5 +291,7 @@ def loaded_type(storage: np.dtype) -> str:
 
 
 def plus(name: str, step: int) -> str:
-    """`name + step`, or the name alone."""
-    return f"{name} + {step}" if step else name
+    """`name + step`, `name - step`, or the name alone."""
+    if not step:
+        return name
+    return f"{name} + {step}" if step > 0 else f"{name} - {-step}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import builtins
 import keyword
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,7 +24,7 @@ from ...language.errors import Span
 from ...language.parse import Argument, Neighborhood, refuse
 from ...language.source import Function, bound_names
 from ...language.values import Coefficients, Field, Value
-from ..loops import Module
+from ..loops import Module, heading
 from .reads import accesses
 from .rewrite import Context, Globals, Rewriter
 from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
@@ -40,6 +41,8 @@ _NAMES = (
 RELATIVE = tuple(_NAMES.split())
 _OWN = ("np", "math", "point", "band", "outside", "FLAGS", "b", "j", "value", "inf", "nan")
 _RESERVED = frozenset({*RELATIVE, *_OWN, *keyword.kwlist, *dir(builtins)})
+_CONSTANTS = "inf, nan = math.inf, math.nan"
+_CONSTANT = re.compile(r"(?<![\w.])(inf|nan)\b")
 _STORES = {None: "stored", "saturate": "saturated", "wrap": "wrapped"}
 
 
@@ -65,8 +68,18 @@ class General:
 
     def module(self, outputs: int, overflow: str | None = None) -> Module:
         """The whole text, for a number of outputs and a rule for what does not fit."""
-        text = self.functions + "\n".join(self._band(outputs, _STORES[overflow])) + "\n"
+        body = self.functions + "\n".join(self._band(outputs, _STORES[overflow])) + "\n"
+        title = f"{self.name}, on the general path: written by ninepoint."
+        lines = heading(title, body, "relative", RELATIVE)
+        if _CONSTANT.search(body):
+            lines = [*heading(title, f"{body} math", "relative", RELATIVE), _CONSTANTS]
+        text = "\n".join([*lines, body])
         return Module(text, self.fields, outputs, self.coefficients, self.scalars)
+
+    def spans(self, text: str) -> dict[int, Span]:
+        """The user's lines for those of a module's text."""
+        before = text[: text.index(self.functions)].count("\n")
+        return {before + line: span for line, span in self.lines.items()}
 
     def _band(self, outputs: int, store: str) -> list[str]:
         outs = [f"out{n}" for n in range(outputs)]
@@ -143,22 +156,7 @@ def translate(
     order = tuple(n for n in function.parameters if n in arguments)
     pieces = _pieces(context, order)
     flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={fastmath}"
-    imports = ",\n    ".join(RELATIVE)
-    text = "\n".join(
-        [
-            f'"""{function.name}, on the general path: written by ninepoint."""',
-            "",
-            "import math",
-            "",
-            "import numpy as np",
-            "",
-            f"from ninepoint.backends.relative import (\n    {imports},\n)",
-            "",
-            "inf, nan = math.inf, math.nan",
-            f"FLAGS = dict({flags})",
-            *context.globals.lines,
-        ]
-    )
+    text = "\n".join([f"FLAGS = dict({flags})", *context.globals.lines])
     lines: dict[int, Span] = {}
     for written, scope, statements in pieces:
         start = text.count("\n") + 4

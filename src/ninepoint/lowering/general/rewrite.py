@@ -2,7 +2,7 @@
 
 x[0, k]           ->     wide(peek(x.array, (x.place[0], x.place[1] + 1,
                                              near(x.place[2], k, -1, 1, x.outside, 0))))
-x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1] + 0:x.place[1] + 3]).sum()
+x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1]:x.place[1] + 2 + 1]).sum()
 a // b            ->     op_floordiv(a, b)
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 from ...language import errors
 from ...language.box import Box
 from ...language.source import Function, SelfReference, Unusable
+from ..window_loops import plus
 from .reads import Access, Step, Stretch
 from .scopes import Scope, Scopes, own
 from .texts import text_of
@@ -220,12 +221,11 @@ class Rewriter(ast.NodeTransformer):
         place = f"{base}.place[{axis + 1}]"
         known = step.bounds
         if known is not None and known[0] == known[1] and low <= known[0] - before <= high:
-            return f"{place} + {known[0] - before - low}"
-        text = ast.unparse(self.visit(step.node))
-        if before:
-            text = f"{text} - {before}"
+            return plus(place, known[0] - before - low)
+        offset: ast.expr = self.visit(step.node)
         if known is not None and low <= known[0] - before and known[1] - before <= high:
-            return f"{place} + ({text} - {low})" if low else f"{place} + ({text})"
+            return f"{place} + ({ast.unparse(_moved(offset, -before - low))})"
+        text = ast.unparse(_moved(offset, -before))
         site = len(self.context.places)
         span = self.scope.function.span(node)
         self.context.places.append(f"{axis}|{span.file}|{span.line}")
@@ -353,6 +353,13 @@ def _modular_names(context: Context, scope: Scope) -> frozenset[str]:
                 found |= {t.id for t in targets if isinstance(t, ast.Name)}
         if len(found) == before:
             return frozenset(found)
+
+
+def _moved(offset: ast.expr, step: int) -> ast.expr:
+    """The offset plus a constant; as a tree, so that parentheses stand where they must."""
+    if not step:
+        return offset
+    return ast.BinOp(offset, ast.Add() if step > 0 else ast.Sub(), ast.Constant(abs(step)))
 
 
 def _axis(call: ast.Call) -> ast.expr | None:
