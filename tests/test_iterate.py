@@ -322,11 +322,40 @@ def test_progress_on_a_terminal(capsys):
 # Other arrays.
 
 
-def test_dask():
-    x = image()
-    made = heat.iterate(da.from_array(x, chunks=(20, 30)), steps=5, boundary="mirror")
+@pytest.mark.parametrize("boundary", SIDES, ids=str)
+def test_dask(boundary):
+    x = image(shape=(130, 150))
+    lazy = da.from_array(x, chunks=((60, 40, 30), (90, 60)))
+    options = {"boundary": boundary, "cval": 3}
+    made = heat.iterate(lazy, steps=7, **options)
     assert isinstance(made, da.Array)
+    assert made.chunks == lazy.chunks
+    # One layer serves several steps.
+    assert len(made.dask.layers) < 6
+    same(made.compute(), one_by_one(heat, x, steps=7, **options))
+
+
+@pytest.mark.parametrize("chunks", [(1, 41, 53), (3, 41, 53), (2, 20, 9), (3, 1, 53)])
+def test_dask_in_any_chunks(chunks):
+    x = image(shape=(3, 41, 53))
+    made = heat.iterate(da.from_array(x, chunks=chunks), steps=5, boundary="mirror")
     same(made.compute(), one_by_one(heat, x, steps=5, boundary="mirror"))
+
+
+def test_dask_with_scalars_that_change():
+    x = image("float64", (200,))
+    lazy = da.from_array(x, chunks=100)
+    wanted = x
+    for step in range(9):
+        wanted = driven(wanted, step / 8)
+    same(driven.iterate(lazy, lambda step: step / 8, steps=9).compute(), (wanted,))
+
+
+def test_dask_looking_to_one_side_only():
+    u, c = image(shape=(200,)), image(shape=(200,), seed=1)
+    for rule in ("wrap", "fill", "keep"):
+        made = ahead.iterate(da.from_array(u, chunks=70), c, steps=9, boundary=rule)
+        same(made.compute(), one_by_one(ahead, u, steps=9, rest=(c,), boundary=rule))
 
 
 def test_dask_with_callback_and_until():
@@ -339,9 +368,9 @@ def test_dask_with_callback_and_until():
 
 def test_several_states_in_dask():
     u, speed = image("float64"), image("float64", seed=1) / 400
-    lazy = [da.from_array(a, chunks=(20, 30)) for a in (u, u, speed)]
-    made = wave.iterate(*lazy, steps=4)
-    same(tuple(np.asarray(a) for a in made), one_by_one(wave, u, u, steps=4, rest=(speed,)))
+    lazy = [da.from_array(a, chunks=(41, 27)) for a in (u, u, speed)]
+    made = wave.iterate(*lazy, steps=6)
+    same(tuple(np.asarray(a) for a in made), one_by_one(wave, u, u, steps=6, rest=(speed,)))
     # No step: the states, and no more than the states.
     assert len(wave.iterate(*lazy, steps=0)) == 2
 

@@ -11,7 +11,7 @@ import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -58,7 +58,7 @@ class Options:
     dtype: Any = None
     overflow: str | None = None
     fastmath: bool = False
-    schedule: Schedule = Schedule()
+    schedule: Schedule = field(default_factory=Schedule)
 
 
 # Python's numbers that a compiled kernel takes as they are.
@@ -442,16 +442,25 @@ class Stencil:
 
         if any(is_dask(f) or is_xarray(f) for f in fields):
 
-            def call(states: Sequence[Any], others: Mapping[str, Any]) -> Any:
-                return self(
-                    **dict(zip(self._fields, states, strict=True)),
-                    **others,
-                    boundary=plan.boundary,
-                    cval=plan.cval,
-                    threads=threads,
-                )
+            plain = not any(is_xarray(f) or is_dataset(f) for f in fields)
 
-            result = iterate_calls(compiled, call, fields, scalars, plan)
+            def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
+                calls = [self._call(others, boundary, cval) for others in each]
+                if len(calls) > 1:
+                    return _steps_on_dask(calls, states)
+                if plain:
+                    return calls[0].on_dask(states, None)
+                return calls[0].on_xarray(states, None, None)
+
+            def longest(one: Compiled) -> int:
+                if not plain:
+                    return 1
+                # Imported here: Dask is optional, and the caller has it.
+                from .arrays.dask_iterating import block_length
+
+                return block_length(fields, one.reach)
+
+            result = iterate_calls(compiled, call, fields, scalars, plan, longest)
         else:
             result = iterate_arrays(compiled, self._chain, fields, scalars, plan)
         return result[0] if len(result) == 1 else tuple(result)
@@ -816,8 +825,8 @@ class _Call:
         from .arrays import dask as on_dask
 
         dtypes = []
-        for field, name in zip(fields, self.stencil._fields, strict=True):
-            dtype = field.dtype if is_dask(field) else on_numpy.as_field(field, name).dtype
+        for one, name in zip(fields, self.stencil._fields, strict=True):
+            dtype = one.dtype if is_dask(one) else on_numpy.as_field(one, name).dtype
             on_numpy.check_dtype(dtype, name)
             dtypes.append(on_numpy.native(dtype))
         # The values as they are now: an array may be changed before a task reads it.
@@ -841,10 +850,10 @@ class _Call:
         from .arrays import xarray as on_xarray
 
         dtypes = []
-        for field in fields:
-            dtype = getattr(field, "dtype", None)
-            if dtype is None and not is_dataset(field):
-                dtype = on_numpy.as_field(field).dtype
+        for one in fields:
+            dtype = getattr(one, "dtype", None)
+            if dtype is None and not is_dataset(one):
+                dtype = on_numpy.as_field(one).dtype
             dtypes.append(on_numpy.native(dtype) if dtype is not None else np.dtype("float64"))
         for dtype in dtypes:
             on_numpy.check_dtype(dtype)
@@ -863,6 +872,27 @@ class _Call:
             dims=dims,
             axes=axes,
         )
+
+
+def _steps_on_dask(calls: Sequence[_Call], states: Sequence[Any]) -> Any:
+    """Several steps at once: `calls` are those of the steps."""
+    # Imported here: Dask is optional, and the caller has it.
+    from .arrays import dask_iterating
+
+    fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
+    one = calls[0]
+    program = one.program([on_numpy.native(field.dtype) for field in fields])
+    made = dask_iterating.advance(
+        [call.program for call in calls],
+        fields,
+        border=parse_boundary(one.boundary, program.ndim),
+        cval=one.cval,
+        reaches=program.reaches,
+        out_dtypes=program.out_dtypes,
+        token=_digest([_token(call) for call in calls]),
+        name=one.stencil.__name__.strip("<>"),
+    )
+    return made[0] if len(made) == 1 else tuple(made)
 
 
 def _token(call: _Call) -> str:

@@ -277,12 +277,16 @@ def _longest(stages: Stages, compiled: Compiled, count: int, core: tuple[int, ..
 
 def iterate_calls(
     compile_: Compile,
-    call: Callable[[Sequence[Any], Mapping[str, Any]], Any],
+    call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], Any],
     fields: Sequence[Any],
     scalars: Scalars,
     plan: Iteration,
+    longest: Callable[[Compiled], int],
 ) -> list[Any]:
-    """The state after the steps, one call after the other: for arrays of any other kind."""
+    """The state after the steps, for arrays of other kinds.
+
+    `call` does as many steps as it gets scalars for, `longest` of them at most.
+    """
     states = list(fields)
     dtypes = [on_numpy.native(np.dtype(getattr(f, "dtype", "float64"))) for f in fields]
     compiled, _, _ = compile_(dtypes, scalars.at(0))
@@ -291,13 +295,15 @@ def iterate_calls(
         check(compiled, dtypes, count)
     plan.border(compiled.ndim)
     with shown(plan.progress, plan.steps, "steps") as advanced:
-        for first, _, looked in blocks(plan.steps, plan.every, 1, plan.until is not None):
+        for first, length, looked in blocks(
+            plan.steps, plan.every, longest(compiled), plan.until is not None
+        ):
             scalars.forget(first)
-            made = call(states, scalars.at(first))
+            made = call(states, [scalars.at(step) for step in range(first, first + length)])
             results = list(made) if isinstance(made, tuple) else [made]
             before, states = states[:count], [*results, *states[count:]]
-            advanced(1)
-            if looked and plan.ends(first + 1, results, before):
+            advanced(length)
+            if looked and plan.ends(first + length, results, before):
                 break
     return states[:count]
 

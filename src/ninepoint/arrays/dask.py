@@ -76,14 +76,7 @@ def apply(
     TypeError
         As for NumPy arrays.
     """
-    for field in fields:
-        _check(field)
-    shape = on_numpy.broadcast_shape([np.shape(field) for field in fields])
-    if len(shape) < border.ndim:
-        raise ValueError(
-            f"a stencil of {border.ndim} axes needs an array of at least {border.ndim} "
-            f"dimensions, not of shape {shape}."
-        )
+    shape = common_shape(fields, border.ndim)
     core = tuple(range(len(shape) - border.ndim, len(shape)))
     if axes is not None:
         core = on_numpy.core_axes(axes, len(shape), border.ndim)
@@ -91,29 +84,48 @@ def apply(
     outs = tuple(map(np.dtype, out_dtypes))
     plan = layout(tuple(shape[axis] for axis in core), reaches, border)
     on_numpy.check_values(plan, cval, dtypes, outs)
-    chunks = _result_chunks(fields, shape)
-    arrays = [_as_dask(field, shape, chunks) for field in fields]
+    results = lazily(
+        Job(compile_, border, cval, core, reaches, dtypes, outs, shape), plan, fields, token, name
+    )
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def common_shape(fields: Sequence[Any], ndim: int) -> Shape:
+    """Check the fields of a stencil of so many axes, and give the shape they broadcast to."""
+    for field in fields:
+        _check(field)
+    shape = on_numpy.broadcast_shape([np.shape(field) for field in fields])
+    if len(shape) < ndim:
+        raise ValueError(
+            f"a stencil of {ndim} axes needs an array of at least {ndim} "
+            f"dimensions, not of shape {shape}."
+        )
+    return shape
+
+
+def lazily(job: Job, plan: Layout, fields: Sequence[Any], token: str, name: str) -> list[Any]:
+    """The results of a job, as lazy arrays in the chunks of the fields."""
+    chunks = _result_chunks(fields, job.shape)
+    arrays = [_as_dask(field, job.shape, chunks) for field in fields]
+    outs = job.out_dtypes
     identity = tokenize(
         token,
-        border.rules,
-        repr(cval),
-        cval,
-        core,
-        shape,
+        job.border.rules,
+        repr(job.cval),
+        job.cval,
+        job.core,
+        job.shape,
         chunks,
-        [(box.lo, box.hi) for box in reaches],
+        [(box.lo, box.hi) for box in job.reaches],
         [d.str for d in outs],
         [a.name for a in arrays],
     )
-    job = _Job(compile_, border, cval, core, reaches, dtypes, outs, shape)
     names = [f"{name}-{identity}"]
     if len(outs) > 1:
         names = [f"{name}-{k}-{identity}" for k in range(len(outs))]
-    if _whole_cores(arrays, chunks, core):
-        results = _symbolic(job, plan, arrays, chunks, names)
-    else:
-        results = _materialized(job, plan, arrays, chunks, names)
-    return results[0] if len(results) == 1 else tuple(results)
+    if _whole_cores(arrays, chunks, job.core):
+        return _symbolic(job, plan, arrays, chunks, names)
+    return _materialized(job, plan, arrays, chunks, names)
 
 
 def _check(field: Any) -> None:
@@ -173,7 +185,7 @@ def _whole_cores(arrays: Sequence[Any], chunks: Chunks, core: tuple[int, ...]) -
 
 
 def _symbolic(
-    job: _Job, plan: Layout, arrays: Sequence[Any], chunks: Chunks, names: Sequence[str]
+    job: Job, plan: Layout, arrays: Sequence[Any], chunks: Chunks, names: Sequence[str]
 ) -> list[Any]:
     """One call per chunk of the stack; the graph is a rule, not a list."""
     ndim = len(chunks)
@@ -223,7 +235,7 @@ def _symbolic(
 
 
 def _materialized(
-    job: _Job, plan: Layout, arrays: Sequence[Any], chunks: Chunks, names: Sequence[str]
+    job: Job, plan: Layout, arrays: Sequence[Any], chunks: Chunks, names: Sequence[str]
 ) -> list[Any]:
     """One task per block, and one more for each output if there are several."""
     cuts = [_cuts(sizes) for sizes in chunks]
@@ -264,7 +276,7 @@ def _materialized(
 
 def _task(
     key: tuple[Any, ...],
-    job: _Job,
+    job: Job,
     block: tuple[int, ...],
     cuts: list[list[tuple[int, int]]],
     tables: list[list[list[Part]]],
@@ -284,7 +296,7 @@ def _cuts(sizes: Sequence[int]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
-def _parts(job: _Job, array: Any, cuts: list[list[tuple[int, int]]]) -> list[list[Part]]:
+def _parts(job: Job, array: Any, cuts: list[list[tuple[int, int]]]) -> list[list[Part]]:
     """For each axis of a field, the part of every block."""
     table = []
     for axis, sizes in enumerate(_aligned(array.chunks, len(job.shape), (1,))):
@@ -309,7 +321,7 @@ def _aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]
 
 
 def _kept(
-    job: _Job, extent: Region, chunks: Chunks, cuts: list[list[tuple[int, int]]]
+    job: Job, extent: Region, chunks: Chunks, cuts: list[list[tuple[int, int]]]
 ) -> list[list[tuple[int, int]]]:
     """For each axis, the blocks that an output has something of, each with its size there."""
     axes: list[list[tuple[int, int]]] = []
@@ -337,7 +349,7 @@ def _blocks(
 
 
 @dataclass(frozen=True)
-class _Job:
+class Job:
     """What every task of one call has in common; pickles as the meaning of the stencil."""
 
     compile_: Compile
@@ -389,7 +401,7 @@ class _Job:
             outs = [np.empty((*lead, *block.shape), dtype) for dtype in self.out_dtypes]
             padded = []
         else:
-            padded = self._padded(plan, recipes, chunks)
+            padded = self.padded(plan, recipes, chunks)
             outs = self._computed(padded)
         results = []
         for k, out in enumerate(outs):
@@ -405,7 +417,7 @@ class _Job:
             results.append(np.moveaxis(out[inside], ends, self.core))
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _padded(
+    def padded(
         self, plan: Layout, recipes: tuple[tuple[Part, ...], ...], chunks: tuple[Any, ...]
     ) -> list[Array]:
         """Give every field's block with its neighbours, core axes last."""
