@@ -459,3 +459,12 @@ def test_block_length():
     assert block_length(near, (2, 256), 4, asked=5) == 1
     assert block_length(near, (4096, 4096), 4, asked=1) == 1
     assert block_length(Box((-1, -1, -1), (1, 1, 1)), (400, 400, 400), 4) == 1
+
+
+def test_a_chain_is_compiled_where_there_is_enough_to_do():
+    eager = npt.stencil(boundary="keep")(heat.__wrapped__)
+    x = image(shape=(1500, 1500))
+    same(eager.iterate(x, steps=9), one_by_one(eager, x, steps=9))
+    assert not eager._chains
+    same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
+    assert eager._chains

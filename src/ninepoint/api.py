@@ -441,7 +441,6 @@ class Stencil:
             return self._compile(types, others, keep, dtypes, overflow)
 
         if any(is_dask(f) or is_xarray(f) for f in fields):
-
             plain = not any(is_xarray(f) or is_dataset(f) for f in fields)
 
             def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
@@ -879,6 +878,11 @@ def _steps_on_dask(calls: Sequence[_Call], states: Sequence[Any]) -> Any:
     # Imported here: Dask is optional, and the caller has it.
     from .arrays import dask_iterating
 
+    # The values as they are now: an array may be changed before a task reads it.
+    calls = [
+        replace(call, others={n: np.array(v) if np.ndim(v) else v for n, v in call.others.items()})
+        for call in calls
+    ]
     fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
     one = calls[0]
     program = one.program([on_numpy.native(field.dtype) for field in fields])

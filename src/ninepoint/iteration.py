@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ Compile = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Compiled, Stag
 # Gives what a number of steps are compiled to: of one step, how many of its fields are states,
 # how many steps, and the scalars that vary.
 Chains = Callable[[Stages, int, int, tuple[str, ...]], Compiled]
+
+# Bytes of all states that are made, below which no chain is compiled: that takes one to four
+# seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
+WORTH = 1 << 28
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
@@ -210,7 +215,8 @@ def iterate_arrays(
     longest = 1
     pairs = zip([*given, *others], dtypes, strict=True)
     if stages is not None and all(_plain(array, dtype, ndim) for array, dtype in pairs):
-        longest = _longest(stages, compiled, count, shape[len(shape) - ndim :])
+        core, points = shape[len(shape) - ndim :], math.prod(shape)
+        longest = _longest(stages, compiled, count, core, points, plan.steps)
     program = _Programs(compile_, dtypes, scalars)
     single = Steps(program, border, plan.cval, plan.threads)
     threads = thread_count(plan.threads)
@@ -267,12 +273,23 @@ def _look(
     return ended, counts == [sys.getrefcount(state) for state in states]
 
 
-def _longest(stages: Stages, compiled: Compiled, count: int, core: tuple[int, ...]) -> int:
+def _longest(
+    stages: Stages,
+    compiled: Compiled,
+    count: int,
+    core: tuple[int, ...],
+    points: int,
+    steps: int,
+) -> int:
+    """How many steps to do in one pass over memory."""
     names = tuple(name for name, _ in stages.lowered.fields[:count])
     if chainable(stages.lowered, names):
         return 1
     itemsize = sum(dtype.itemsize for dtype in compiled.field_dtypes[:count])
-    return block_length(compiled.reach, core, itemsize, stages.request.schedule.steps)
+    asked = stages.request.schedule.steps
+    if not asked and points * itemsize * steps < WORTH:
+        return 1
+    return block_length(compiled.reach, core, itemsize, asked)
 
 
 def iterate_calls(
