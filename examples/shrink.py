@@ -1,6 +1,6 @@
 """Copy pictures for the pages: smaller, as JPEG.
 
-    python examples/shrink.py FROM TO
+python examples/shrink.py FROM TO
 """
 
 from __future__ import annotations
