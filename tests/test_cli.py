@@ -377,7 +377,7 @@ def test_the_only_stencil_of_a_file_needs_no_name(here, capsys):
 def test_explain_a_filter_and_a_kernel_with_needs(here, capsys):
     assert main(["explain", "median"]) == 0
     out = capsys.readouterr().out
-    assert "filters.py, line " in out
+    assert "ranks.py, line " in out
     assert npt.filters.median.__doc__.split("\n")[0] in out
     assert main(["explain", "kernels.py:scaled", "--param", "factor=2.5"]) == 0
     assert "-> float64" in capsys.readouterr().out

@@ -17,6 +17,7 @@ from scipy import ndimage
 
 import ninepoint as npt
 from ninepoint import filters
+from ninepoint.filters import ranks, smoothing
 
 RULES = ["reflect", "nearest", "mirror", "wrap", "constant"]
 SHAPES = [(17, 23), (2, 3), (1, 5), (1, 1)]
@@ -264,7 +265,7 @@ def test_a_wide_window():
 
 def test_a_rank_never_mixes_two_values():
     for last in range(300):
-        found = [filters._fraction(rank, last) for rank in range(last + 1)]
+        found = [ranks._fraction(rank, last) for rank in range(last + 1)]
         for rank, fraction in enumerate(found):
             assert fraction is None or fraction * last == rank
             assert fraction is not None or found[last - rank] is not None
@@ -276,7 +277,7 @@ def test_a_rank_never_mixes_two_values():
 
 @pytest.mark.parametrize("dtype", ["uint64", "bool"])
 def test_a_rank_that_no_quantile_hits_is_counted_from_above(dtype):
-    assert filters._fraction(28, 51) is None
+    assert ranks._fraction(28, 51) is None
     x = image((60,), "bool") if dtype == "bool" else image((60,), "uint64") >> np.uint64(12)
     expected = ndimage.rank_filter(x.astype("float64"), 28, 52)
     got = filters.percentile(x, 100 * 28.5 / 52, 52)
@@ -343,15 +344,15 @@ def test_xarray_by_names_of_dimensions():
 
 
 def test_stencils_are_made_once_and_pickle():
-    assert filters._mean((3, 3), True) is filters._mean((3, 3), True)
+    assert smoothing._mean((3, 3), True) is smoothing._mean((3, 3), True)
     x = image((6, 7))
-    again = pickle.loads(pickle.dumps(filters._mean((3, 3), False)))
+    again = pickle.loads(pickle.dumps(smoothing._mean((3, 3), False)))
     np.testing.assert_array_equal(again(x), filters.mean(x))
 
 
 def test_debug_agrees():
     x = image((4, 5), "uint8")
-    debugged = filters._rank((2, 3), 4).debug(x)
+    debugged = ranks._rank((2, 3), 4).debug(x)
     np.testing.assert_array_equal(debugged, filters.percentile(x, 70, (2, 3)))
 
 

@@ -1,0 +1,176 @@
+"""A call of a filter: the image and the options, checked, and the kind of result.
+
+median(x, size=5)     ->     Call(x, {}).sizes(5) == (5, 5);  .ranked(stencil) applies it
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from collections.abc import Sequence
+from typing import Any, TypeAlias, TypedDict
+
+import numpy as np
+
+from ..api import Stencil
+from ..arrays.numpy import as_field
+from ..arrays.recognise import is_dask, is_xarray
+
+Array: TypeAlias = np.ndarray[Any, Any]
+Size: TypeAlias = tuple[int, ...]
+PerAxis: TypeAlias = float | Sequence[float]
+
+# Stencils of one kind that are kept: more than any program has in use, few enough to forget
+# those of a search over many sigmas.
+KEPT = 128
+
+
+class Options(TypedDict, total=False):
+    """What every filter takes besides its own parameters, by keyword.
+
+    Attributes
+    ----------
+    boundary : str or sequence
+        What a neighbour outside the array is; as for a stencil, but "reflect" by default.
+    cval : number
+        The value of "constant" and "fill"; 0 by default.
+    axes : int or sequence of int
+        The axes to filter.
+    dims : str or sequence of str
+        The dimensions to filter, of an xarray object.
+    out : array
+        Where to write the result of NumPy arrays; it may be the image itself.
+    dtype : dtype
+        Of the result. Integers are rounded to nearest and held within their limits, so
+        ``dtype="float64"`` is how an image of integers keeps its fractions.
+    threads : int
+        The greatest number of threads.
+    """
+
+    boundary: Any
+    cval: Any
+    axes: Any
+    dims: Any
+    out: Any
+    dtype: Any
+    threads: int | None
+
+
+class Call:
+    """An image and the options it is filtered with; how many axes, and which result."""
+
+    def __init__(self, x: Any, options: Options) -> None:
+        unknown = [name for name in options if name not in Options.__annotations__]
+        if unknown:
+            raise TypeError(
+                f"'{unknown[0]}' is no option of a filter; there are "
+                f"{', '.join(Options.__annotations__)}."
+            )
+        self.image = x if is_dask(x) or is_xarray(x) else as_field(x)
+        self.options = options
+        self.named = _named_axes(options)
+        self.ndim = self.named or min(2, self.image.ndim)
+        if self.ndim == 0:
+            raise ValueError("a filter needs an array of at least one axis, not a single number.")
+        dtype = options.get("dtype")
+        self.dtype = self.image.dtype if dtype is None else np.dtype(dtype)
+        self.whole = self.dtype.kind in "iu"
+
+    @property
+    def precision(self) -> np.dtype[Any]:
+        """The type of real weights: that of a float image, else float64."""
+        dtype = self.image.dtype
+        if dtype.kind not in "fc" or self.options.get("dtype") is not None:
+            return np.dtype(np.float64)
+        return np.finfo(np.result_type(dtype, np.float32)).dtype
+
+    def count_axes(self, name: str, count: int) -> None:
+        """Learn from an argument how many axes are filtered, and check that they exist."""
+        if self.named and count != self.named:
+            raise ValueError(f"{name} has {count} axes, but axes= or dims= name {self.named}.")
+        if not 1 <= count <= self.image.ndim:
+            raise ValueError(f"{name} has {count} axes, but the array {self.image.ndim}.")
+        self.ndim = count
+
+    def sizes(self, size: Any) -> Size:
+        """Give the length of a window along each axis."""
+        lengths = tuple(whole("size", one) for one in self._each("size", size))
+        if min(lengths) < 1:
+            raise ValueError(f"size={size!r}: a window needs at least one point along each axis.")
+        return lengths
+
+    def sigmas(self, sigma: Any) -> tuple[float, ...]:
+        """Give the width of a bell along each axis."""
+        return tuple(positive("sigma", one) for one in self._each("sigma", sigma))
+
+    def _each(self, name: str, value: Any) -> tuple[Any, ...]:
+        """One value for each axis."""
+        if isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim):
+            self.count_axes(name, len(value))
+            return tuple(value)
+        return (value,) * self.ndim
+
+    # The three kinds of results.
+
+    def smooth(self, filtered: Stencil, *scalars: Any) -> Any:
+        """Numbers between those of the image: as exact as its dtype can hold them."""
+        return self._apply(filtered, scalars, self.dtype.kind in "iu")
+
+    def natural(self, filtered: Stencil) -> Any:
+        """Numbers of any size: the dtype that holds them all."""
+        return self._apply(filtered, (), False)
+
+    def ranked(self, filtered: Stencil) -> Any:
+        """Numbers of the image."""
+        return self._apply(filtered, (), self.dtype.kind in "biu")
+
+    def _apply(self, filtered: Stencil, scalars: tuple[Any, ...], kept: bool) -> Any:
+        options: dict[str, Any] = dict(self.options)
+        if isinstance(axes := options.get("axes"), numbers.Integral):
+            options["axes"] = (axes,)
+        if kept or options.get("dtype") is not None:
+            options |= {"dtype": self.dtype, "overflow": "saturate"}
+        return filtered(self.image, *scalars, **options)
+
+
+def offsets(size: Size, mirrored: bool = False) -> tuple[slice, ...]:
+    """Give the offsets around 0; where a size is even, one more before it than after."""
+    before = [(n - 1) // 2 if mirrored else n // 2 for n in size]
+    return tuple(slice(-b, n - b) for b, n in zip(before, size, strict=True))
+
+
+def _named_axes(options: Options) -> int:
+    """How many axes the options name; 0 if they leave it open."""
+    for given in (options.get("axes"), options.get("dims")):
+        if given is not None:
+            return 1 if isinstance(given, numbers.Integral | str) else len(given)
+    return 0
+
+
+def whole(name: str, value: Any) -> int:
+    """Give the argument as a whole number, or raise."""
+    if isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} holds {value!r}, which is no whole number.")
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise TypeError(f"{name} holds {value!r}, which is no whole number.") from error
+
+
+def finite(name: str, value: Any) -> float:
+    """Give the argument as a finite number, or raise."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} holds {value!r}, which is no number.")
+    if not math.isfinite(value):
+        raise ValueError(f"{name} holds {value!r}, which is not finite.")
+    return float(value)
+
+
+def positive(name: str, value: Any, zero: bool = False) -> float:
+    """Give the argument as a positive number, or raise; `zero` allows 0."""
+    number = finite(name, value)
+    if number < 0 or (number == 0 and not zero):
+        needed = "must not be negative" if zero else "must be positive"
+        raise ValueError(f"{name} holds {value!r}, but it {needed}.")
+    return number

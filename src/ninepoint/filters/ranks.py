@@ -1,0 +1,313 @@
+"""Filters that choose a value of the window by its rank: medians, extremes, erosion."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from ..api import Stencil, stencil
+from .call import KEPT, Call, Options, Size, finite, offsets
+
+
+def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+    """Give the middle one of the values in a window around every point.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them.
+    size : int or sequence of int
+        Length of the window along every axis, or along each [points].
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `size` is less than 1, or has more entries than `x` has axes.
+    TypeError
+        If `size` is not whole, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.median_filter``: of an even number of values the upper one of the
+    middle two, so that the result is always a value of the image.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.median(np.array([1, 1, 90, 2, 2], dtype="uint8"))
+    array([1, 1, 2, 2, 2], dtype=uint8)
+    """
+    call = Call(x, options)
+    shape = call.sizes(size)
+    return call.ranked(_rank(shape, math.prod(shape) // 2))
+
+
+def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+    """Give the value that a percentage of those in a window around every point lie below.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them.
+    q : float
+        From 0, the least value, to 100, the greatest one [%].
+    size : int or sequence of int
+        Length of the window along every axis, or along each [points].
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `q` is outside 0 to 100; if `size` is less than 1, or has more entries than `x` has
+        axes.
+    TypeError
+        If `q` is no number, `size` is not whole, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.percentile_filter``: of the *n* values in order the one at
+    ``int(n * q / 100)``, counted from 0, and the last one at 100. Nothing is interpolated, so
+    that the result is always a value of the image; ``np.percentile(x[window], q)`` in a stencil
+    of your own does interpolate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.percentile(np.array([1, 1, 90, 2, 2], dtype="uint8"), 30, size=5)
+    array([1, 1, 1, 2, 2], dtype=uint8)
+    """
+    call = Call(x, options)
+    q = finite("q", q)
+    if not 0 <= q <= 100:
+        raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
+    shape = call.sizes(size)
+    count = math.prod(shape)
+    return call.ranked(_rank(shape, min(int(count * q / 100), count - 1)))
+
+
+@functools.lru_cache(KEPT)
+def _rank(size: Size, rank: int) -> Stencil:
+    window, last = offsets(size), math.prod(size) - 1
+    from_below = _fraction(rank, last)
+    from_above: Any = _fraction(last - rank, last)
+
+    @stencil(boundary="reflect")
+    def rank_filter(x: Any) -> Any:
+        if from_below is not None:
+            return np.quantile(x[window], from_below)
+        return -np.quantile(-1.0 * x[window], from_above)
+
+    return rank_filter
+
+
+def minimum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+    """Give the least value in a window around every point.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them.
+    size : int or sequence of int
+        Length of the window along every axis, or along each [points].
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `size` is less than 1, or has more entries than `x` has axes.
+    TypeError
+        If `size` is not whole, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.minimum_filter``; a NaN in the window makes the result NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.minimum(np.array([3, 2, 5, 7, 6]))
+    array([2, 2, 2, 5, 6])
+    """
+    call = Call(x, options)
+    return call.ranked(_minimum(call.sizes(size)))
+
+
+@functools.lru_cache(KEPT)
+def _minimum(size: Size) -> Stencil:
+    window = offsets(size)
+
+    @stencil(boundary="reflect")
+    def minimum(x: Any) -> Any:
+        return x[window].min()
+
+    return minimum
+
+
+def maximum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+    """Give the greatest value in a window around every point.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them.
+    size : int or sequence of int
+        Length of the window along every axis, or along each [points].
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `size` is less than 1, or has more entries than `x` has axes.
+    TypeError
+        If `size` is not whole, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.maximum_filter``; a NaN in the window makes the result NaN.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.maximum(np.array([3, 2, 5, 7, 6]))
+    array([3, 5, 7, 7, 7])
+    """
+    call = Call(x, options)
+    return call.ranked(_maximum(call.sizes(size), False))
+
+
+@functools.lru_cache(KEPT)
+def _maximum(size: Size, mirrored: bool) -> Stencil:
+    window = offsets(size, mirrored)
+
+    @stencil(boundary="reflect")
+    def maximum(x: Any) -> Any:
+        return x[window].max()
+
+    return maximum
+
+
+def erode(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+    """Shrink what is bright: the least value in a window around every point.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them; of bool for shapes.
+    size : int or sequence of int
+        Length of the window along every axis, or along each [points].
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `size` is less than 1, or has more entries than `x` has axes.
+    TypeError
+        If `size` is not whole, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.grey_erosion``, and as `minimum`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.erode(np.array([False, True, True, True, False]))
+    array([False, False,  True, False, False])
+    """
+    return minimum(x, size, **options)
+
+
+def dilate(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+    """Grow what is bright: the greatest value in a window around every point.
+
+    Parameters
+    ----------
+    x : array
+        The image, or a stack of them; of bool for shapes.
+    size : int or sequence of int
+        Length of the window along every axis, or along each [points]; where it is even, the
+        window has one point more after the centre than before it.
+    **options
+        See `Options`.
+
+    Returns
+    -------
+    array
+        Of the shape and the dtype of `x`.
+
+    Raises
+    ------
+    ValueError
+        If `size` is less than 1, or has more entries than `x` has axes.
+    TypeError
+        If `size` is not whole, or an option is unknown.
+
+    Notes
+    -----
+    The same as ``scipy.ndimage.grey_dilation``: the window of `erode` mirrored, so that the two,
+    one after the other, leave a rectangle in its place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.dilate(np.array([False, False, True, False, False]))
+    array([False,  True,  True,  True, False])
+    """
+    call = Call(x, options)
+    return call.ranked(_maximum(call.sizes(size), True))
+
+
+def _fraction(rank: int, last: int) -> float | None:
+    """Find the quantile at which exactly the element `rank` of 0 to `last` lies.
+
+    A quantile lies at ``fraction * last``; a product that misses the rank by its last bit would
+    interpolate, between 1 and infinity for example.  For one element in twelve there is no such
+    fraction; then there was one for ``last - rank``, in each window of up to 4000 points and
+    each square and cube of up to 100,000.
+    """
+    near = rank / max(last, 1)
+    for fraction in (near, math.nextafter(near, 0.0), math.nextafter(near, 1.0)):
+        if fraction * last == rank:
+            return fraction
+    return None
