@@ -31,7 +31,10 @@ from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
 from .language.dtypes import DType, value_type
-from .language.parse import Argument, Neighborhood, indexed_parameters, read, refuse
+from .language.frame import Neighborhood
+from .language.parameters import indexed_parameters
+from .language.parse import Argument, read
+from .language.refusals import refuse
 from .language.source import Function, capture, frozen, rebuild
 from .language.text import kernel_text
 from .language.values import Coefficients, Field, NotUnderstood, Value

@@ -17,7 +17,8 @@ import numpy as np
 from ..language import errors
 from ..language.dtypes import DType
 from ..language.errors import Span, StencilError
-from ..language.parse import Argument, Neighborhood
+from ..language.frame import Neighborhood
+from ..language.parse import Argument
 from ..language.source import Function
 from ..language.values import Coefficients, Field, Value
 from ..lowering.general import General, translate

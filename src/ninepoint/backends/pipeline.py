@@ -25,8 +25,9 @@ import numpy as np
 from ..analysis.footprint import reaches
 from ..analysis.simplify import simplify
 from ..language.box import Box
+from ..language.frame import Neighborhood
 from ..language.ir import Kernel
-from ..language.parse import Argument, Neighborhood, read
+from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.algorithms import staged

@@ -21,7 +21,9 @@ import numpy as np
 from ...language import errors
 from ...language.box import Box
 from ...language.errors import Span
-from ...language.parse import Argument, Neighborhood, refuse
+from ...language.frame import Neighborhood
+from ...language.parse import Argument
+from ...language.refusals import refuse
 from ...language.source import Function, bound_names
 from ...language.values import Coefficients, Field, Value
 from ..loops import Module, heading

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...language import errors
 from ...language.box import Box
-from ...language.parse import Neighborhood
+from ...language.frame import Neighborhood
 from ...language.values import constant, words
 from .scopes import Bounds, Scope, Scopes, own
 

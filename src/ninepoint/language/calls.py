@@ -1,0 +1,234 @@
+"""Calls: helpers are read in place, known functions become operations.
+
+mean3(x)              ->     the text of `mean3`, with x
+np.sqrt(t0)           ->     Call(sqrt, t0)
+math.sqrt(2.0)        ->     1.4142135623730951
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .callables import FUNCTIONS, METHODS, is_pure, known_call
+from .errors import Span
+from .frame import Frame, holds_value, kind, node_root, settled
+from .source import Function, SelfReference
+from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
+
+_STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
+
+
+class Calls(Frame):
+    """A frame that understands `f(...)` and `x.method(...)`."""
+
+    def call(self, node: ast.Call) -> Any:
+        if isinstance(node.func, ast.Attribute):
+            method = self.method(node, node.func)
+            if method is not NotImplemented:
+                return method
+        function = self.eval(node.func)
+        args: list[Any] = []
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                args.extend(self.items(argument.value))
+            else:
+                args.append(self.eval(argument))
+        keywords = {}
+        for keyword in node.keywords:
+            if keyword.arg is None:
+                raise NotUnderstood("'**' in a call", self.at(node))
+            keywords[keyword.arg] = self.eval(keyword.value)
+        return self.invoke(node, function, tuple(args), keywords)
+
+    def method(self, node: ast.Call, attribute: ast.Attribute) -> Any:
+        """A method of a window; NotImplemented where the call is no method."""
+        dotted = ast.unparse(attribute)
+        if dotted in self.function.constants and node_root(attribute) not in self.names:
+            return NotImplemented
+        base = self.eval(attribute.value)
+        if isinstance(base, Coefficients) and hasattr(np.ndarray, attribute.attr):
+            raise NotUnderstood(f"the method '{attribute.attr}' of an array", self.at(node))
+        if not isinstance(base, Value | np.ndarray):
+            return NotImplemented
+        args = [self.eval(argument) for argument in node.args]
+        keywords = {k.arg: self.eval(k.value) for k in node.keywords if k.arg}
+        span = self.at(node)
+        if isinstance(base, np.ndarray):
+            if any(isinstance(a, Value) for a in [*args, *keywords.values()]):
+                raise NotUnderstood("a method of an array", span)
+            if not callable(getattr(base, attribute.attr, None)):
+                raise errors.unknown_method(span, kind(base), attribute.attr)
+            try:
+                return settled(constant(getattr(base, attribute.attr)(*args, **keywords)))
+            except (TypeError, ValueError) as error:
+                raise errors.wrong_arguments(span, dotted, str(error)) from error
+        if attribute.attr == "conjugate":
+            return FUNCTIONS[np.conj](self.ops, base)
+        if base.shape is None or attribute.attr not in METHODS:
+            if base.shape is not None and hasattr(np.ndarray, attribute.attr):
+                raise NotUnderstood(f"the method '{attribute.attr}' of a window", span)
+            raise errors.unknown_method(span, kind(base), attribute.attr)
+        return self.built(METHODS[attribute.attr], attribute.attr, (base, *args), keywords)
+
+    def invoke(
+        self, node: ast.Call, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        span = self.at(node)
+        name = ast.unparse(node.func)
+        if isinstance(function, SelfReference):
+            raise errors.recursion(span, function.name)
+        if isinstance(function, Function):
+            if any(f is function for f in self.active):
+                raise errors.recursion(span, function.name)
+            names = self.bind(span, function, args, keywords)
+            inner = type(self)(function, names, self.ops, self.axes, self.active)
+            result = inner.run()
+            self.at(node)
+            return result
+        if isinstance(function, Closure):
+            return self._closure(span, name, function, args, keywords)
+        everything = [*args, *keywords.values()]
+        if not callable(function):
+            raise errors.unknown_function(span, name)
+        if function in _STRUCTURE:
+            for one in everything:
+                if isinstance(one, Field):
+                    raise errors.bad_operand(span, f"'{name}'", words(one))
+                if isinstance(one, Coefficients):
+                    raise NotUnderstood(f"'{name}' of an array", span)
+                if isinstance(one, Value) and function in (range, len):
+                    raise NotUnderstood(f"'{name}' of something that varies", span)
+            try:
+                return _structure(function, args, keywords)
+            except (TypeError, ValueError) as error:
+                raise errors.wrong_arguments(span, name, str(error)) from error
+        known = all(
+            is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
+            for v in everything
+        )
+        if known and not any(holds_value(v) for v in everything) and is_pure(function):
+            result = known_call(function, args, keywords)
+            if result is not None:
+                return settled(result)
+        if function not in FUNCTIONS:
+            if function is sorted or _from_numpy(function):
+                raise NotUnderstood(f"the function '{name}'", span)
+            raise errors.unknown_function(span, name)
+        if any(isinstance(v, Field) for v in everything):
+            field = next(v for v in everything if isinstance(v, Field))
+            raise errors.bad_operand(span, f"'{name}'", words(field))
+        return self.built(FUNCTIONS[function], name, args, keywords)
+
+    def built(
+        self, builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        named = {"a_min": "low", "a_max": "high", "min": "low", "max": "high",
+                 "ndigits": "digits"}  # fmt: skip
+        given = tuple(keywords)
+        keywords = {named.get(k, k): v for k, v in keywords.items()}
+        code = builder.__code__
+        accepted = code.co_varnames[1 : code.co_argcount]
+        unknown = [k for k in keywords if k not in accepted]
+        needed = len(accepted) - len(builder.__defaults__ or ())
+        variadic = bool(code.co_flags & 4)
+        if unknown:
+            if unknown[0] in ("axis", "keepdims", "dtype", "out", "initial", "where", "method"):
+                raise NotUnderstood(f"the argument '{unknown[0]}'", self.ops.span)
+            raise errors.wrong_arguments(
+                self.ops.span, name, f"'{unknown[0]}' is not an argument of it"
+            )
+        twice = [k for k in given if named.get(k, k) in accepted[: len(args)]]
+        if twice:
+            raise errors.wrong_arguments(self.ops.span, name, f"'{twice[0]}' is given twice")
+        count = len(args) + len(keywords)
+        if not variadic and not needed <= count <= len(accepted):
+            raise errors.wrong_arguments(
+                self.ops.span,
+                name,
+                f"{count} {'argument' if count == 1 else 'arguments'} instead of {needed}",
+            )
+        return builder(self.ops, *args, **keywords)
+
+    def bind(
+        self, span: Span, function: Function, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> dict[str, Any]:
+        parameters = function.parameters
+        if len(args) > len(parameters):
+            raise errors.wrong_arguments(
+                span, function.name, f"{len(args)} values for {len(parameters)} parameters"
+            )
+        names = dict(zip(parameters, args, strict=False))
+        for name, value in keywords.items():
+            if name not in parameters or name in names:
+                raise errors.wrong_arguments(span, function.name, f"'{name}' does not fit")
+            names[name] = value
+        for name in parameters:
+            if name not in names:
+                if name not in function.defaults:
+                    raise errors.wrong_arguments(span, function.name, f"'{name}' is missing")
+                names[name] = constant(function.defaults[name])
+        return names
+
+    def _closure(
+        self,
+        span: Span,
+        name: str,
+        closure: Closure,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
+    ) -> Any:
+        """Call a function that was defined inside the kernel."""
+        arguments = closure.definition.args
+        if arguments.vararg or arguments.kwarg:
+            raise errors.unsupported(span, f"'*' in the parameters of '{name}'", "Name each one.")
+        parameters = [a.arg for a in (*arguments.posonlyargs, *arguments.args)]
+        given = dict(zip(parameters, args, strict=False)) | keywords
+        defaults = dict(zip(reversed(parameters), reversed(arguments.defaults), strict=False))
+        for named, value in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+            parameters.append(named.arg)
+            if value is not None:
+                defaults[named.arg] = value
+        for parameter, default in defaults.items():
+            if parameter not in given:
+                given[parameter] = self.eval(default)
+        positional = len(arguments.posonlyargs) + len(arguments.args)
+        if set(given) != set(parameters) or len(args) > positional:
+            plural = "argument" if len(parameters) == 1 else "arguments"
+            raise errors.wrong_arguments(span, name, f"it takes {len(parameters)} {plural}")
+        if len(self.active) > 50:
+            raise errors.recursion(span, name)
+        inner = type(self)(
+            self.function,
+            {**closure.names, **given},
+            self.ops,
+            self.axes,
+            self.active,
+        )
+        definition = closure.definition
+        if isinstance(definition, ast.Lambda):
+            return inner.eval(definition.body)
+        inner.block(definition.body)
+        if inner.done is not True:
+            raise errors.no_return(span, name)
+        return inner.result
+
+
+def _structure(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Builtins that arrange values without looking at them."""
+    if function in (range, len):
+        return function(*args, **keywords)
+    return tuple(
+        tuple(item) if isinstance(item, tuple) else constant(item)
+        for item in function(*args, **keywords)
+    )
+
+
+def _from_numpy(function: Any) -> bool:
+    """Whether NumPy has it; a method of one of its objects counts."""
+    owner = type(getattr(function, "__self__", None)).__module__
+    module = getattr(function, "__module__", None) or owner
+    return str(module).partition(".")[0] == "numpy"

@@ -1,0 +1,265 @@
+"""Expressions: what is known is computed while the text is read, the rest becomes operations.
+
+2 * K + x[0]     ->     t0 = read x 0;  t1 = 6 + t0      where K is 3
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import operator
+from typing import Any
+
+import numpy as np
+
+from . import errors
+from .callables import FUNCTIONS
+from .calls import Calls
+from .frame import holds_value, kind, node_root, settled
+from .refusals import refuse_node
+from .subscripts import Subscripts
+from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
+
+BINARY: dict[type[ast.operator], str] = {
+    ast.Add: "+",
+    ast.Sub: "-",
+    ast.Mult: "*",
+    ast.Div: "/",
+    ast.FloorDiv: "//",
+    ast.Mod: "%",
+    ast.Pow: "**",
+    ast.LShift: "<<",
+    ast.RShift: ">>",
+    ast.BitAnd: "&",
+    ast.BitOr: "|",
+    ast.BitXor: "^",
+}
+COMPARE: dict[type[ast.cmpop], str] = {
+    ast.Lt: "<",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.GtE: ">=",
+    ast.Eq: "==",
+    ast.NotEq: "!=",
+}
+UNARY: dict[type[ast.unaryop], str] = {
+    ast.USub: "-",
+    ast.UAdd: "+",
+    ast.Invert: "~",
+    ast.Not: "not",
+}
+
+# The operators of arrays that are known while the kernel is read.
+_SIGNS: dict[str, Any] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
+
+
+class Expressions(Subscripts, Calls):
+    """A frame that understands every expression."""
+
+    def eval(self, node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.Name():
+                return self.name(node)
+            case ast.Tuple(elts=elements) | ast.List(elts=elements):
+                items: list[Any] = []
+                for element in elements:
+                    if isinstance(element, ast.Starred):
+                        items.extend(self.items(element.value))
+                    else:
+                        items.append(self.eval(element))
+                return tuple(items)
+            case ast.UnaryOp(op=op, operand=operand):
+                value = self.eval(operand)
+                return self.unary(node, UNARY[type(op)], value)
+            case ast.BinOp(left=left, op=op, right=right):
+                a, b = self.eval(left), self.eval(right)
+                self.at(node)
+                return self.binary(BINARY.get(type(op), "@"), a, b)
+            case ast.BoolOp(op=op, values=values):
+                return self.bool_op(op, values)
+            case ast.Compare():
+                return self.compare(node)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                truth = self.truth(test)
+                if isinstance(truth, bool):
+                    return self.eval(body if truth else orelse)
+                with self.ops.assuming(truth, True):
+                    then = self.eval(body)
+                with self.ops.assuming(truth, False):
+                    other = self.eval(orelse)
+                self.at(node)
+                return self.merge(truth, then, other)
+            case ast.Subscript():
+                return self.subscript(node)
+            case ast.Attribute():
+                return self.attribute(node)
+            case ast.Call():
+                return self.call(node)
+            case ast.Lambda():
+                return Closure(node, self.names)
+            case (
+                ast.ListComp(elt=element, generators=loops)
+                | ast.GeneratorExp(elt=element, generators=loops)
+            ):
+                return self.comprehension(element, loops)
+            case ast.NamedExpr(target=target, value=value):
+                known = self.eval(value)
+                self.assign(target, known)
+                return known
+            case ast.Slice():
+                parts = (node.lower, node.upper, node.step)
+                return slice(*(None if p is None else self.eval(p) for p in parts))
+            case _:
+                refuse_node(node, self.at(node))
+
+    def items(self, iterable: ast.expr) -> tuple[Any, ...]:
+        value = self.eval(iterable)
+        if isinstance(value, range | tuple):
+            if len(value) > 100_000:
+                raise NotUnderstood("a very long loop", self.at(iterable))
+            return tuple(value)
+        if isinstance(value, np.ndarray) and value.ndim:
+            return tuple(constant(item) for item in value)
+        if isinstance(value, Field) or is_number(value):
+            raise errors.bad_operand(self.at(iterable), "A loop", words(value))
+        raise NotUnderstood("a loop whose range is not constant", self.at(iterable))
+
+    def unary(self, node: ast.expr, op: str, value: Any) -> Any:
+        if op == "not":
+            self.check_truth(node, value)
+            return self.ops.unary(op, value)
+        self.check_numbers(node, f"'{op}'", value)
+        if isinstance(value, np.ndarray):
+            try:
+                return settled(_SIGNS[op](value))
+            except TypeError:
+                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value)) from None
+        return self.ops.unary(op, value)
+
+    def binary(self, op: str, left: Any, right: Any) -> Any:
+        if op == "@":
+            raise NotUnderstood("a matrix product", self.ops.span)
+        if isinstance(left, tuple) and isinstance(right, tuple | int) and op in "+*":
+            return left + right if op == "+" else left * right  # type: ignore[operator]
+        plain = (np.ndarray, bool, int, float, complex, np.number)
+        if isinstance(left, plain) and isinstance(right, plain):
+            if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+                return settled(self.ops._known(op, left, right))
+            return self.ops.binary(op, left, right)
+        for value in (left, right):
+            if isinstance(value, Field):
+                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value))
+            if not isinstance(value, Value | Coefficients) and not isinstance(value, plain):
+                raise errors.bad_operand(self.ops.span, f"'{op}'", words(value))
+        windows = [v for v in (left, right) if isinstance(v, Value) and v.shape is not None]
+        arrays = [v for v in (left, right) if isinstance(v, np.ndarray | Coefficients)]
+        if arrays and not windows:
+            raise NotUnderstood("arithmetic of whole arrays", self.ops.span)
+        return self.ops.binary(op, left, right)
+
+    def truth(self, node: ast.expr) -> Any:
+        value = self.eval(node)
+        self.check_truth(node, value)
+        return self.ops.truth(value)
+
+    def bool_op(self, op: ast.boolop, nodes: list[ast.expr]) -> Any:
+        value = self.eval(nodes[0])
+        for before, node in itertools.pairwise(nodes):
+            self.check_truth(before, value)
+            truth = self.ops.truth(value)
+            if isinstance(truth, bool):
+                if truth is isinstance(op, ast.Or):
+                    return value
+                value = self.eval(node)
+                continue
+            with self.ops.assuming(truth, isinstance(op, ast.And)):
+                other = self.eval(node)
+            self.check_numbers(node, "'and'" if isinstance(op, ast.And) else "'or'", other)
+            both = isinstance(value, Value) and value.atom.dtype is truth.atom.dtype
+            other_truth = self.ops.truth(other)
+            if both and not isinstance(other_truth, bool) and other_truth is other:
+                value = self.ops.logical("&" if isinstance(op, ast.And) else "|", truth, other)
+            elif isinstance(op, ast.And):
+                value = self.ops.select(truth, other, value)
+            else:
+                value = self.ops.select(truth, value, other)
+        return value
+
+    def compare(self, node: ast.Compare) -> Any:
+        left = self.eval(node.left)
+        result: Any = True
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            right = self.eval(right_node)
+            self.at(node)
+            if isinstance(op, ast.Is | ast.IsNot):
+                # A number is never None; two numbers may or may not be one object.
+                if isinstance(left, Value) and isinstance(right, Value):
+                    raise NotUnderstood("'is' between numbers", self.ops.span)
+                one: Any = (left is right) is isinstance(op, ast.Is)
+            elif isinstance(op, ast.In | ast.NotIn):
+                if not isinstance(right, tuple | range):
+                    raise NotUnderstood("'in' something that is no tuple", self.ops.span)
+                one = False
+                for item in right:
+                    one = self.ops.logical("|", one, self.ops.binary("==", left, item))
+                one = self.ops.unary("not", one) if isinstance(op, ast.NotIn) else one
+            elif isinstance(left, str | tuple) and isinstance(right, str | tuple):
+                if holds_value(left) or holds_value(right):
+                    raise NotUnderstood("a comparison of tuples", self.ops.span)
+                one = self.ops._known(COMPARE[type(op)], left, right)
+            else:
+                symbol = COMPARE[type(op)]
+                self.check_numbers(node, f"'{symbol}'", left, right)
+                one = self.binary(symbol, left, right)
+            if len(node.ops) > 1:
+                self.check_truth(node, one)
+            result = one if result is True else self.ops.logical("&", result, one)
+            left = right
+        return result
+
+    def attribute(self, node: ast.Attribute) -> Any:
+        dotted = ast.unparse(node)
+        if dotted in self.function.constants and node_root(node) not in self.names:
+            return self.usable(dotted, self.at(node))
+        base = self.eval(node.value)
+        span = self.at(node)
+        if isinstance(base, Value) and node.attr in ("real", "imag"):
+            return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
+        if isinstance(base, Value) and node.attr in ("size", "shape", "ndim") and base.shape:
+            return {
+                "size": int(np.prod(base.shape)),
+                "shape": base.shape,
+                "ndim": len(base.shape),
+            }[node.attr]
+        if isinstance(base, Coefficients | np.ndarray) and node.attr in ("shape", "size", "ndim"):
+            shape = tuple(base.shape)
+            return {"size": int(np.prod(shape)), "shape": shape, "ndim": len(shape)}[node.attr]
+        if isinstance(base, np.ndarray) and node.attr == "T":
+            return base.T
+        if isinstance(base, slice) and node.attr in ("start", "stop", "step"):
+            return getattr(base, node.attr)
+        if is_number(base) and node.attr in ("real", "imag"):
+            return getattr(base, node.attr)
+        raise errors.unknown_method(span, kind(base), node.attr)
+
+    def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:
+        saved = dict(self.names)
+        found: list[Any] = []
+
+        def nested(depth: int) -> None:
+            if depth == len(loops):
+                found.append(self.eval(element))
+                return
+            for item in self.items(loops[depth].iter):
+                self.assign(loops[depth].target, item)
+                tests = [self.truth(test) for test in loops[depth].ifs]
+                if not all(isinstance(test, bool) for test in tests):
+                    raise NotUnderstood("a condition that is not constant", self.ops.span)
+                if all(tests):
+                    nested(depth + 1)
+
+        nested(0)
+        self.names = saved
+        return tuple(found)

@@ -1,0 +1,178 @@
+"""A frame: one function that is being read, the names it knows, and what it gave so far."""
+
+from __future__ import annotations
+
+import ast
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from . import errors
+from .errors import Span
+from .ir import Offset
+from .source import Function, Unusable
+from .values import (
+    Coefficients,
+    Field,
+    NotUnderstood,
+    Operations,
+    Value,
+    constant,
+    is_number,
+    words,
+)
+
+Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Undefined:
+    """A local that has no value on some path."""
+
+    name: str
+
+
+class Axes:
+    """How many offsets every read has; learnt from the first."""
+
+    def __init__(self, neighborhood: Neighborhood | None) -> None:
+        self.neighborhood = neighborhood
+        self.count: int | None = None if neighborhood is None else len(neighborhood)
+
+    def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
+        """Raise where offsets are of the wrong number, or outside the neighborhood."""
+        if self.count is None:
+            self.count = len(low)
+        if len(low) != self.count:
+            raise errors.offset_count(span, name, len(low), self.count)
+        for axis, (least, most) in enumerate(self.neighborhood or ()):
+            for offset in (low[axis], high[axis]):
+                if not least <= offset <= most:
+                    raise errors.offset_outside(span, offset, axis, least, most)
+
+
+class Frame(ABC):
+    """One function being read, with the names it knows.
+
+    `done` is the truth that the function has returned, `result` what it then gave.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        names: dict[str, Any],
+        operations: Operations,
+        axes: Axes,
+        active: tuple[Function, ...],
+    ) -> None:
+        self.function = function
+        self.names = names
+        self.ops = operations
+        self.axes = axes
+        self.active = (*active, function)
+        self.done: Any = False
+        self.result: Any = None
+        self.returned = function.place
+
+    def at(self, node: ast.AST) -> Span:
+        span = self.function.span(node)
+        self.ops.span = span
+        return span
+
+    def name(self, node: ast.Name) -> Any:
+        span = self.at(node)
+        if node.id in self.names:
+            value = self.names[node.id]
+            if isinstance(value, Undefined):
+                raise errors.maybe_undefined(span, node.id)
+            return value
+        if node.id not in self.function.constants:
+            raise errors.maybe_undefined(span, node.id)
+        return self.usable(node.id, span)
+
+    def usable(self, name: str, span: Span) -> Any:
+        value = constant(self.function.constants[name])
+        if isinstance(value, Unusable):
+            raise errors.bad_constant(span, name, value.words)
+        return value
+
+    def check_numbers(self, node: ast.expr, operation: str, *values: Any) -> None:
+        """Raise unless every value can take part in arithmetic."""
+        self.at(node)
+        for value in values:
+            if not isinstance(value, Value | np.ndarray | Coefficients) and not is_number(value):
+                raise errors.bad_operand(self.ops.span, operation, words(value))
+
+    def check_truth(self, node: ast.expr, value: Any) -> None:
+        """Raise, as NumPy does, for what is neither true nor false as a whole."""
+        span = self.at(node)
+        window = isinstance(value, Value) and value.shape is not None
+        if window or isinstance(value, Field | Coefficients | np.ndarray):
+            raise errors.bad_operand(span, "The truth", words(value))
+
+    def merge(self, test: Any, then: Any, other: Any) -> Any:
+        plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
+        if then is other or (type(then) is type(other) and is_number(then) and then == other):
+            return then
+        if not isinstance(then, plain) or not isinstance(other, plain):
+            raise NotUnderstood("a name that is one thing or another", self.ops.span)
+        counts = [len(v) if isinstance(v, tuple) else None for v in (then, other)]
+        if counts[0] != counts[1]:
+            raise errors.choice_mismatch(self.ops.span, words(then), words(other))
+        return self.ops.select(test, then, other)
+
+    @abstractmethod
+    def eval(self, node: ast.expr) -> Any:
+        """The value of an expression."""
+
+    @abstractmethod
+    def items(self, iterable: ast.expr) -> tuple[Any, ...]:
+        """What a loop runs over."""
+
+    @abstractmethod
+    def assign(self, target: ast.expr, value: Any) -> None:
+        """Give names to a value."""
+
+    @abstractmethod
+    def block(self, statements: list[ast.stmt]) -> None:
+        """Follow statements until the function has returned."""
+
+    @abstractmethod
+    def run(self) -> Any:
+        """The value that the function returns."""
+
+
+def kind(value: Any) -> str:
+    """What a value is, without its details, to tell what it has not."""
+    if isinstance(value, Field):
+        return f"the field '{value.name}'"
+    if isinstance(value, Value):
+        return "a window" if value.shape else "a number"
+    if is_number(value):
+        return "a number"
+    return words(value)
+
+
+def holds_value(value: Any) -> bool:
+    """Whether a tuple holds, at any depth, what is not known yet."""
+    return isinstance(value, tuple) and any(
+        isinstance(v, Value | Field | Coefficients) or holds_value(v) for v in value
+    )
+
+
+def settled(value: Any) -> Any:
+    """What was computed while the text is read, as the frame keeps it: lists are tuples."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return constant(value[()])
+    if isinstance(value, list):
+        return tuple(value)
+    return constant(value)
+
+
+def node_root(node: ast.expr) -> str:
+    """The first name of `a.b.c`; empty where it is no name."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,41 @@
+"""Which parameters are fields: those that are read with an index, here or in a helper."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+from .source import Function
+
+
+def indexed_parameters(function: Function) -> set[str]:
+    """The parameters that are read with an index, here or in a function they are given to."""
+    return _indexed(function, (function,))
+
+
+def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
+    parameters = set(function.parameters)
+    alias = {p: p for p in parameters}
+    found: set[str] = set()
+    definition = function.definition
+    nodes = list(ast.walk(definition))
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
+            for target in node.targets:
+                if isinstance(target, ast.Name) and target.id not in parameters:
+                    alias[target.id] = alias.get(node.value.id, node.value.id)
+    for node in nodes:
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            found.add(alias.get(node.value.id, node.value.id))
+        elif isinstance(node, ast.Call):
+            helper = function.constants.get(ast.unparse(node.func))
+            if isinstance(helper, Function) and helper not in active:
+                inner = _indexed(helper, (*active, helper))
+                pairs = itertools.chain(
+                    zip(helper.parameters, node.args, strict=False),
+                    ((k.arg, k.value) for k in node.keywords),
+                )
+                for parameter, argument in pairs:
+                    if parameter in inner and isinstance(argument, ast.Name):
+                        found.add(alias.get(argument.id, argument.id))
+    return found & parameters

@@ -1,0 +1,138 @@
+"""Subscripts: reads of fields at offsets, and elements of what is known.
+
+x[-1, 0]        ->     Read(x, (-1, 0))
+x[-1:2, 0]      ->     Tap(x, from (-1, 0), along axis 0), a window of 3
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+import numpy as np
+
+from . import errors, ir
+from .dtypes import value_type
+from .errors import Span
+from .frame import Frame, settled
+from .ir import Offset
+from .values import Coefficients, Field, NotUnderstood, Value, constant, words
+
+
+class Subscripts(Frame):
+    """A frame that understands `x[...]`."""
+
+    def subscript(self, node: ast.Subscript) -> Any:
+        base = self.eval(node.value)
+        index = self.eval(node.slice)
+        span = self.at(node)
+        indices = index if isinstance(index, tuple) else (index,)
+        match base:
+            case Field():
+                return self.read_field(base, indices, node)
+            case Coefficients():
+                return self.ops.emit(
+                    ir.Element(
+                        value_type(base.storage),
+                        base.label,
+                        self.bounded(base.name, base.shape, indices, span),
+                    )
+                )
+            case np.ndarray():
+                if any(isinstance(i, Value) for i in indices):
+                    raise NotUnderstood("a constant array at an index that varies", span)
+                text = ast.unparse(node.value)
+                if len(indices) > base.ndim:
+                    raise errors.index_count(span, text, len(indices), base.ndim)
+                if any(not isinstance(i, int) for i in indices):
+                    if any(_varies(i) for i in indices):
+                        raise NotUnderstood("a part of an array that varies", span)
+                    for one in indices:
+                        if isinstance(one, float | str | np.floating):
+                            raise errors.index_type(span, text, words(one))
+                    return settled(base[index])
+                where = self.bounded(text, base.shape[: len(indices)], indices, span)
+                return settled(base[where])
+            case tuple() | range():
+                if isinstance(index, int) and not -len(base) <= index < len(base):
+                    raise errors.index_outside(span, ast.unparse(node.value), index, len(base))
+                if isinstance(index, float | str | np.floating | tuple):
+                    raise errors.index_type(span, ast.unparse(node.value), words(index))
+                if not isinstance(index, int | slice) or _varies(index):
+                    raise NotUnderstood("a tuple at an index that varies", span)
+                return base[index]
+            case Value(shape=shape) if shape is not None:
+                raise NotUnderstood("an element of a window", span)
+            case _:
+                raise errors.bad_operand(span, "Indexing", words(base))
+
+    def bounded(
+        self, name: str, shape: Offset, indices: tuple[Any, ...], span: Span
+    ) -> tuple[int, ...]:
+        """Constant absolute indices, checked; negative ones count from the end."""
+        if len(indices) > len(shape):
+            raise errors.index_count(span, name, len(indices), len(shape))
+        if len(indices) < len(shape):
+            raise NotUnderstood(f"a part of '{name}'", span)
+        known = []
+        for index, length in zip(indices, shape, strict=True):
+            if isinstance(index, Value):
+                raise NotUnderstood(f"'{name}' at an index that varies", span)
+            if isinstance(index, slice):
+                raise NotUnderstood(f"a part of '{name}'", span)
+            if isinstance(index, bool) or not isinstance(index, int):
+                raise errors.index_type(span, name, words(index))
+            if not -length <= index < length:
+                raise errors.index_outside(span, name, index, length)
+            known.append(index % length)
+        return tuple(known)
+
+    def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
+        self.at(node)
+        low, high = [], []
+        nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        places = nodes if len(nodes) == len(indices) else [node.slice] * len(indices)
+        for index, place in zip(indices, places, strict=True):
+            start, stop = self.offsets(constant(index), place)
+            low.append(start)
+            high.append(stop)
+        first, last = tuple(low), tuple(high)
+        self.axes.check(field.name, first, last, self.at(node))
+        dtype = value_type(field.storage)
+        if not any(isinstance(i, slice) for i in indices):
+            return self.ops.emit(ir.Read(dtype, field.label, first))
+        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
+        return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
+
+    def offsets(self, index: Any, place: ast.expr) -> tuple[int, int]:
+        """The first and the last offset along one axis."""
+        span = self.at(place)
+        if isinstance(index, slice):
+            if index.step is not None and index.step != 1:
+                raise errors.window_step(span)
+            if index.start is None or index.stop is None:
+                raise errors.window_open(span)
+            ends = (self.offset(index.start, span, place), self.offset(index.stop, span, place))
+            if ends[0] >= ends[1]:
+                raise errors.window_empty(span, *ends)
+            return ends[0], ends[1] - 1
+        where = self.offset(index, span, place)
+        return where, where
+
+    def offset(self, index: Any, span: Span, place: ast.expr) -> int:
+        index = constant(index)
+        if isinstance(index, Value):
+            if index.shape is None and index.atom.dtype.is_integer:
+                if self.axes.neighborhood is None:
+                    raise errors.offset_not_constant(span, f"'{ast.unparse(place)}'")
+                raise NotUnderstood("an offset that varies", span)
+            raise errors.offset_type(span, words(index) + " that is not whole")
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise errors.offset_type(span, words(index))
+        return index
+
+
+def _varies(index: Any) -> bool:
+    parts = (index.start, index.stop, index.step) if isinstance(index, slice) else (index,)
+    return any(isinstance(part, Value) for part in parts)
