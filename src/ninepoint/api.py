@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import io
-import pickle
 import threading
 import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
 import numpy as np
@@ -19,7 +15,7 @@ import numpy as np
 from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
 from .arrays import prepared
-from .arrays.borders import Border, parse_boundary
+from .arrays.borders import parse_boundary
 from .arrays.measuring import measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.cache import interpreted
@@ -28,17 +24,27 @@ from .backends.explain import explanation, measured
 from .backends.measure import Measurement
 from .backends.picture import cells, footprint_svg
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
+from .calls import Call, argument, digest, steps_on_dask
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
-from .language.dtypes import DType, value_type
-from .language.frame import Neighborhood
+from .language.dtypes import DType
 from .language.parameters import indexed_parameters
 from .language.parse import Argument, read
 from .language.refusals import refuse
 from .language.source import Function, capture, frozen, rebuild
 from .language.text import kernel_text
-from .language.values import Coefficients, Field, NotUnderstood, Value
+from .language.values import Field, NotUnderstood, Value
 from .lowering.schedule import Schedule
+from .options import (
+    CALL_OPTIONS,
+    Options,
+    checked_boundary,
+    checked_neighborhood,
+    keeps,
+    overflow_rule,
+    parameter_names,
+    storage_types,
+)
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -50,30 +56,8 @@ _CERTAIN = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a stencil was decorated with."""
-
-    boundary: Any = "fill"
-    cval: Any = 0
-    neighborhood: Neighborhood | None = None
-    standard_indexing: tuple[str, ...] = ()
-    dtype: Any = None
-    overflow: str | None = None
-    fastmath: bool = False
-    schedule: Schedule = field(default_factory=Schedule)
-
-
-# Python's numbers that a compiled kernel takes as they are.
-_EXACT = {DType.BOOL: bool, DType.INT: int, DType.F64: float}
-
 # How many kinds of calls a stencil prepares before it forgets them all.
 _PREPARED = 256
-
-# The names of the options of a call; no parameter can be called so.
-_CALL_OPTIONS = frozenset(
-    ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
-)
 
 
 class Stencil:
@@ -106,7 +90,7 @@ class Stencil:
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
         self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self._check()
-        self._token = _digest((function, options))
+        self._token = digest((function, options))
         _registry.setdefault(self._token, self)
 
     def _check(self) -> None:
@@ -114,7 +98,7 @@ class Stencil:
         function, options = self._function, self._options
         refuse(function)
         for name in function.parameters:
-            if name in _CALL_OPTIONS:
+            if name in CALL_OPTIONS:
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{function.name}' "
                     "can have that name; rename it."
@@ -274,15 +258,15 @@ class Stencil:
         dtype: Any = None,
         overflow: str | None = None,
         threads: int | None = None,
-    ) -> _Call:
+    ) -> Call:
         """What is applied; options that are None are those of the stencil."""
-        return _Call(
+        return Call(
             self,
             {name: values[name] for name in self._others},
             self._options.boundary if boundary is None else boundary,
             self._options.cval if cval is None else cval,
-            _dtypes(self._options.dtype if dtype is None else dtype),
-            _overflow(self._options.overflow if overflow is None else overflow),
+            storage_types(self._options.dtype if dtype is None else dtype),
+            overflow_rule(self._options.overflow if overflow is None else overflow),
             threads,
         )
 
@@ -437,8 +421,8 @@ class Stencil:
             threads,
             progress,
         )
-        dtypes, overflow = _dtypes(self._options.dtype), self._options.overflow
-        keep = _keeps(plan.boundary)
+        dtypes, overflow = storage_types(self._options.dtype), self._options.overflow
+        keep = keeps(plan.boundary)
 
         def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
             return self._compile(types, others, keep, dtypes, overflow)
@@ -449,7 +433,7 @@ class Stencil:
             def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
                 calls = [self._call(others, boundary, cval) for others in each]
                 if len(calls) > 1:
-                    return _steps_on_dask(calls, states)
+                    return steps_on_dask(calls, states)
                 if plain:
                     return calls[0].on_dask(states, None)
                 return calls[0].on_xarray(states, None, None)
@@ -484,7 +468,7 @@ class Stencil:
                 arguments[name] = Field(name, fields[name])
             else:
                 standard = name in self._standard
-                arguments[name] = _argument(name, others[name], standard)
+                arguments[name] = argument(name, others[name], standard)
         request = Request(
             self._options.neighborhood,
             dtypes,
@@ -537,11 +521,9 @@ class Stencil:
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         others = {name: values[name] for name in self._others}
         rule = self._options.boundary if boundary is None else boundary
-        dtypes = _dtypes(self._options.dtype)
+        dtypes = storage_types(self._options.dtype)
         native = [on_numpy.native(f.dtype) for f in fields]
-        compiled, _, _ = self._compile(
-            native, others, _keeps(rule), dtypes, self._options.overflow
-        )
+        compiled, _, _ = self._compile(native, others, keeps(rule), dtypes, self._options.overflow)
         computed = reference.evaluate(
             frozen(self._live, self._function) if self._live else rebuild(self._function),
             dict(zip(self._fields, np.broadcast_arrays(*fields), strict=True))
@@ -682,10 +664,10 @@ class Stencil:
             raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
         if repeat < 1:
             raise ValueError(f"repeat={repeat} is less than 1.")
-        options = {n: v for n, v in named.items() if n in _CALL_OPTIONS}
+        options = {n: v for n, v in named.items() if n in CALL_OPTIONS}
         if options.pop("dims", None) is not None:
             raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-        values = self._bound(args, {n: v for n, v in named.items() if n not in _CALL_OPTIONS})
+        values = self._bound(args, {n: v for n, v in named.items() if n not in CALL_OPTIONS})
         for name in self._fields:
             if not isinstance(values[name], np.ndarray):
                 raise TypeError(f"bench() needs NumPy arrays; '{name}' is none.")
@@ -709,7 +691,7 @@ class Stencil:
         if not measurable(fields, compiled.ndim):
             return None
         values = self._given(named) | dict(zip(self._fields, part(fields), strict=True))
-        options = {n: v for n, v in named.items() if n in _CALL_OPTIONS and n != "dims"}
+        options = {n: v for n, v in named.items() if n in CALL_OPTIONS and n != "dims"}
         return self._measured(values, options, 5, 0.3)
 
     def _measured(
@@ -763,167 +745,7 @@ class Stencil:
             dtype=named.get("dtype"),
             overflow=named.get("overflow"),
         )
-        return self._compile(
-            dtypes, call.others, _keeps(call.boundary), call.dtypes, call.overflow
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One call: what is applied, without the fields.  Pickles, so that workers can have it."""
-
-    stencil: Stencil
-    others: dict[str, Any]
-    boundary: Any
-    cval: Any
-    dtypes: tuple[np.dtype, ...] | None
-    overflow: str | None
-    threads: int | None
-
-    def program(self, field_dtypes: Sequence[np.dtype]) -> Bound:
-        compiled, _, _ = self.stencil._compile(
-            field_dtypes, self.others, _keeps(self.boundary), self.dtypes, self.overflow
-        )
-        return compiled.bind(self.others)
-
-    def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
-        names = self.stencil._fields
-        arrays = [on_numpy.as_field(f, name) for f, name in zip(fields, names, strict=True)]
-        program = self.program([on_numpy.native(array.dtype) for array in arrays])
-        return on_numpy.apply(
-            program,
-            arrays,
-            border=parse_boundary(self.boundary, program.ndim),
-            cval=self.cval,
-            axes=axes,
-            out=out,
-            threads=self.threads,
-        )
-
-    def short_way(self, args: Sequence[Any], out: Any) -> prepared.Call:
-        """How to do calls like this one, whose arguments are given by position, in short."""
-        names = self.stencil._function.parameters
-        fields = [names.index(name) for name in self.stencil._fields]
-        if max(fields) >= len(args) or not all(
-            args[k].dtype.isnative and args[k].size for k in fields
-        ):
-            return prepared.no_way
-        program = self.program([args[k].dtype for k in fields])
-        compiled = program.compiled
-        scalars: list[tuple[int, Any]] = []
-        for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
-            if type(self.others[name]) is not _EXACT.get(dtype):
-                return prepared.no_way
-            at = names.index(name)
-            scalars.append((at if at < len(args) else -1, self.others[name]))
-        if compiled.module.coefficients:
-            return prepared.no_way
-        border = parse_boundary(self.boundary, program.ndim)
-        options = prepared.Options(border, self.cval, self.threads)
-        return prepared.prepare(program, compiled.entry, args, fields, scalars, options, out)
-
-    def on_dask(self, fields: Sequence[Any], axes: Any) -> Any:
-        # Imported here: Dask is optional, and the caller has it.
-        from .arrays import dask as on_dask
-
-        dtypes = []
-        for one, name in zip(fields, self.stencil._fields, strict=True):
-            dtype = one.dtype if is_dask(one) else on_numpy.as_field(one, name).dtype
-            on_numpy.check_dtype(dtype, name)
-            dtypes.append(on_numpy.native(dtype))
-        # The values as they are now: an array may be changed before a task reads it.
-        others = {n: np.array(v) if np.ndim(v) else v for n, v in self.others.items()}
-        call = replace(self, others=others)
-        program = call.program(dtypes)
-        return on_dask.apply(
-            call.program,
-            fields,
-            border=parse_boundary(self.boundary, program.ndim),
-            cval=self.cval,
-            axes=axes,
-            reaches=program.reaches,
-            out_dtypes=program.out_dtypes,
-            token=_token(call),
-            name=self.stencil.__name__.strip("<>"),
-        )
-
-    def on_xarray(self, fields: Sequence[Any], dims: Any, axes: Any) -> Any:
-        # Imported here: xarray is optional, and the caller has it.
-        from .arrays import xarray as on_xarray
-
-        dtypes = []
-        for one in fields:
-            dtype = getattr(one, "dtype", None)
-            if dtype is None and not is_dataset(one):
-                dtype = on_numpy.as_field(one).dtype
-            dtypes.append(on_numpy.native(dtype) if dtype is not None else np.dtype("float64"))
-        for dtype in dtypes:
-            on_numpy.check_dtype(dtype)
-        program = self.program(dtypes)
-
-        def on_arrays(arrays: list[Any], core: tuple[int, ...]) -> Any:
-            if any(is_dask(array) for array in arrays):
-                return self.on_dask(arrays, core)
-            return self.on_numpy(arrays, core, None)
-
-        return on_xarray.apply(
-            on_arrays,
-            fields,
-            border=parse_boundary(self.boundary, program.ndim),
-            reaches=program.reaches,
-            dims=dims,
-            axes=axes,
-        )
-
-
-def _steps_on_dask(calls: Sequence[_Call], states: Sequence[Any]) -> Any:
-    """Several steps at once: `calls` are those of the steps."""
-    # Imported here: Dask is optional, and the caller has it.
-    from .arrays import dask_iterating
-
-    # The values as they are now: an array may be changed before a task reads it.
-    calls = [
-        replace(call, others={n: np.array(v) if np.ndim(v) else v for n, v in call.others.items()})
-        for call in calls
-    ]
-    fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
-    one = calls[0]
-    program = one.program([on_numpy.native(field.dtype) for field in fields])
-    made = dask_iterating.advance(
-        [call.program for call in calls],
-        fields,
-        border=parse_boundary(one.boundary, program.ndim),
-        cval=one.cval,
-        reaches=program.reaches,
-        out_dtypes=program.out_dtypes,
-        token=_digest([_token(call) for call in calls]),
-        name=one.stencil.__name__.strip("<>"),
-    )
-    return made[0] if len(made) == 1 else tuple(made)
-
-
-def _token(call: _Call) -> str:
-    """Names the meaning of a call: equal tokens, equal results."""
-    return _digest((call.stencil._token, call.others, call.dtypes, call.overflow))
-
-
-def _digest(value: Any) -> str:
-    """A name for a value: the same in every process, whichever of its parts are one object."""
-    written = io.BytesIO()
-    pickler = pickle.Pickler(written, protocol=5)
-    # Without this a string that occurs twice is written as a reference or again, by identity.
-    pickler.fast = True
-    pickler.dump(value)
-    return hashlib.sha256(written.getvalue()).hexdigest()
-
-
-def _keeps(boundary: Any) -> bool:
-    """Whether any side of any axis has the rule "keep"."""
-    if isinstance(boundary, str):
-        return boundary == "keep"
-    if isinstance(boundary, Border):
-        return any("keep" in pair for pair in boundary.rules)
-    return isinstance(boundary, tuple | list) and any(_keeps(entry) for entry in boundary)
+        return self._compile(dtypes, call.others, keeps(call.boundary), call.dtypes, call.overflow)
 
 
 def _border_text(boundary: Any, cval: Any) -> str:
@@ -938,57 +760,9 @@ def _refuse_out(out: Any, words: str) -> None:
         raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
 
 
-def _dtypes(dtype: Any) -> tuple[np.dtype, ...] | None:
-    if dtype is None:
-        return None
-    given = dtype if isinstance(dtype, tuple | list) else (dtype,)
-    found = tuple(np.dtype(one) for one in given)
-    for one in found:
-        if one.kind not in "biufc" or one.char in "gG":
-            raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
-    return found
-
-
-def _overflow(overflow: Any) -> str | None:
-    if overflow not in (None, "saturate", "wrap"):
-        raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
-    found: str | None = overflow
-    return found
-
-
 def _count(number: int, word: str) -> str:
     """Give a number with its word: 1 field, 2 fields."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
-def _argument(name: str, value: Any, standard: bool) -> Argument:
-    """The type of a parameter that is no field, from its value."""
-    if standard and np.ndim(value) == 0:
-        raise TypeError(
-            f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
-            f"not {value!r}."
-        )
-    if isinstance(value, np.generic) and not standard:
-        on_numpy.check_dtype(value.dtype, name)
-        return Value(ir.Ref(value_type(value.dtype), name))
-    if isinstance(value, bool):
-        return Value(ir.Ref(DType.BOOL, name), True)
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            raise ValueError(f"'{name}'={value} does not fit in 64 bits; pass a float.")
-        return Value(ir.Ref(DType.INT, name), True)
-    if isinstance(value, float):
-        return Value(ir.Ref(DType.F64, name), True)
-    if isinstance(value, complex):
-        return Value(ir.Ref(DType.C128, name), True)
-    if is_dask(value) or is_xarray(value):
-        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
-    if value is None or isinstance(value, str | bytes):
-        raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
-    array = on_numpy.as_field(value, name)
-    if array.ndim == 0 and not standard:
-        return Value(ir.Ref(value_type(array.dtype), name))
-    return Coefficients(name, on_numpy.native(array.dtype), array.shape)
 
 
 _registry: weakref.WeakValueDictionary[str, Stencil] = weakref.WeakValueDictionary()
@@ -1082,12 +856,12 @@ def stencil(
     array([2., 1., 0., 1.])
     """
     options = Options(
-        _checked_boundary(boundary),
+        checked_boundary(boundary),
         cval,
-        _neighborhood(neighborhood),
-        _names(standard_indexing),
-        dtype if _dtypes(dtype) is None else _dtypes(dtype),
-        _overflow(overflow),
+        checked_neighborhood(neighborhood),
+        parameter_names(standard_indexing),
+        dtype if storage_types(dtype) is None else storage_types(dtype),
+        overflow_rule(overflow),
         bool(fastmath),
         schedule or Schedule(),
     )
@@ -1123,39 +897,3 @@ def _not_from(value: Any) -> str:
             return f"not from '{name}', which has no source; call it in a function of your own"
         case _:
             return f"not from a value of type '{type(value).__name__}'"
-
-
-def _checked_boundary(boundary: Any) -> Any:
-    """Refuse unknown names at once; how many axes there are is seen later."""
-    count = len(boundary) if isinstance(boundary, tuple | list) else 1
-    parse_boundary(boundary, count)
-    return tuple(boundary) if isinstance(boundary, list) else boundary
-
-
-def _names(standard_indexing: Any) -> tuple[str, ...]:
-    names = (standard_indexing,) if isinstance(standard_indexing, str) else standard_indexing
-    if not isinstance(names, tuple | list | set | frozenset) or not all(
-        isinstance(name, str) for name in names
-    ):
-        raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
-    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
-
-
-def _neighborhood(given: Any) -> Neighborhood | None:
-    if given is None:
-        return None
-    cure = "write one (least, greatest) pair of integers for each axis, such as ((-1, 1), (0, 2))"
-    try:
-        pairs = [tuple(pair) for pair in given]
-    except TypeError:
-        raise TypeError(f"neighborhood={given!r} holds no pairs; {cure}.") from None
-    for pair in pairs:
-        if len(pair) != 2 or not all(
-            isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair
-        ):
-            raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
-        if pair[0] > pair[1]:
-            raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")
-    if not pairs:
-        raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
-    return tuple((int(low), int(high)) for low, high in pairs)

@@ -1,0 +1,229 @@
+"""Calls: one stencil, its scalars and its options, applied to NumPy, Dask or xarray."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from .arrays import numpy as on_numpy
+from .arrays import prepared
+from .arrays.borders import parse_boundary
+from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .backends.cpu import Bound, Compiled
+from .backends.pipeline import Stages
+from .language import ir
+from .language.dtypes import DType, value_type
+from .language.parse import Argument
+from .language.values import Coefficients, Value
+from .options import keeps
+
+# Python's numbers that a compiled kernel takes as they are.
+_EXACT = {DType.BOOL: bool, DType.INT: int, DType.F64: float}
+
+
+class Applied(Protocol):
+    """A stencil, as far as a call knows it."""
+
+    __name__: str
+
+    @property
+    def parameters(self) -> tuple[str, ...]: ...
+
+    @property
+    def fields(self) -> tuple[str, ...]: ...
+
+    def __dask_tokenize__(self) -> str: ...
+
+    def _compile(
+        self,
+        field_dtypes: Sequence[np.dtype],
+        others: Mapping[str, Any],
+        keep: bool = False,
+        dtypes: tuple[np.dtype, ...] | None = None,
+        overflow: str | None = None,
+    ) -> tuple[Compiled, Stages | None, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: what is applied, without the fields.  Pickles, so that workers can have it."""
+
+    stencil: Applied
+    others: dict[str, Any]
+    boundary: Any
+    cval: Any
+    dtypes: tuple[np.dtype, ...] | None
+    overflow: str | None
+    threads: int | None
+
+    @property
+    def token(self) -> str:
+        """Names the meaning of the call: equal tokens, equal results."""
+        return digest((self.stencil.__dask_tokenize__(), self.others, self.dtypes, self.overflow))
+
+    def program(self, field_dtypes: Sequence[np.dtype]) -> Bound:
+        compiled, _, _ = self.stencil._compile(
+            field_dtypes, self.others, keeps(self.boundary), self.dtypes, self.overflow
+        )
+        return compiled.bind(self.others)
+
+    def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
+        names = self.stencil.fields
+        arrays = [on_numpy.as_field(f, name) for f, name in zip(fields, names, strict=True)]
+        program = self.program([on_numpy.native(array.dtype) for array in arrays])
+        return on_numpy.apply(
+            program,
+            arrays,
+            border=parse_boundary(self.boundary, program.ndim),
+            cval=self.cval,
+            axes=axes,
+            out=out,
+            threads=self.threads,
+        )
+
+    def short_way(self, args: Sequence[Any], out: Any) -> prepared.Call:
+        """How to do calls like this one, whose arguments are given by position, in short."""
+        names = self.stencil.parameters
+        fields = [names.index(name) for name in self.stencil.fields]
+        if max(fields) >= len(args) or not all(
+            args[k].dtype.isnative and args[k].size for k in fields
+        ):
+            return prepared.no_way
+        program = self.program([args[k].dtype for k in fields])
+        compiled = program.compiled
+        scalars: list[tuple[int, Any]] = []
+        for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
+            if type(self.others[name]) is not _EXACT.get(dtype):
+                return prepared.no_way
+            at = names.index(name)
+            scalars.append((at if at < len(args) else -1, self.others[name]))
+        if compiled.module.coefficients:
+            return prepared.no_way
+        border = parse_boundary(self.boundary, program.ndim)
+        options = prepared.Options(border, self.cval, self.threads)
+        return prepared.prepare(program, compiled.entry, args, fields, scalars, options, out)
+
+    def on_dask(self, fields: Sequence[Any], axes: Any) -> Any:
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays import dask as on_dask
+
+        dtypes = []
+        for one, name in zip(fields, self.stencil.fields, strict=True):
+            dtype = one.dtype if is_dask(one) else on_numpy.as_field(one, name).dtype
+            on_numpy.check_dtype(dtype, name)
+            dtypes.append(on_numpy.native(dtype))
+        # The values as they are now: an array may be changed before a task reads it.
+        others = {n: np.array(v) if np.ndim(v) else v for n, v in self.others.items()}
+        call = replace(self, others=others)
+        program = call.program(dtypes)
+        return on_dask.apply(
+            call.program,
+            fields,
+            border=parse_boundary(self.boundary, program.ndim),
+            cval=self.cval,
+            axes=axes,
+            reaches=program.reaches,
+            out_dtypes=program.out_dtypes,
+            token=call.token,
+            name=self.stencil.__name__.strip("<>"),
+        )
+
+    def on_xarray(self, fields: Sequence[Any], dims: Any, axes: Any) -> Any:
+        # Imported here: xarray is optional, and the caller has it.
+        from .arrays import xarray as on_xarray
+
+        dtypes = []
+        for one in fields:
+            dtype = getattr(one, "dtype", None)
+            if dtype is None and not is_dataset(one):
+                dtype = on_numpy.as_field(one).dtype
+            dtypes.append(on_numpy.native(dtype) if dtype is not None else np.dtype("float64"))
+        for dtype in dtypes:
+            on_numpy.check_dtype(dtype)
+        program = self.program(dtypes)
+
+        def on_arrays(arrays: list[Any], core: tuple[int, ...]) -> Any:
+            if any(is_dask(array) for array in arrays):
+                return self.on_dask(arrays, core)
+            return self.on_numpy(arrays, core, None)
+
+        return on_xarray.apply(
+            on_arrays,
+            fields,
+            border=parse_boundary(self.boundary, program.ndim),
+            reaches=program.reaches,
+            dims=dims,
+            axes=axes,
+        )
+
+
+def steps_on_dask(calls: Sequence[Call], states: Sequence[Any]) -> Any:
+    """Several steps at once: `calls` are those of the steps."""
+    # Imported here: Dask is optional, and the caller has it.
+    from .arrays import dask_iterating
+
+    # The values as they are now: an array may be changed before a task reads it.
+    calls = [
+        replace(call, others={n: np.array(v) if np.ndim(v) else v for n, v in call.others.items()})
+        for call in calls
+    ]
+    fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
+    one = calls[0]
+    program = one.program([on_numpy.native(field.dtype) for field in fields])
+    made = dask_iterating.advance(
+        [call.program for call in calls],
+        fields,
+        border=parse_boundary(one.boundary, program.ndim),
+        cval=one.cval,
+        reaches=program.reaches,
+        out_dtypes=program.out_dtypes,
+        token=digest([call.token for call in calls]),
+        name=one.stencil.__name__.strip("<>"),
+    )
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def digest(value: Any) -> str:
+    """A name for a value: the same in every process, whichever of its parts are one object."""
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, protocol=5)
+    # Without this a string that occurs twice is written as a reference or again, by identity.
+    pickler.fast = True
+    pickler.dump(value)
+    return hashlib.sha256(written.getvalue()).hexdigest()
+
+
+def argument(name: str, value: Any, standard: bool) -> Argument:
+    """The type of a parameter that is no field, from its value."""
+    if standard and np.ndim(value) == 0:
+        raise TypeError(
+            f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
+            f"not {value!r}."
+        )
+    if isinstance(value, np.generic) and not standard:
+        on_numpy.check_dtype(value.dtype, name)
+        return Value(ir.Ref(value_type(value.dtype), name))
+    if isinstance(value, bool):
+        return Value(ir.Ref(DType.BOOL, name), True)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise ValueError(f"'{name}'={value} does not fit in 64 bits; pass a float.")
+        return Value(ir.Ref(DType.INT, name), True)
+    if isinstance(value, float):
+        return Value(ir.Ref(DType.F64, name), True)
+    if isinstance(value, complex):
+        return Value(ir.Ref(DType.C128, name), True)
+    if is_dask(value) or is_xarray(value):
+        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
+    if value is None or isinstance(value, str | bytes):
+        raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
+    array = on_numpy.as_field(value, name)
+    if array.ndim == 0 and not standard:
+        return Value(ir.Ref(value_type(array.dtype), name))
+    return Coefficients(name, on_numpy.native(array.dtype), array.shape)

@@ -1,0 +1,98 @@
+"""Options: what a stencil is decorated with and what a call overrides, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arrays.borders import Border, parse_boundary
+from .language.frame import Neighborhood
+from .lowering.schedule import Schedule
+
+# The names of the options of a call; no parameter can be called so.
+CALL_OPTIONS = frozenset(
+    ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a stencil was decorated with."""
+
+    boundary: Any = "fill"
+    cval: Any = 0
+    neighborhood: Neighborhood | None = None
+    standard_indexing: tuple[str, ...] = ()
+    dtype: Any = None
+    overflow: str | None = None
+    fastmath: bool = False
+    schedule: Schedule = field(default_factory=Schedule)
+
+
+def keeps(boundary: Any) -> bool:
+    """Whether any side of any axis has the rule "keep"."""
+    if isinstance(boundary, str):
+        return boundary == "keep"
+    if isinstance(boundary, Border):
+        return any("keep" in pair for pair in boundary.rules)
+    return isinstance(boundary, tuple | list) and any(keeps(entry) for entry in boundary)
+
+
+def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
+    """The dtypes of the results, or None where none is asked for."""
+    if dtype is None:
+        return None
+    given = dtype if isinstance(dtype, tuple | list) else (dtype,)
+    found = tuple(np.dtype(one) for one in given)
+    for one in found:
+        if one.kind not in "biufc" or one.char in "gG":
+            raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
+    return found
+
+
+def overflow_rule(overflow: Any) -> str | None:
+    """What happens to an integer that the dtype cannot hold; None forbids it."""
+    if overflow not in (None, "saturate", "wrap"):
+        raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
+    found: str | None = overflow
+    return found
+
+
+def checked_boundary(boundary: Any) -> Any:
+    """Refuse unknown names at once; how many axes there are is seen later."""
+    count = len(boundary) if isinstance(boundary, tuple | list) else 1
+    parse_boundary(boundary, count)
+    return tuple(boundary) if isinstance(boundary, list) else boundary
+
+
+def parameter_names(standard_indexing: Any) -> tuple[str, ...]:
+    """The parameters that are indexed absolutely."""
+    names = (standard_indexing,) if isinstance(standard_indexing, str) else standard_indexing
+    if not isinstance(names, tuple | list | set | frozenset) or not all(
+        isinstance(name, str) for name in names
+    ):
+        raise TypeError(f"standard_indexing holds names of parameters, not {standard_indexing!r}.")
+    return tuple(sorted(names)) if isinstance(names, set | frozenset) else tuple(names)
+
+
+def checked_neighborhood(given: Any) -> Neighborhood | None:
+    """For each axis the least and the greatest offset."""
+    if given is None:
+        return None
+    cure = "write one (least, greatest) pair of integers for each axis, such as ((-1, 1), (0, 2))"
+    try:
+        pairs = [tuple(pair) for pair in given]
+    except TypeError:
+        raise TypeError(f"neighborhood={given!r} holds no pairs; {cure}.") from None
+    for pair in pairs:
+        if len(pair) != 2 or not all(
+            isinstance(end, int | np.integer) and not isinstance(end, bool) for end in pair
+        ):
+            raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
+        if pair[0] > pair[1]:
+            raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")
+    if not pairs:
+        raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
+    return tuple((int(low), int(high)) for low, high in pairs)
