@@ -109,6 +109,11 @@ class Call:
         options = prepared.Options(border, self.cval, self.threads)
         return prepared.prepare(program, compiled.entry, args, fields, scalars, options, out)
 
+    def settled(self) -> Call:
+        """The call with the values as they are now: arrays may change before a task reads them."""
+        others = {n: np.array(v) if np.ndim(v) else v for n, v in self.others.items()}
+        return replace(self, others=others)
+
     def on_dask(self, fields: Sequence[Any], axes: Any) -> Any:
         # Imported here: Dask is optional, and the caller has it.
         from .arrays import dask as on_dask
@@ -118,9 +123,7 @@ class Call:
             dtype = one.dtype if is_dask(one) else on_numpy.as_field(one, name).dtype
             on_numpy.check_dtype(dtype, name)
             dtypes.append(on_numpy.native(dtype))
-        # The values as they are now: an array may be changed before a task reads it.
-        others = {n: np.array(v) if np.ndim(v) else v for n, v in self.others.items()}
-        call = replace(self, others=others)
+        call = self.settled()
         program = call.program(dtypes)
         return on_dask.apply(
             call.program,
@@ -168,11 +171,7 @@ def steps_on_dask(calls: Sequence[Call], states: Sequence[Any]) -> Any:
     # Imported here: Dask is optional, and the caller has it.
     from .arrays import dask_iterating
 
-    # The values as they are now: an array may be changed before a task reads it.
-    calls = [
-        replace(call, others={n: np.array(v) if np.ndim(v) else v for n, v in call.others.items()})
-        for call in calls
-    ]
+    calls = [call.settled() for call in calls]
     fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
     one = calls[0]
     program = one.program([on_numpy.native(field.dtype) for field in fields])

@@ -30,7 +30,6 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
-    Expr,
     Kernel,
     Offset,
     Ranks,
@@ -42,7 +41,8 @@ from ..language.ir import (
     atoms,
 )
 from .choices import Method, Refused, Step
-from .ranks import combined, interpolated, not_nan, of_sorted_columns, quantile_position, sort
+from .lines import Lines
+from .ranks import interpolated, not_nan, of_sorted_columns, quantile_position, sort
 from .schedule import Schedule
 from .separable import factors
 
@@ -83,27 +83,6 @@ def steps(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> tuple[Step, ...
     plan = _Plan(kernel, schedule)
     made = plan.reduction(reduce)
     return made if isinstance(made, Refused) else tuple(plan.steps)
-
-
-class Lines:
-    """Assignments, numbered; the same operation is assigned once."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self.body: list[Assign] = []
-        self.names: dict[Expr, Ref] = {}
-
-    def emit(self, expr: Expr) -> Ref:
-        found = self.names.get(expr)
-        if found is None:
-            found = Ref(expr.dtype, f"{self.prefix}{len(self.body)}")
-            self.names[expr] = found
-            self.body.append(Assign(found.name, expr))
-        return found
-
-    def tree(self, items: Sequence[Atom], op: BinaryOp) -> Atom:
-        """Combine by one operation."""
-        return combined(items, op, self.emit)
 
 
 class _Plan:

@@ -17,7 +17,6 @@ from ..analysis.footprint import zero_product
 from ..analysis.simplify import renamed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
-    Assign,
     Atom,
     Binary,
     BinaryOp,
@@ -37,13 +36,14 @@ from ..language.ir import (
     Weight,
     window_indices,
 )
+from .lines import Lines
 from .ranks import combined, interpolated, not_nan, quantile_position, sort
 from .schedule import Schedule
 
 
 def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Write out every window that is small enough."""
-    writer = _Writer()
+    writer = _Writer("t")
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
@@ -61,20 +61,8 @@ def small(reduce: Reduce, schedule: Schedule) -> bool:
     return math.prod(reduce.shape) <= limit
 
 
-class _Writer:
-    """Assignments, numbered afresh; the same operation is assigned once."""
-
-    def __init__(self) -> None:
-        self.body: list[Assign] = []
-        self.names: dict[Expr, Ref] = {}
-
-    def emit(self, expr: Expr) -> Ref:
-        found = self.names.get(expr)
-        if found is None:
-            found = Ref(expr.dtype, f"t{len(self.body)}")
-            self.names[expr] = found
-            self.body.append(Assign(found.name, expr))
-        return found
+class _Writer(Lines):
+    """The lines of a kernel whose windows are written out."""
 
     # Elements.
 
