@@ -82,17 +82,20 @@ def compile_kernel(
     try:
         stages = compile_understood(function, arguments, request)
     except NotUnderstood as error:
-        compiled = compile_general(
-            function,
-            arguments,
-            request.neighborhood,
-            dtypes=request.dtypes,
-            overflow=request.overflow,
-            keep=request.keep,
-            fastmath=request.fastmath,
-        )
-        return compiled, None, error.reason
-    return stages.compiled, stages, ""
+        reason = error.reason
+    else:
+        return stages.compiled, stages, ""
+    # Not inside `except`: the user's mistakes would show what they are no consequence of.
+    compiled = compile_general(
+        function,
+        arguments,
+        request.neighborhood,
+        dtypes=request.dtypes,
+        overflow=request.overflow,
+        keep=request.keep,
+        fastmath=request.fastmath,
+    )
+    return compiled, None, reason
 
 
 def compile_understood(

@@ -143,7 +143,7 @@ def _extreme(op: Any) -> Builder:
         if common.is_complex:
             raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
         expr = ir.Binary(common, op, ops.cast(a, common), ops.cast(b, common))
-        return ops.emit(expr, a.weak and b.weak, shape)
+        return ops.emit(expr, a.weak and b.weak and common.is_integer, shape)
 
     return build
 

@@ -26,6 +26,12 @@ from .number import (
 )
 
 
+def _strong(value: Any) -> Any:
+    """An argument of a NumPy function, which makes a NumPy number of a Python float."""
+    value = plain(value)
+    return see(np.float64(value) if type(value) is float else value)
+
+
 def to_int(value: Any = 0) -> Number:
     """`int(value)`: toward zero, saturating, NaN as 0."""
     value = plain(value)
@@ -174,11 +180,11 @@ EXACT: dict[Any, Callable[..., Any]] = {
     np.logical_or: _logical(np.logical_or),
     np.logical_xor: _logical(np.logical_xor),
     np.logical_not: _logical(np.logical_not),
-    np.negative: lambda value: -see(plain(value)),
-    np.positive: lambda value: +see(plain(value)),
+    np.negative: lambda value: -_strong(value),
+    np.positive: lambda value: +_strong(value),
     np.invert: lambda value: _inverted(see(plain(value))),
-    np.absolute: lambda value: abs(see(plain(value))),
-    np.square: lambda value: see(plain(value)) * see(plain(value)),
+    np.absolute: lambda value: abs(_strong(value)),
+    np.square: lambda value: _strong(value) * _strong(value),
     np.minimum: minimum,
     np.maximum: maximum,
     np.where: choose,
