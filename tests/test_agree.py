@@ -90,6 +90,18 @@ def test_nothing_outside_the_reach_matters(first):
         assert results[0] == results[1] or results[0] != results[0], str(case)
 
 
+def test_scalars_mix_with_floats_as_literals_do():
+    def kernel(x, k):
+        return x[0] * (k * 0.5) + k / 4
+
+    image = np.arange(5, dtype="float32")
+    (values,) = reference.evaluate(kernel, [image], scalars={"k": 3}, ndim=1)
+    result = npt.stencil(kernel)(image, 3)
+    assert result.dtype == "float32"
+    assert {type(value) for value in values} == {np.float32}
+    np.testing.assert_array_equal(result, values.astype("float32"))
+
+
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_change_nothing(threads):
     @npt.stencil(boundary="mirror")

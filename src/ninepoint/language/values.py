@@ -274,7 +274,6 @@ class Operations:
         if op in ("//", "%") and common.is_complex:
             raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
         if op == "/" and common.is_integer:
-            weak = weak and not (isinstance(left, Value) and isinstance(right, Value))
             return self._emit_binary("/", DType.F64, DType.F64, a, b, shape, weak)
         if op == "**":
             return self._power(a, b, common, shape, weak)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .number import plain, see
+from .number import Literal, plain, see
 from .views import Table
 
 
@@ -39,6 +39,8 @@ def argument(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim:
         return value.view(Table)
     number = isinstance(value, (bool, int, float, complex, np.number, np.bool_, np.ndarray))
+    if type(value) is int:
+        return Literal(value)
     return see(value[()] if isinstance(value, np.ndarray) else value) if number else value
 
 

@@ -123,7 +123,8 @@ class Number(Operand):
         value = self.value
         if not _integer(value):
             return Number(UNARY[symbol](value))
-        return wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
+        changed = wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
+        return type(self)(changed.value)
 
     def __round__(self, digits: Any = None) -> Number:
         value = self.value
@@ -173,6 +174,12 @@ class Number(Operand):
         return see(self.value.conjugate())
 
 
+class Literal(Number):
+    """An integer that the call gave: it mixes with Python's floats as one in the text does."""
+
+    __slots__ = ()
+
+
 def see(value: Any) -> Any:
     """A bare value as a `Number`; a tuple as a tuple of them."""
     if isinstance(value, tuple):
@@ -195,7 +202,11 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
     """`left symbol right`; at least one of them is a `Number`, or the caller wants one."""
     a, b = plain(left), plain(right)
     if _integer(a) and _integer(b):
-        return _integers(symbol, a, b)
+        result = _integers(symbol, a, b)
+        if not (_literal(left) and _literal(right)) or isinstance(result.value, bool):
+            return result
+        quotient = isinstance(result.value, np.float64)
+        return Number(float(result.value)) if quotient else Literal(result.value)
     a, b = _beside(left, b), _beside(right, a)
     weak = not isinstance(a, np.generic) and not isinstance(b, np.generic)
     if symbol in COMPARISONS:
@@ -260,6 +271,11 @@ def _integer(value: Any) -> bool:
     return isinstance(value, (int, np.uint64))
 
 
+def _literal(operand: Any) -> bool:
+    """Whether an integer stands in the text, or was given by the call."""
+    return isinstance(operand, Literal) or not isinstance(operand, Number)
+
+
 def _scalar(value: Any) -> bool:
     return isinstance(value, (Number, *PLAIN))
 
@@ -275,7 +291,7 @@ def _beside(operand: Any, other: Any) -> Any:
         return value
     if isinstance(other, SINGLE):
         return converted(value, np.float32)
-    if isinstance(other, DOUBLE) or isinstance(operand, Number):
+    if isinstance(other, DOUBLE) or not _literal(operand):
         return converted(value, np.float64)
     return float(value)
 
