@@ -17,6 +17,9 @@ Offset = tuple[int, ...]
 Weights = dict[tuple[int, Offset], float]
 
 
+_pace: list[float] = []
+
+
 @dataclass(frozen=True)
 class WindowSum:
     """Each output is a weighted sum of neighbours of the fields."""
@@ -53,6 +56,10 @@ class WindowSum:
     @property
     def seams(self) -> bool:
         return True
+
+    @property
+    def pace(self) -> list[float]:
+        return _pace
 
     @property
     def warm(self) -> int:

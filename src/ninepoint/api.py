@@ -291,7 +291,7 @@ class Stencil:
             return None
         if boundary is not None and type(boundary) is not str:
             return None
-        if dtype is not None and type(dtype) not in (str, type):
+        if dtype is not None and not isinstance(dtype, str | type | np.dtype):
             return None
         if threads is not None and type(threads) is not int:
             return None

@@ -287,9 +287,10 @@ class Layout:
                 yield piece, slice(stack * k // wanted, stack * (k + 1) // wanted)
             return
         first, last = piece.region.start[0], piece.region.stop[0]
-        # A part reads a halo of rows besides its own; thinner parts would mostly copy halo.
+        # A part reads a halo of rows besides its own, and makes rows of stages for them: of thin
+        # parts that is most of the work.
         halo = self.reach.hi[0] - self.reach.lo[0] + 1
-        each = max(1, min(-(-wanted // stack), (last - first) // min(halo, 64)))
+        each = max(1, min(-(-wanted // stack), (last - first) // min(4 * halo, 256)))
         for k in range(each):
             a, b = (first + (last - first) * at // each for at in (k, k + 1))
             region = Region((a, *piece.region.start[1:]), (b, *piece.region.stop[1:]))

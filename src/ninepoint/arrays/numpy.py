@@ -74,6 +74,10 @@ class Program(Protocol):
     def with_scalars(self, scalars: Sequence[Any]) -> Program:
         """Give the same program with other numbers for its scalars."""
 
+    @property
+    def pace(self) -> list[float]:
+        """How long a point took when that was last measured [s], or nothing; may be changed."""
+
     def run(self, fields: list[Array], outs: list[Array]) -> None:
         """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
 
@@ -437,6 +441,9 @@ def _over_pieces(
             if here < SPLIT_POINTS or (threads == 1 and (limit is None or here <= limit)):
                 job.run(piece, ALL)
                 continue
+            if limit is None and _is_soon_done(job, here):
+                _timed(job, piece, ALL, here)
+                continue
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
             rest = plan.rest(piece, stack, parts) if limit is None else None
             _over_parts(job, iter(parts), rest, here, threads)
@@ -461,11 +468,9 @@ def _over_parts(
     """
     if threads > 1:
         part, cut = next(parts)
-        began = perf_counter()
-        job.run(part, cut)
-        took = perf_counter() - began
         done = points if cut.stop is None else part.points * (cut.stop - cut.start)
-        if took * (points - done) > HANDOFF * done:
+        _timed(job, part, cut, done)
+        if job.program.pace[0] * (points - done) > HANDOFF:
             run_parallel((partial(job.run, part, cut) for part, cut in parts), threads)
             return
         if rest is not None:
@@ -473,6 +478,24 @@ def _over_parts(
             return
     for part, cut in parts:
         job.run(part, cut)
+
+
+def _is_soon_done(job: _Job, points: int) -> bool:
+    """Whether so many points take, as far as is known, no longer than it takes to share them."""
+    pace = job.program.pace
+    return bool(pace) and pace[0] * points <= 2 * HANDOFF
+
+
+def _timed(job: _Job, part: Piece, cut: slice, points: int) -> None:
+    """Run a part, and remember its pace."""
+    began = perf_counter()
+    job.run(part, cut)
+    took = perf_counter() - began
+    region = part.region
+    rows = region.stop[0] - region.start[0]
+    # The rows of stages that are made before the first weigh more in a thin part.
+    more = job.program.warm / rows if len(region.start) == 2 and rows else 0.0
+    job.program.pace[:] = [took / max(1.0, points * (1.0 + more))]
 
 
 def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:

@@ -21,7 +21,8 @@ class Compiled:
     """A kernel for given types: its text, where it looks, and what it gives.
 
     A `checked` kernel tells in a last argument that it read outside its neighborhood; `places`
-    says which of its reads that was.
+    says which of its reads that was.  `pace` is how long a point took when that was last
+    measured [s], or empty.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Compiled:
     _entry: list[Callable[..., None]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
+    pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def ndim(self) -> int:
@@ -144,6 +146,11 @@ class Bound:
     def seams(self) -> bool:
         """Whether it ends and raises nothing, whatever the neighbours are."""
         return not self.compiled.checked
+
+    @property
+    def pace(self) -> list[float]:
+        """How long a point took when that was last measured [s], or nothing."""
+        return self.compiled.pace
 
     @property
     def warm(self) -> int:
