@@ -453,7 +453,11 @@ def test_an_interrupt_leaves_whole_files_and_resume_goes_on(here):
     tifffile.imwrite(here / "long.tif", frames, photometric="minisblack")
     words = ["apply", "kernels.py:later", "long.tif", "out/{:03d}.png", "--threads", "1"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "ninepoint", *words], stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "ninepoint", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+        # What a shell runs in the background ignores interrupts, and so would what it starts.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until = time.monotonic() + 30
     while len(list(here.glob("out/*.png"))) < 4:
