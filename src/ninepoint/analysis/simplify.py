@@ -7,6 +7,7 @@ Only what is exact is done: for floats 0 + x is not x when x is -0.0.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language.ir import (
@@ -42,7 +43,7 @@ def simplify(kernel: Kernel) -> Kernel:
             alias[assign.name] = ref
             continue
         body.append(Assign(assign.name, expr))
-    outputs = tuple(alias.get(o.name, o) if isinstance(o, Ref) else o for o in kernel.outputs)
+    outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
     return drop_dead(replace(kernel, body=tuple(body), outputs=outputs))
 
 
@@ -60,11 +61,16 @@ def drop_dead(kernel: Kernel) -> Kernel:
     return replace(kernel, body=tuple(reversed(kept)))
 
 
-def renamed(expr: Expr, alias: dict[str, Atom]) -> Expr:
+def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
+    """The operand, or another one in the place of its name."""
+    return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
+
+
+def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
     """The operation with other operands in the place of some names."""
 
     def new(atom: Atom) -> Atom:
-        return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
+        return renamed_atom(atom, alias)
 
     match expr:
         case Unary() | Cast():

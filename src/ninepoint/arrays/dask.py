@@ -29,7 +29,7 @@ from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.layout import Layout, Region, Shape, absent, layout
 from ninepoint.arrays.numpy import Program
 from ninepoint.backends.threads import serial
-from ninepoint.language.box import Box
+from ninepoint.language.box import Box, joined
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -364,13 +364,11 @@ class Job:
     @property
     def reach(self) -> Box:
         """What a block is padded by; with the point itself where its value may be kept."""
-        joined = self.reaches[0]
-        for box in self.reaches[1:]:
-            joined = joined | box
+        reach = joined(self.reaches)
         if self.border.uses("keep"):
-            zero = (0,) * joined.ndim
-            joined = joined | Box(zero, zero)
-        return joined
+            zero = (0,) * reach.ndim
+            reach = reach | Box(zero, zero)
+        return reach
 
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""

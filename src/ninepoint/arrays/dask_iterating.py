@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.threads import serial
-from ..language.box import Box
+from ..language.box import Box, joined
 from . import numpy as on_numpy
 from .blocks import Part
 from .borders import Array, Border, Rule
@@ -63,9 +63,7 @@ def advance(
     outs = tuple(map(np.dtype, out_dtypes))
     lengths = tuple(shape[axis] for axis in core)
     on_numpy.check_values(layout(lengths, reaches, border), cval, dtypes, outs)
-    reach = reaches[0]
-    for other in reaches[1:]:
-        reach = reach | other
+    reach = joined(reaches)
     zero = (0,) * border.ndim
     far = Box(tuple(o * len(steps) for o in reach.lo), tuple(o * len(steps) for o in reach.hi))
     deep = far | Box(zero, zero)

@@ -24,7 +24,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ninepoint.arrays.borders import ABSENT, Border, Gather, Index, source_indices
-from ninepoint.language.box import Box
+from ninepoint.language.box import Box, joined
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -152,9 +152,7 @@ class Layout:
         self._whole_bytes = whole_bytes
         self.shape = shape
         self.border = border
-        self.reach = reaches[0]
-        for reach in reaches[1:]:
-            self.reach = self.reach | reach
+        self.reach = joined(reaches)
         self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
         windows = [output.window for output in self.outputs if output.window.points]
         nothing = Region((0,) * len(shape), (0,) * len(shape))

@@ -23,7 +23,7 @@ from ninepoint.arrays.borders import Array, Border, fitting_cval, parse_boundary
 from ninepoint.arrays.ends import columns_of, compute_ends
 from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.backends.threads import run_parallel, thread_count
-from ninepoint.language.box import Box
+from ninepoint.language.box import Box, joined
 
 # Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
 # Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
@@ -345,9 +345,7 @@ def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
     The last axes of a block are longer than the result by the program's joint reach; the axes
     before them are a stack, and broadcast.
     """
-    reach = program.reaches[0]
-    for other in program.reaches[1:]:
-        reach = reach | other
+    reach = joined(program.reaches)
     # Where the block lies does not matter: as if its reach began at the point itself.
     moved = reach.shift(tuple(-a for a in reach.lo))
     arrays = _broadcast(list(blocks), program.ndim)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..language.box import Box
+from ..language.box import Box, joined
 from ..language.dtypes import DType
 from ..lowering.general.reads import REACH, SITE
 from ..lowering.loops import Module
@@ -79,7 +79,7 @@ class Compiled:
     @property
     def reach(self) -> Box:
         """The box that holds every output's."""
-        return functools.reduce(Box.__or__, self.reaches)
+        return joined(self.reaches)
 
     @property
     def types(self) -> tuple[Any, ...]:

@@ -24,7 +24,7 @@ import numpy as np
 
 from ..analysis.footprint import reaches
 from ..analysis.simplify import simplify
-from ..language.box import Box
+from ..language.box import Box, joined
 from ..language.frame import Neighborhood
 from ..language.ir import Kernel
 from ..language.parse import Argument, read
@@ -117,10 +117,7 @@ def compile_understood(
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
         looks = (declared,) * len(looks)
-    whole = looks[0]
-    for one in looks[1:]:
-        whole = whole | one
-    text = module(lowered, function.name, whole, fastmath=request.fastmath)
+    text = module(lowered, function.name, joined(looks), fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
         module=replace(

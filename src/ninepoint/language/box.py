@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +29,8 @@ class Box:
     def __or__(self, other: Box) -> Box:
         """Join: the smallest box that holds both."""
         return Box(tuple(map(min, self.lo, other.lo)), tuple(map(max, self.hi, other.hi)))
+
+
+def joined(boxes: Sequence[Box]) -> Box:
+    """The smallest box that holds all of them; there is at least one."""
+    return reduce(Box.__or__, boxes)

@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..analysis.simplify import renamed
+from ..analysis.simplify import renamed, renamed_atom
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -45,6 +45,9 @@ from .lines import Lines
 from .ranks import interpolated, not_nan, of_sorted_columns, quantile_position, sort
 from .schedule import Schedule
 from .separable import factors
+
+# Of an element taken twice nothing changes, so pieces of a window may overlap.
+IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
         if made is None or isinstance(made, Refused):
             made = plan.main.emit(expr)
         alias[assign.name] = made
-    outputs = tuple(alias.get(o.name, o) if isinstance(o, Ref) else o for o in kernel.outputs)
+    outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
     return replace(kernel, body=tuple(plan.main.body), outputs=outputs, stages=tuple(plan.stages))
 
 
@@ -173,7 +176,7 @@ class _Plan:
                     alias[assign.name] = lines.emit(Read(value.dtype, value.field, offset))
                 elif assign.name in weightless:
                     alias[assign.name] = lines.emit(renamed(value, alias))
-            return [alias.get(result.name, result) if isinstance(result, Ref) else result]
+            return [renamed_atom(result, alias)]
 
         (name,) = self.stage(make)
         self.steps.append(Step("element", -1, 1, True, result.dtype))
@@ -204,7 +207,7 @@ class _Plan:
             (name,) = self.stage(lambda lines: [_read(lines, ground, first, 0, dtype)])
             self.steps.append(Step("element", -1, 1, True, dtype))
             source = Source(name, dtype, _along_rows(source.origin), source.axes)
-        total = self._over_axes(source, reduce.shape, weights, dtype, "+", False)
+        total = self._over_axes(source, reduce.shape, weights, dtype, "+")
         if reduce.kind == "sum":
             return total
         return self._divided(total, reduce.dtype, float(math.prod(reduce.shape)))
@@ -224,7 +227,7 @@ class _Plan:
             return element
         dtype = reduce.result.dtype
         ops: dict[str, BinaryOp] = {"min": "minimum", "max": "maximum", "any": "|", "all": "&"}
-        return self._over_axes(element[0], reduce.shape, element[1], dtype, ops[reduce.kind], True)
+        return self._over_axes(element[0], reduce.shape, element[1], dtype, ops[reduce.kind])
 
     def _variance(self, reduce: Reduce) -> Atom | Refused:
         """Integers only: n * sum of squares - (sum) ** 2 is exact.
@@ -243,9 +246,9 @@ class _Plan:
         (square,) = self.stage(lambda lines: [_squared(lines, ground)])
         self.steps.append(Step("squared", -1, 1, True, DType.INT))
         plain = tuple(() for _ in reduce.shape)
-        total = self._over_axes(source, reduce.shape, plain, DType.INT, "+", False)
+        total = self._over_axes(source, reduce.shape, plain, DType.INT, "+")
         squared = Source(square, DType.INT, last, source.axes)
-        squares = self._over_axes(squared, reduce.shape, plain, DType.INT, "+", False)
+        squares = self._over_axes(squared, reduce.shape, plain, DType.INT, "+")
         emit = self.main.emit
         scaled = emit(Binary(DType.INT, "*", squares, Const(DType.INT, str(count))))
         mean_square = emit(Binary(DType.INT, "*", total, total))
@@ -339,7 +342,6 @@ class _Plan:
         weights: tuple[tuple[float, ...], ...],
         dtype: DType,
         op: BinaryOp,
-        idempotent: bool,
     ) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
         work = [
@@ -348,9 +350,9 @@ class _Plan:
             if length > 1 or weights[k]
         ] or [(source.axes[-1], 1, ())]
         for axis, length, factor in work[:-1]:
-            source = self._along(source, axis, length, factor, dtype, op, idempotent)
+            source = self._along(source, axis, length, factor, dtype, op)
         axis, length, factor = work[-1]
-        return self._combined(self.main, source, axis, length, factor, dtype, op, idempotent)
+        return self._combined(self.main, source, axis, length, factor, dtype, op)
 
     def _along(
         self,
@@ -360,17 +362,16 @@ class _Plan:
         factor: tuple[float, ...],
         dtype: DType,
         op: BinaryOp,
-        idempotent: bool,
     ) -> Source:
-        long = length > self.schedule.direct and not (factor or idempotent)
+        long = length > self.schedule.direct and not (factor or op in IDEMPOTENT)
         rows = axis == len(source.origin) - 2
         if rows and long and dtype.is_integer and self.schedule.running:
             ground = _grounded(source)
             self.steps.append(Step("running", axis, length, True, dtype))
             (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
             return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
-        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op, idempotent)
-        self._note(axis, length, len(pieces), factor, dtype, idempotent, kept=True)
+        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op)
+        self._note(axis, length, len(pieces), factor, dtype, op, kept=True)
 
         def make(lines: Lines) -> list[Atom]:
             return [_joined(lines, axis, pieces, dtype, op)]
@@ -387,10 +388,9 @@ class _Plan:
         factor: tuple[float, ...],
         dtype: DType,
         op: BinaryOp,
-        idempotent: bool,
     ) -> Atom:
-        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op, idempotent)
-        self._note(axis, length, len(pieces), factor, dtype, idempotent, kept=False)
+        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op)
+        self._note(axis, length, len(pieces), factor, dtype, op, kept=False)
         last = _along_rows(source.origin)
         moved = [
             (replace(one, origin=_added(one.origin, last)), step, weight)
@@ -405,7 +405,7 @@ class _Plan:
         pieces: int,
         factor: tuple[float, ...],
         dtype: DType,
-        idempotent: bool,
+        op: BinaryOp,
         *,
         kept: bool,
     ) -> None:
@@ -413,7 +413,8 @@ class _Plan:
         elements = sum(weight != 0 for weight in factor) if factor else length
         method: Method = "at once" if pieces == elements else "doubling"
         if length > 1:
-            self.steps.append(Step(method, axis, length, kept, dtype, bool(factor), idempotent))
+            weighted, idempotent = bool(factor), op in IDEMPOTENT
+            self.steps.append(Step(method, axis, length, kept, dtype, weighted, idempotent))
 
     def _doubled(
         self,
@@ -423,7 +424,6 @@ class _Plan:
         factor: tuple[float, ...],
         dtype: DType,
         op: BinaryOp,
-        idempotent: bool,
     ) -> list[Piece]:
         """The pieces whose combination is the reduction of `length` elements along an axis."""
         radix = self.schedule.radix
@@ -442,7 +442,7 @@ class _Plan:
             level = replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
             levels.append((size * radix, level))
         size, top = levels[-1]
-        if idempotent:
+        if op in IDEMPOTENT:
             starts = [*range(0, length - size, size), length - size]
             return [(top, start, None) for start in starts]
         pieces: list[Piece] = []
@@ -495,7 +495,7 @@ def _named(
         name = f"{names[0]}_{k}"
         renumbered.append(Assign(name, renamed(assign.value, alias)))
         alias[assign.name] = Ref(assign.value.dtype, name)
-    final = tuple(alias.get(v.name, v) if isinstance(v, Ref) else v for v in values)
+    final = tuple(renamed_atom(value, alias) for value in values)
     return Stage(names, tuple(renumbered), final, running)
 
 

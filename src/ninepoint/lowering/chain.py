@@ -15,7 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.simplify import renamed
+from ..analysis.simplify import renamed, renamed_atom
 from ..language.ir import Assign, Atom, Expr, Kernel, Read, Reduce, Ref, Stage
 
 
@@ -57,11 +57,11 @@ def chained(
                     stage,
                     names=tuple(names[name] for name in stage.names),
                     body=body,
-                    values=tuple(_new(value, alias) for value in stage.values),
+                    values=tuple(renamed_atom(value, alias) for value in stage.values),
                 )
             )
         body, alias = _step(kernel.body, f"s{step}_", source, names, own)
-        outputs = tuple(_new(output, alias) for output in kernel.outputs)
+        outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
         if last:
             break
         made = tuple(f"{state}{step}_" for state in states)
@@ -93,7 +93,3 @@ def _step(
         alias[assign.name] = Ref(expr.dtype, name)
         made.append(Assign(name, expr))
     return tuple(made), alias
-
-
-def _new(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
-    return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom

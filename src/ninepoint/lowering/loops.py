@@ -21,7 +21,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.footprint import reaches
 from ..analysis.ranges import Interval, ranges
 from ..analysis.simplify import renamed
 from ..language.box import Box
@@ -107,15 +106,9 @@ def safe_names(names: tuple[str, ...]) -> dict[str, str]:
     return found
 
 
-def module(
-    kernel: Kernel, title: str, reach: Box | None = None, *, fastmath: bool = False
-) -> Module:
+def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types."""
-    boxes = reaches(kernel)
-    joined = boxes[0]
-    for box in boxes[1:]:
-        joined = joined | box
-    return _Writer(kernel, reach or joined).module(title, fastmath)
+    return _Writer(kernel, reach).module(title, fastmath)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.ranges import Interval, bound, interval, of_storage, ranges
-from ..analysis.simplify import renamed, simplify
+from ..analysis.simplify import renamed, renamed_atom, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
@@ -60,9 +60,7 @@ class _Rewriter:
                 self.alias[assign.name] = made
             else:
                 self.body.append(Assign(assign.name, expr))
-        outputs = tuple(
-            self.alias.get(o.name, o) if isinstance(o, Ref) else o for o in self.source.outputs
-        )
+        outputs = tuple(renamed_atom(o, self.alias) for o in self.source.outputs)
         return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
 
     def emit(self, expr: Expr) -> Atom:

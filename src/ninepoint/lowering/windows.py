@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.footprint import zero_product
-from ..analysis.simplify import renamed, simplify
+from ..analysis.simplify import renamed, renamed_atom, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     Atom,
@@ -30,7 +30,6 @@ from ..language.ir import (
     Read,
     Reduce,
     ReduceKind,
-    Ref,
     Select,
     Tap,
     Weight,
@@ -51,7 +50,7 @@ def unrolled(kernel: Kernel, schedule: Schedule) -> Kernel:
             alias[assign.name] = writer.reduction(expr)
         else:
             alias[assign.name] = writer.emit(expr)
-    outputs = tuple(alias.get(o.name, o) if isinstance(o, Ref) else o for o in kernel.outputs)
+    outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
     return simplify(replace(kernel, body=tuple(writer.body), outputs=outputs))
 
 
@@ -78,8 +77,7 @@ class _Writer(Lines):
                     alias[assign.name] = Const(assign.value.dtype, zero)
                 else:
                     alias[assign.name] = self._element(assign.value, alias, position, index)
-            result = reduce.result
-            found.append(alias.get(result.name, result) if isinstance(result, Ref) else result)
+            found.append(renamed_atom(reduce.result, alias))
         return found
 
     def _element(self, expr: Expr, alias: dict[str, Atom], position: int, index: Offset) -> Atom:
