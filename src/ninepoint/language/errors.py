@@ -437,6 +437,72 @@ def bad_constant(span: Span, name: str, words: str) -> StencilError:
     )
 
 
+# Stages: stencils that a kernel calls.
+
+
+def stage_use(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "stage-use",
+        f"'{name}' is a stencil: it makes whole arrays, not numbers.",
+        span,
+        "neither a number nor a call in the text of the kernel itself",
+        f"Call it in the kernel on a field, as in 's = {name}(x)', and read that as 's[0, 1]'.",
+    )
+
+
+def stage_field(span: Span, callee: str, parameter: str) -> StencilError:
+    return _mistake(
+        "stage-field",
+        f"The stencil '{callee}' reads the neighbours of '{parameter}', so it needs a field.",
+        span,
+        "neither a field of this kernel nor what another stencil made",
+        "Give it the name of a field, without an index.",
+    )
+
+
+def stage_scalar(span: Span, callee: str, parameter: str, name: str) -> StencilError:
+    return _mistake(
+        "stage-scalar",
+        f"The argument '{parameter}' of the stencil '{callee}' must be the same at every point.",
+        span,
+        f"'{name}' differs from point to point",
+        "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
+    )
+
+
+def stage_place(span: Span, callee: str, words: str) -> StencilError:
+    return _mistake(
+        "stage-place",
+        f"The stencil '{callee}' is called once for the whole array, before any point is done.",
+        span,
+        f"it cannot depend on {words}",
+        "Call it before, give what it makes a name, and choose between values at the point.",
+    )
+
+
+def stage_arguments(span: Span, callee: str, reason: str) -> StencilError:
+    return _mistake(
+        "stage-arguments",
+        f"The stencil '{callee}' cannot be called like this in a kernel.",
+        span,
+        reason,
+        f"Give it the arguments of '{callee}' and, where they differ from its own, boundary=, "
+        "cval=, dtype= and overflow=.",
+    )
+
+
+def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilError:
+    results = "1 result" if found == 1 else f"{found} results"
+    names = "1 name" if wanted == 1 else f"{wanted} names"
+    return _mistake(
+        "stage-outputs",
+        f"The stencil '{callee}' gives {results}, but {names} wait for them.",
+        span,
+        f"gives {results}",
+        "Write one name for each result, as in 'a, b = gradients(x)'.",
+    )
+
+
 def unsupported(span: Span, words: str, cure: str) -> StencilError:
     return _mistake(
         "unsupported",

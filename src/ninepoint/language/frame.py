@@ -12,7 +12,7 @@ import numpy as np
 from . import errors
 from .errors import Span
 from .ir import Offset
-from .source import Function, Unusable
+from .source import ArrayFunction, Function, Unusable
 from .values import (
     Coefficients,
     Field,
@@ -96,6 +96,8 @@ class Frame(ABC):
         value = constant(self.function.constants[name])
         if isinstance(value, Unusable):
             raise errors.bad_constant(span, name, value.words)
+        if isinstance(value, ArrayFunction):
+            raise errors.stage_use(span, name)
         return value
 
     def check_numbers(self, node: ast.expr, operation: str, *values: Any) -> None:

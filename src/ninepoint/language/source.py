@@ -19,6 +19,7 @@ import inspect
 import linecache
 import re
 import types
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -47,13 +48,42 @@ class SelfReference:
     name: str
 
 
+class ArrayFunction(ABC):
+    """A function of whole arrays that a kernel may call on its fields: what it gives is a stage.
+
+    It never changes, and can be pickled.
+    """
+
+    __name__: str
+
+    @property
+    @abstractmethod
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> tuple[str, ...]:
+        """The names of the parameters that are read relative to the point."""
+
+    @property
+    @abstractmethod
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+
+    @abstractmethod
+    def debug(self, *args: Any, **named: Any) -> Any:
+        """Compute the result by its definition, in Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function of the user as its text and the values it refers to.
 
     `text` holds whole lines of the file from line `first_line` on; a lambda is the piece
     between the columns `start` and `end` of its first and last line.  `constants` maps names,
-    dotted where they are attributes of modules, to values.
+    dotted where they are attributes of modules, to values.  `tree` takes the place of what the
+    text says, where a part of it was taken out.
     """
 
     name: str
@@ -65,11 +95,12 @@ class Function:
     end: int
     constants: Mapping[str, Any] = field(compare=False, repr=False)
     defaults: Mapping[str, Any] = field(compare=False, repr=False)
+    tree: Definition | None = field(default=None, repr=False)
 
     @property
     def definition(self) -> Definition:
         """The syntax tree, with the line numbers of the file."""
-        return _parse(self)
+        return self.tree or _parse(self)
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -416,7 +447,7 @@ def _chain(node: ast.AST) -> list[str]:
 
 def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
     """The value as something that never changes and can be pickled."""
-    if isinstance(value, SelfReference):
+    if isinstance(value, SelfReference | ArrayFunction):
         return value
     if isinstance(value, np.generic | np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
@@ -460,8 +491,8 @@ def _is_numpy(value: Any) -> bool:
     return callable(value) and module.partition(".")[0] == "numpy"
 
 
-def rebuild(function: Function) -> Any:
-    """Make a live Python function again, in a process that never saw the user's module."""
+def live_names(function: Function) -> dict[str, Any]:
+    """What the names in the text of a function mean, for Python to run it."""
     names: dict[str, Any] = {"__builtins__": builtins}
     for name, value in function.constants.items():
         root, *attributes = name.split(".")
@@ -475,6 +506,12 @@ def rebuild(function: Function) -> Any:
                 setattr(space, attribute, types.SimpleNamespace())
             space = getattr(space, attribute)
         setattr(space, attributes[-1], live)
+    return names
+
+
+def rebuild(function: Function) -> Any:
+    """Make a live Python function again, in a process that never saw the user's module."""
+    names = live_names(function)
     definition, made = function.definition, None
     arguments = _bare_arguments(definition.args)
     if isinstance(definition, ast.Lambda):

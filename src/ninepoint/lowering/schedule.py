@@ -48,6 +48,13 @@ class Schedule:
     steps : int
         How many steps of `Stencil.iterate` are done in one pass over memory: 1 for one after
         the other, 0 for what `arrays.iterating` says.
+    stages : tuple of (str, str)
+        How stages, by their names, are kept: "inline" computes them again where they are
+        read, "rows" keeps the rows that are still needed, "whole" stores the array.  What is
+        not named is chosen by what it costs.
+    tile : int
+        Columns that are done together where stages are kept in rows; 0 for as many as keep
+        their rows in cache.
     """
 
     unrolled: int = 130
@@ -59,3 +66,5 @@ class Schedule:
     shared: float = 6
     running: bool = True
     steps: int = 0
+    stages: tuple[tuple[str, str], ...] = ()
+    tile: int = 0

@@ -133,15 +133,22 @@ def _cost(name: str, values: dict[str, Expr]) -> float:
         if one in seen or one not in values:
             continue
         seen.add(one)
-        expr = values[one]
-        if isinstance(expr, Binary):
-            total += COSTLY.get(expr.op, 1)
-        elif isinstance(expr, Call):
-            total += FUNCTION
-        elif not isinstance(expr, Read):
-            total += 1
-        pending += [a.name for a in atoms(expr) if isinstance(a, Ref)]
+        total += cost(values[one])
+        pending += [a.name for a in atoms(values[one]) if isinstance(a, Ref)]
     return total
+
+
+def cost(expr: Expr) -> float:
+    """What an operation costs, in additions; a read costs nothing."""
+    match expr:
+        case Binary():
+            return COSTLY.get(expr.op, 1)
+        case Call():
+            return FUNCTION
+        case Read():
+            return 0
+        case _:
+            return 1
 
 
 def _kept(kernel: Kernel, members: list[_Member]) -> Kernel:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,8 +71,8 @@ def evaluate(
         names = inspect.signature(python_function(function)).parameters
         arrays = dict(zip([name for name in names if name not in given], arrays, strict=False))
     given |= {name: np.asarray(array) for name, array in arrays.items() if name in standard}
-    fields = {name: np.asarray(array) for name, array in arrays.items() if name not in standard}
-    fields = dict(zip(fields, np.broadcast_arrays(*fields.values()), strict=True))
+    whole = {name: np.asarray(array) for name, array in arrays.items() if name not in standard}
+    fields = dict(zip(whole, np.broadcast_arrays(*whole.values()), strict=True))
     shape = next(iter(fields.values())).shape
 
     known: tuple[Reach, ...] | None = tuple(footprints) if footprints is not None else None
@@ -86,7 +87,7 @@ def evaluate(
         known = reaches(function, ndim, given, standard)
 
     kernel = _Kernel(
-        function, fields, given, rules, cval, known[0] if neighborhood and known else None
+        function, whole, shape, given, rules, cval, known[0] if neighborhood and known else None
     )
     with np.errstate(all="ignore"):
         points = [kernel.at(point) for point in np.ndindex(shape)]
@@ -112,15 +113,14 @@ class _Kernel:
         self,
         function: Any,
         fields: Mapping[str, Array],
+        shape: tuple[int, ...],
         given: Mapping[str, Any],
         rules: Rules,
         cval: Any,
         reach: Reach | None,
     ) -> None:
-        views = {
-            name: Field(name, self._reader(name, array), see(array.dtype.type(0)))
-            for name, array in fields.items()
-        }
+        self._shape = shape
+        views = {name: self._field(name, array) for name, array in fields.items()}
         others = {name: argument(value) for name, value in given.items()}
         self._function = rebound(function)
         self._arguments = call_arguments(function, others | views)
@@ -139,6 +139,12 @@ class _Kernel:
             if str(error).startswith(_DOMAIN_ERRORS):
                 return None
             raise
+
+    def _field(self, name: str, array: Array) -> Field:
+        seen = np.broadcast_to(array, self._shape)
+        like = partial(self._field, name)
+        blank = see(array.dtype.type(0))
+        return Field(name, self._reader(name, seen), blank, array, like)
 
     def _reader(self, name: str, array: Array) -> Callable[[tuple[int, ...]], Any]:
         def read(offset: tuple[int, ...]) -> Any:

@@ -113,12 +113,23 @@ class Window(Operand):
 
 
 class Field:
-    """An array seen from one point: `read(offset)` gives the neighbour there."""
+    """An array seen from one point: `read(offset)` gives the neighbour there.
 
-    __slots__ = ("_blank", "_name", "_read")
+    `array` is the whole array, and `like(other)` another one seen from the same point.
+    """
 
-    def __init__(self, name: str, read: Callable[[tuple[int, ...]], Any], blank: Any) -> None:
+    __slots__ = ("_blank", "_name", "_read", "array", "like")
+
+    def __init__(
+        self,
+        name: str,
+        read: Callable[[tuple[int, ...]], Any],
+        blank: Any,
+        array: Any = None,
+        like: Callable[[Any], Field] | None = None,
+    ) -> None:
         self._name, self._read, self._blank = name, read, blank
+        self.array, self.like = array, like
 
     def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)

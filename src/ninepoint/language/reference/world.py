@@ -4,7 +4,8 @@ The function itself is called, its own code object, so that breakpoints and prin
 Only what it finds under its global and closed-over names is exchanged (`rebound`): `math`,
 NumPy and the conversions of Python by versions that know the numbers of a kernel, helper
 functions by the same functions with their own names exchanged, `numba.njit` functions by
-the Python functions that they were made from.
+the Python functions that they were made from, and stencils by what computes them, at the
+first point, for whole arrays.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from ..source import ArrayFunction
 from . import functions
 from .number import Number, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
-from .views import Constant, Table, Window, elementwise
+from .views import Constant, Field, Table, Window, elementwise
 
 
 def rebound(function: Any, *, quiet: bool = False) -> Any:
@@ -35,6 +37,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return _silent
         if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
             return _Known(value, functions.CONVERSIONS[value])
+        if isinstance(value, ArrayFunction):
+            return _Stage(value)
         if isinstance(value, (types.ModuleType, types.SimpleNamespace)):
             return _Names(value, exchanged)
         if isinstance(value, np.ndarray):
@@ -78,6 +82,33 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
 
 def _silent(*arguments: Any, **options: Any) -> None:
     pass
+
+
+class _Stage:
+    """A stencil: called with fields, it gives fields of what it makes of their arrays."""
+
+    def __init__(self, function: ArrayFunction) -> None:
+        self._function = function
+        self._made: dict[Any, Any] = {}
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        everything = [*arguments, *options.values()]
+        if any(isinstance(item, Probe) for item in everything):
+            raise TypeError("a kernel that calls stencils needs its footprints")
+        field = next(item for item in everything if isinstance(item, Field))
+        values = [item.array if isinstance(item, Field) else _bare(item) for item in everything]
+        key = (len(arguments), *options, *(_identity(value) for value in values))
+        if key not in self._made:
+            named = dict(zip(options, values[len(arguments) :], strict=True))
+            # The arrays are kept as well, so that nothing else gets their identity.
+            self._made[key] = self._function.debug(*values[: len(arguments)], **named), values
+        made, _ = self._made[key]
+        assert field.like is not None
+        return tuple(map(field.like, made)) if isinstance(made, tuple) else field.like(made)
+
+
+def _identity(value: Any) -> Any:
+    return id(value) if isinstance(value, np.ndarray) else (type(value), repr(value))
 
 
 class _Known:

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...language import errors
 from ...language.box import Box
-from ...language.source import Function, SelfReference, Unusable
+from ...language.source import ArrayFunction, Function, SelfReference, Unusable
 from ..window_loops import plus
 from .reads import Access, Step, Stretch
 from .scopes import Scope, Scopes, own
@@ -154,6 +154,8 @@ class Rewriter(ast.NodeTransformer):
             raise errors.recursion(span, value.name)
         if isinstance(value, Unusable):
             raise errors.bad_constant(span, name, value.words)
+        if isinstance(value, ArrayFunction):
+            raise errors.stage_use(span, name)
         if isinstance(value, Function):
             text = self.context.globals.functions[id(value)]
         else:

@@ -1,0 +1,362 @@
+"""Stages: the stencils that a kernel calls on its fields, taken out of its text.
+
+    def corners(x, k):                    xx = square(x, 2 * k)         <- a StageCall
+        xx = square(x, 2 * k)      ->     def corners(x, xx, k):        <- what remains
+        return xx[0, 1] - k                   return xx[0, 1] - k
+
+A call is done once for whole arrays, before the kernel is done at any point.  So what remains
+is an ordinary kernel, with one more field for each result.  A constant loop around calls is
+unrolled; a name that is bound again stands for the newer array from there on.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from . import errors
+from .errors import Span
+from .source import ArrayFunction, Definition, Function, bound_names, live_names
+
+# The options that a call in a kernel may have.
+OPTIONS = ("boundary", "cval", "dtype", "overflow")
+
+
+@dataclass(frozen=True, slots=True)
+class StageCall:
+    """One call: of what, on which arrays and numbers, and what its results are called.
+
+    `fields` names an array for each field of `callee`: a parameter of the kernel, or what an
+    earlier call made.  `scalars` and `options` hold the arguments as they are written.
+    """
+
+    callee: ArrayFunction
+    span: Span
+    fields: tuple[str, ...]
+    scalars: Mapping[str, ast.expr]
+    options: Mapping[str, ast.expr]
+    made: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """The calls in order, and what remains of the kernel."""
+
+    function: Function
+    calls: tuple[StageCall, ...]
+    remainder: Function
+
+    def values(
+        self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """What the arguments of a call come to, for values of the kernel's scalars."""
+        names = live_names(self.function) | dict(scalars)
+        return {name: _evaluated(node, names) for name, node in arguments.items()}
+
+
+def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
+    return eval(compile(ast.Expression(node), "<argument>", "eval"), dict(names))
+
+
+def split(function: Function) -> Stages | None:
+    """Take the calls of stencils out of a function; None where there are none.
+
+    Raises
+    ------
+    StencilError
+        If a call is given what is no field, or depends on the point.
+    """
+    if not any(isinstance(value, ArrayFunction) for value in function.constants.values()):
+        return None
+    splitter = _Splitter(function)
+    definition = splitter.remainder()
+    if not splitter.calls:
+        return None
+    made = [name for call in splitter.calls for name in call.made]
+    definition.args.kwonlyargs += [ast.arg(name) for name in made]
+    definition.args.kw_defaults += [None for _ in made]
+    ast.fix_missing_locations(definition)
+    return Stages(function, tuple(splitter.calls), replace(function, tree=definition))
+
+
+class _Splitter:
+    """Follows the text once; `arrays` and `scalars` say what the names stand for by then."""
+
+    def __init__(self, function: Function) -> None:
+        self.function = function
+        self.calls: list[StageCall] = []
+        self.arrays: dict[str, str] = {name: name for name in function.parameters}
+        self.scalars: dict[str, ast.expr] = {}
+        self.bound = bound_names(function.definition)
+        self.stages: set[str] = set()
+
+    def remainder(self) -> Definition:
+        """The definition without the calls."""
+        definition = copy.deepcopy(self.function.definition)
+        if isinstance(definition, ast.Lambda):
+            definition.body = self.expression(definition.body)
+            return definition
+        body = list(self.block(definition.body))
+        definition.body = body
+        return definition
+
+    def block(self, statements: list[ast.stmt]) -> Iterator[ast.stmt]:
+        for statement in statements:
+            yield from self.statement(statement)
+
+    def statement(self, node: ast.stmt) -> Iterator[ast.stmt]:
+        """What remains of a statement of the function itself."""
+        match node:
+            case ast.Assign(targets=targets, value=ast.Call() as call) if self.callee(call):
+                names = [_targets(target) for target in targets]
+                if all(name is not None for name in names):
+                    self.bind(call, cast(list[list[str]], names))
+                    return
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=source)):
+                if self.arrays.get(source) in self.stages:
+                    self.forget(name)
+                    self.arrays[name] = self.arrays[source]
+                    return
+            case ast.For(iter=iterable, target=ast.Name(id=name), body=body, orelse=orelse):
+                if any(self.callee(part) for one in body for part in ast.walk(one)):
+                    yield from self.loop(node, iterable, name, body)
+                    yield from self.block(orelse)
+                    return
+            case _:
+                pass
+        kept = self.expression(node)
+        self.learn(kept)
+        yield kept
+
+    def loop(
+        self, node: ast.For, iterable: ast.expr, name: str, body: list[ast.stmt]
+    ) -> Iterator[ast.stmt]:
+        """A constant loop around calls, unrolled."""
+        callee = next(
+            found for one in body for part in ast.walk(one) if (found := self.callee(part))
+        )
+        unknown = [u for u in _loads(iterable) if u in self.arrays or self.unsettled(u)]
+        leaves = [p for one in body for p in ast.walk(one) if isinstance(p, ast.Break | ast.Continue)]
+        if unknown or leaves:
+            words = f"'{unknown[0]}'" if unknown else "how often a loop runs"
+            raise errors.stage_place(self.function.span(node.iter), callee.__name__, words)
+        for item in _evaluated(self.substituted(iterable), live_names(self.function)):
+            known = ast.copy_location(ast.Constant(item), iterable)
+            assign = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], known), node)
+            ast.fix_missing_locations(assign)
+            yield from self.statement(assign)
+            yield from self.block(copy.deepcopy(body))
+
+    def learn(self, node: ast.stmt) -> None:
+        """Remember what is the same at every point; forget what a name stood for before."""
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                settled = not any(map(self.unsettled, _loads(value)))
+                known = self.substituted(value) if settled else None
+                self.forget(name)
+                if known is not None:
+                    self.scalars[name] = known
+            case _:
+                for name in _stores(node):
+                    self.forget(name)
+
+    def forget(self, name: str) -> None:
+        self.arrays.pop(name, None)
+        self.scalars.pop(name, None)
+
+    def unsettled(self, name: str) -> bool:
+        """Whether a name differs from point to point, as far as the text says."""
+        if name in self.scalars:
+            return False
+        if name in self.arrays:
+            # A parameter may be a field; then it is no argument for a scalar, and Python says so.
+            return self.arrays[name] in self.stages
+        return name in self.bound
+
+    def substituted(self, node: ast.expr) -> ast.expr:
+        """The expression in terms of parameters and constants."""
+        known = self.scalars
+
+        class Names(ast.NodeTransformer):
+            def visit_Name(self, node: ast.Name) -> ast.AST:
+                return copy.deepcopy(known[node.id]) if node.id in known else node
+
+        return cast(ast.expr, Names().visit(copy.deepcopy(node)))
+
+    # Calls.
+
+    def callee(self, node: ast.AST) -> ArrayFunction | None:
+        """The stencil that a node calls."""
+        if not isinstance(node, ast.Call):
+            return None
+        found = self.function.constants.get(ast.unparse(node.func))
+        return found if isinstance(found, ArrayFunction) else None
+
+    def expression(self, node: Any) -> Any:
+        """A node with names in the place of calls and of arrays that were bound again."""
+        splitter = self
+
+        def inside(transformer: ast.NodeTransformer, node: ast.AST) -> ast.AST:
+            """A function or a comprehension, whose own names hide those outside."""
+            outside = splitter.arrays
+            hidden = bound_names(node) - {getattr(node, "name", "")}
+            splitter.arrays = {n: a for n, a in outside.items() if n not in hidden}
+            try:
+                return transformer.generic_visit(node)
+            finally:
+                splitter.arrays = outside
+
+        class Calls(ast.NodeTransformer):
+            def visit_Call(self, node: ast.Call) -> ast.AST:
+                if splitter.callee(node) is None:
+                    return self.generic_visit(node)
+                return ast.copy_location(ast.Name(splitter.inline(node), ast.Load()), node)
+
+            def visit_Name(self, node: ast.Name) -> ast.AST:
+                meant = splitter.arrays.get(node.id, node.id)
+                if isinstance(node.ctx, ast.Load) and meant != node.id:
+                    return ast.copy_location(ast.Name(meant, ast.Load()), node)
+                return node
+
+            visit_Lambda = visit_FunctionDef = visit_ListComp = visit_GeneratorExp = inside
+
+        return Calls().visit(node)
+
+    def inline(self, node: ast.Call) -> str:
+        """The name of what a call makes in the midst of an expression."""
+        callee = self.callee(node)
+        assert callee is not None
+        (made,) = self.made(node, [self.fresh(callee.__name__)])
+        return made
+
+    def bind(self, node: ast.Call, targets: list[list[str]]) -> None:
+        """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
+        first = targets[0]
+        made = self.made(node, [n if n not in self.taken_labels() else self.fresh(n) for n in first])
+        for names in targets:
+            if len(names) != len(made):
+                callee = self.callee(node)
+                assert callee is not None
+                raise errors.stage_outputs(
+                    self.function.span(node), callee.__name__, len(made), len(names)
+                )
+            for name, label in zip(names, made, strict=True):
+                self.forget(name)
+                self.arrays[name] = label
+
+    def taken_labels(self) -> set[str]:
+        return {*self.function.parameters, *self.stages}
+
+    def fresh(self, name: str) -> str:
+        """A name like this one that nothing has yet."""
+        base = name if name.isidentifier() else "stage"
+        count = 2
+        label = base
+        while label in self.bound or label in self.function.constants or label in self.stages:
+            label = f"{base}_{count}"
+            count += 1
+        return label
+
+    def made(self, node: ast.Call, labels: list[str]) -> tuple[str, ...]:
+        """Remember a call; what its results are called."""
+        callee = self.callee(node)
+        assert callee is not None
+        span = self.function.span(node)
+        arguments, options = self.arguments(node, callee)
+        fields = []
+        for name in callee.fields:
+            fields.append(self.field(arguments[name], callee, name))
+        scalars = {}
+        for name, value in [*arguments.items(), *options.items()]:
+            if name in callee.fields:
+                continue
+            for used in _loads(value):
+                if self.unsettled(used):
+                    place = self.function.span(value)
+                    raise errors.stage_scalar(place, callee.__name__, name, used)
+            scalars[name] = ast.fix_missing_locations(self.substituted(value))
+        self.calls.append(
+            StageCall(
+                callee,
+                span,
+                tuple(fields),
+                {n: v for n, v in scalars.items() if n not in options},
+                {n: v for n, v in scalars.items() if n in options},
+                tuple(labels),
+            )
+        )
+        self.stages.update(labels)
+        return tuple(labels)
+
+    def field(self, node: ast.expr, callee: ArrayFunction, parameter: str) -> str:
+        """The array that an argument names."""
+        if isinstance(node, ast.Name) and node.id in self.arrays:
+            return self.arrays[node.id]
+        if isinstance(node, ast.Call) and self.callee(node) is not None:
+            return self.inline(node)
+        raise errors.stage_field(self.function.span(node), callee.__name__, parameter)
+
+    def arguments(
+        self, node: ast.Call, callee: ArrayFunction
+    ) -> tuple[dict[str, ast.expr], dict[str, ast.expr]]:
+        """The arguments by the names of the parameters, and the options."""
+
+        def wrong(reason: str) -> errors.StencilError:
+            return errors.stage_arguments(self.function.span(node), callee.__name__, reason)
+
+        if any(isinstance(a, ast.Starred) for a in node.args) or any(
+            k.arg is None for k in node.keywords
+        ):
+            raise wrong("'*' hides which argument is which")
+        if len(node.args) > len(callee.parameters):
+            raise wrong(f"{len(node.args)} arguments for {len(callee.parameters)} parameters")
+        found = dict(zip(callee.parameters, node.args, strict=False))
+        options: dict[str, ast.expr] = {}
+        for keyword in node.keywords:
+            assert keyword.arg is not None
+            if keyword.arg in OPTIONS:
+                options[keyword.arg] = keyword.value
+            elif keyword.arg not in callee.parameters:
+                raise wrong(f"it has no parameter '{keyword.arg}'")
+            elif keyword.arg in found:
+                raise wrong(f"'{keyword.arg}' is given twice")
+            else:
+                found[keyword.arg] = keyword.value
+        for name in callee.parameters:
+            if name not in found and name not in callee.defaults:
+                raise wrong(f"'{name}' is missing")
+        return found, options
+
+
+def _targets(node: ast.expr) -> list[str] | None:
+    """The names that are bound; None where something else is."""
+    match node:
+        case ast.Name(id=name):
+            return [name]
+        case ast.Tuple(elts=elements) | ast.List(elts=elements):
+            names = [element.id for element in elements if isinstance(element, ast.Name)]
+            return names if len(names) == len(elements) else None
+        case _:
+            return None
+
+
+def _stores(node: ast.AST) -> Iterator[str]:
+    """The names that a statement binds, those of functions inside it left out."""
+    if isinstance(node, ast.FunctionDef):
+        yield node.name
+    elif isinstance(node, ast.Name):
+        if not isinstance(node.ctx, ast.Load):
+            yield node.id
+    elif not isinstance(node, ast.Lambda | ast.ListComp | ast.GeneratorExp):
+        for part in ast.iter_child_nodes(node):
+            yield from _stores(part)
+
+
+def _loads(node: ast.AST) -> Iterator[str]:
+    """The names that an expression looks up."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            yield part.id

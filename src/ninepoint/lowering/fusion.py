@@ -1,0 +1,229 @@
+"""Fusion: kernels that read what others make, as one kernel whose stages they are.
+
+    v = (u[-1] + u[1]) / 2                stage v = (u[-1] + u[1]) / 2
+    w = x[0] - v[1]               ->      out = x[0] - v[1]
+
+The rows of a stage are made right after the last rows that they need, while these are in
+cache.  The operations stay what they were, and in their order, so that no bit changes.  It
+all holds where every neighbour exists; what lies beyond an array is somebody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ..analysis.simplify import drop_dead, renamed, renamed_atom
+from ..language.dtypes import DType
+from ..language.ir import (
+    Assign,
+    Atom,
+    Cast,
+    Coefficient,
+    Element,
+    Expr,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    Ref,
+    Stage,
+    atoms,
+)
+from .schedule import Schedule
+from .sharing import cost
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A lowered kernel, and the names that it has in the whole.
+
+    `sources` says what its fields are: fields of the whole, or what an earlier part made.
+    `made` names its outputs; `names` those of its scalars and coefficients that have others.
+    """
+
+    kernel: Kernel
+    sources: Mapping[str, str]
+    made: tuple[str, ...]
+    names: Mapping[str, str]
+
+
+def unfit(kernel: Kernel) -> str:
+    """Why a kernel cannot be a part of another one; empty if it can."""
+    if any(stage.ranks is not None for stage in kernel.stages):
+        return "a histogram slides over a field only"
+    if any(stage.running for stage in kernel.stages):
+        return "a sum runs down the rows, with the rows of the result and no faster"
+    for body in (kernel.body, *(stage.body for stage in kernel.stages)):
+        if any(isinstance(assign.value, Reduce) for assign in body):
+            return "a window is looped over at each point, in a field only"
+    return ""
+
+
+def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
+    """Make one kernel of the parts, which gives what they make under the names `outputs`."""
+    stages: list[Stage] = []
+    fields: dict[str, np.dtype] = {}
+    scalars: dict[str, DType] = {}
+    coefficients: dict[str, tuple[np.dtype, Offset]] = {}
+    values: dict[str, Atom] = {}
+    body: tuple[Assign, ...] = ()
+    for position, part in enumerate(parts):
+        kernel, names = part.kernel, part.names
+        fields |= {
+            part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values
+        }
+        scalars |= {names.get(n, n): d for n, d in kernel.scalars}
+        coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
+        naming = _Naming(part, f"g{position}_")
+        stages += [naming.stage(stage) for stage in kernel.stages]
+        body, made = naming.body(kernel.body, kernel.outputs)
+        values |= dict(zip(part.made, made, strict=True))
+        if position < len(parts) - 1:
+            stages.append(Stage(part.made, body, made))
+    results: list[Atom] = []
+    reads: list[Assign] = []
+    for name in outputs:
+        value = values[name]
+        if name not in parts[-1].made:
+            reads.append(Assign(f"{name}_0", Read(value.dtype, name, (0,) * parts[0].kernel.ndim)))
+            value = Ref(value.dtype, f"{name}_0")
+        results.append(value)
+    return Kernel(
+        ndim=parts[0].kernel.ndim,
+        fields=tuple(fields.items()),
+        scalars=tuple(scalars.items()),
+        coefficients=tuple((n, d, s) for n, (d, s) in coefficients.items()),
+        body=(*body, *reads),
+        outputs=tuple(results),
+        stages=tuple(stages),
+    )
+
+
+class _Naming:
+    """Names for one part that no other part has."""
+
+    def __init__(self, part: Part, suffix: str) -> None:
+        self.part = part
+        self.suffix = suffix
+        self.fields = dict(part.sources) | {
+            name: f"{name}{suffix}" for stage in part.kernel.stages for name in stage.names
+        }
+        self.scalars: dict[str, Atom] = {
+            n: Ref(d, part.names[n]) for n, d in part.kernel.scalars if n in part.names
+        }
+
+    def stage(self, stage: Stage) -> Stage:
+        body, values = self.body(stage.body, stage.values)
+        names = tuple(self.fields[name] for name in stage.names)
+        return replace(stage, names=names, body=body, values=values)
+
+    def body(
+        self, body: tuple[Assign, ...], values: tuple[Atom, ...]
+    ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+        alias = dict(self.scalars)
+        made: list[Assign] = []
+        for assign in body:
+            expr: Expr = renamed(assign.value, alias)
+            match expr:
+                case Read():
+                    expr = replace(expr, field=self.fields[expr.field])
+                case Element() | Coefficient():
+                    array = self.part.names.get(expr.array, expr.array)
+                    expr = replace(expr, array=array)
+                case _:
+                    pass
+            name = f"{assign.name}{self.suffix}"
+            alias[assign.name] = Ref(expr.dtype, name)
+            made.append(Assign(name, expr))
+        return tuple(made), tuple(renamed_atom(value, alias) for value in values)
+
+
+def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Compute again, where it is read, what costs less than writing and reading a row.
+
+        stage v = a[0] * a[0]                 s = a[-1] * a[-1]
+        out = v[-1] + v[0]          ->        t = a[0] * a[0]
+                                              out = s + t
+    """
+    for stage in reversed(kernel.stages):
+        reads = sum(len(_offsets(body, stage.names)) for body in _bodies(kernel))
+        how = dict(schedule.stages).get(stage.names[0])
+        again = (reads - 1) * _work(stage) - (1 + reads)
+        if how == "inline" or (how is None and again <= schedule.shared - 1):
+            kernel = _without(kernel, stage)
+    return kernel
+
+
+def _bodies(kernel: Kernel) -> list[tuple[Assign, ...]]:
+    return [*(stage.body for stage in kernel.stages), kernel.body]
+
+
+def _offsets(body: tuple[Assign, ...], names: tuple[str, ...]) -> list[Offset]:
+    """Where a body reads a stage."""
+    found = {
+        assign.value.offset
+        for assign in body
+        if isinstance(assign.value, Read) and assign.value.field in names
+    }
+    return sorted(found)
+
+
+def _work(stage: Stage) -> float:
+    """What it costs to compute a point, loads counted as additions."""
+    values = {assign.name: assign.value for assign in stage.body}
+    operations = sum(cost(expr) for expr in values.values())
+    return operations + sum(isinstance(expr, Read) for expr in values.values())
+
+
+def _without(kernel: Kernel, stage: Stage) -> Kernel:
+    """The kernel with what a stage computes in the place of the reads of it."""
+    stages = []
+    for other in kernel.stages:
+        if other.names != stage.names:
+            body, values = _inserted(other.body, other.values, stage)
+            stages.append(replace(other, body=body, values=values))
+    body, outputs = _inserted(kernel.body, kernel.outputs, stage)
+    return drop_dead(replace(kernel, body=body, outputs=outputs, stages=tuple(stages)))
+
+
+def _inserted(
+    body: tuple[Assign, ...], values: tuple[Atom, ...], stage: Stage
+) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+    found: list[Assign] = []
+    alias: dict[str, Atom] = {}
+    copies: dict[Offset, dict[str, Atom]] = {}
+    for assign in body:
+        expr = renamed(assign.value, alias)
+        if not isinstance(expr, Read) or expr.field not in stage.names:
+            found.append(Assign(assign.name, expr))
+            continue
+        if expr.offset not in copies:
+            own = _moved(stage, expr.offset, f"{len(copies)}_")
+            copies[expr.offset] = own[1]
+            found += own[0]
+        value = renamed_atom(
+            stage.values[stage.names.index(expr.field)], copies[expr.offset]
+        )
+        if value.dtype is not expr.dtype:
+            found.append(Assign(assign.name, Cast(expr.dtype, value)))
+        else:
+            alias[assign.name] = value
+    return tuple(found), tuple(renamed_atom(value, alias) for value in values)
+
+
+def _moved(stage: Stage, by: Offset, suffix: str) -> tuple[list[Assign], dict[str, Atom]]:
+    """The operations of a stage at another point."""
+    alias: dict[str, Atom] = {}
+    made: list[Assign] = []
+    for assign in stage.body:
+        expr = renamed(assign.value, alias)
+        if isinstance(expr, Read):
+            offset = tuple(a + b for a, b in zip(expr.offset, by, strict=True))
+            expr = replace(expr, offset=offset)
+        name = f"{assign.name}{stage.names[0]}_{suffix}"
+        alias[assign.name] = Ref(expr.dtype, name)
+        made.append(Assign(name, expr))
+    return made, alias
