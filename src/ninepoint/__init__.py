@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import filters
-    from .api import Stencil, stencil
+    from .api import Stencil
     from .backends.measure import Measurement
+    from .decorate import stencil
     from .files import ImageReadError, imread, imsave
     from .language.errors import StencilError
 
@@ -44,7 +45,7 @@ _LAZY = {
     "StencilError": ".language.errors",
     "imread": ".files",
     "imsave": ".files",
-    "stencil": ".api",
+    "stencil": ".decorate",
 }
 
 

@@ -1,14 +1,13 @@
-"""`@stencil` and the object it makes."""
+"""The object that `@stencil` makes."""
 
 from __future__ import annotations
 
-import functools
 import threading
 import types
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -25,24 +24,22 @@ from .backends.measure import Measurement
 from .backends.picture import cells, footprint_svg
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .calls import Call, argument, digest, steps_on_dask
+from .graph import Graph
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
 from .language.dtypes import DType
 from .language.parameters import indexed_parameters
 from .language.parse import Argument, read
 from .language.refusals import refuse
-from .language.source import Function, capture, frozen, rebuild
+from .language.source import ArrayFunction, Function, frozen, rebuild
 from .language.text import kernel_text
 from .language.values import Field, NotUnderstood, Value
 from .lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
     Options,
-    checked_boundary,
-    checked_neighborhood,
     keeps,
     overflow_rule,
-    parameter_names,
     storage_types,
 )
 
@@ -60,7 +57,7 @@ _CERTAIN = frozenset(
 _PREPARED = 256
 
 
-class Stencil:
+class Stencil(ArrayFunction):
     """A function of a point and its neighbours, to be applied to whole arrays.
 
     Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
@@ -78,7 +75,7 @@ class Stencil:
         self.__doc__ = getattr(live, "__doc__", None)
         self.__module__ = getattr(live, "__module__", __name__)
         self.__wrapped__ = live
-        indexed = indexed_parameters(function)
+        indexed = self._indexed()
         standard = options.standard_indexing
         self._fields = tuple(p for p in function.parameters if p in indexed and p not in standard)
         self._others = tuple(p for p in function.parameters if p not in self._fields)
@@ -92,6 +89,10 @@ class Stencil:
         self._check()
         self._token = digest((function, options))
         _registry.setdefault(self._token, self)
+
+    def _indexed(self) -> set[str]:
+        """The parameters that are read with an index."""
+        return indexed_parameters(self._function)
 
     def _check(self) -> None:
         """Raise the mistakes that can be seen without knowing the arguments."""
@@ -453,6 +454,17 @@ class Stencil:
 
     # Compiling.
 
+    def _record(
+        self,
+        graph: Graph,
+        fields: Sequence[int],
+        values: Mapping[str, Any],
+        options: Mapping[str, Any],
+        labels: Sequence[str],
+    ) -> tuple[int, ...]:
+        """Add a call to a graph; which of its values are the results."""
+        return graph.add(self._call(values, **options), fields, labels or [self.__name__])
+
     def _compile(
         self,
         field_dtypes: Sequence[np.dtype],
@@ -460,6 +472,7 @@ class Stencil:
         keep: bool = False,
         dtypes: tuple[np.dtype, ...] | None = None,
         overflow: str | None = None,
+        schedule: Schedule | None = None,
     ) -> tuple[Compiled, Stages | None, str]:
         arguments: dict[str, Argument] = {}
         fields = dict(zip(self._fields, field_dtypes, strict=True))
@@ -475,7 +488,7 @@ class Stencil:
             overflow,
             keep,
             self._options.fastmath,
-            self._options.schedule,
+            schedule or self._options.schedule,
         )
         key = (tuple(arguments.values()), request)
         found = self._compiled.get(key)
@@ -499,7 +512,15 @@ class Stencil:
 
     # Looking inside.
 
-    def debug(self, *args: Any, boundary: Any = None, cval: Any = None, **named: Any) -> Any:
+    def debug(
+        self,
+        *args: Any,
+        boundary: Any = None,
+        cval: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        **named: Any,
+    ) -> Any:
         """Compute the result by calling the function itself at every point, in Python.
 
         Slow and exact: prints, breakpoints and the debugger work inside the kernel.  The
@@ -509,7 +530,7 @@ class Stencil:
         ----------
         *args, **named
             As for a call, NumPy arrays only.
-        boundary, cval
+        boundary, cval, dtype, overflow
             As for a call.
 
         Returns
@@ -519,25 +540,28 @@ class Stencil:
         """
         values = self._bound(args, named)
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
-        others = {name: values[name] for name in self._others}
-        rule = self._options.boundary if boundary is None else boundary
-        dtypes = storage_types(self._options.dtype)
-        native = [on_numpy.native(f.dtype) for f in fields]
-        compiled, _, _ = self._compile(native, others, keeps(rule), dtypes, self._options.overflow)
+        call = self._call(values, boundary, cval, dtype, overflow)
+        return self._evaluated(fields, call, self._last(fields, call))
+
+    def _last(self, fields: Sequence[np.ndarray], call: Call) -> Compiled:
+        """What gives the results, for fields of these types."""
+        compiled, _, _ = call.compiled([on_numpy.native(f.dtype) for f in fields])
+        return compiled
+
+    def _evaluated(self, fields: Sequence[np.ndarray], call: Call, compiled: Compiled) -> Any:
+        """The results by their definition."""
         computed = reference.evaluate(
             frozen(self._live, self._function) if self._live else rebuild(self._function),
-            dict(zip(self._fields, np.broadcast_arrays(*fields), strict=True))
-            if len({f.shape for f in fields}) > 1
-            else dict(zip(self._fields, fields, strict=True)),
-            scalars=others,
+            dict(zip(self._fields, fields, strict=True)),
+            scalars=call.others,
             standard=self._options.standard_indexing,
-            boundary=rule,
-            cval=self._options.cval if cval is None else cval,
+            boundary=call.boundary,
+            cval=call.cval,
             ndim=compiled.ndim,
             footprints=[(box.lo, box.hi) for box in compiled.reaches],
         )
         results = tuple(
-            reference.store(value, dtype, self._options.overflow)
+            reference.store(value, dtype, call.overflow)
             for value, dtype in zip(computed, compiled.out_dtypes, strict=True)
         )
         return results[0] if len(results) == 1 else results
@@ -771,129 +795,14 @@ _registry: weakref.WeakValueDictionary[str, Stencil] = weakref.WeakValueDictiona
 _kept: deque[Stencil] = deque(maxlen=256)
 
 
-def _restored(token: str, function: Function, options: Options) -> Stencil:
+def restored(token: str, make: Callable[[], Stencil]) -> Stencil:
     """The stencil of a pickle; the same object each time, so that it is compiled once."""
     found = _registry.get(token)
     if found is None:
-        found = _registry.setdefault(token, Stencil(function, options))
+        found = _registry.setdefault(token, make())
         _kept.append(found)
     return found
 
 
-@overload
-def stencil(function: Callable[..., Any], /) -> Stencil: ...
-
-
-@overload
-def stencil(
-    *,
-    boundary: Any = "fill",
-    cval: Any = 0,
-    neighborhood: Any = None,
-    standard_indexing: Any = (),
-    dtype: Any = None,
-    overflow: str | None = None,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-) -> Callable[[Callable[..., Any]], Stencil]: ...
-
-
-def stencil(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    boundary: Any = "fill",
-    cval: Any = 0,
-    neighborhood: Any = None,
-    standard_indexing: Any = (),
-    dtype: Any = None,
-    overflow: str | None = None,
-    fastmath: bool = False,
-    schedule: Schedule | None = None,
-) -> Any:
-    """Make a function of one point and its neighbours apply to whole arrays.
-
-    The function is read, not run: ``x[-1, 0]`` is the neighbour one step back along the first
-    axis.  No types are declared; each combination of types is compiled when it first comes.
-
-    Parameters
-    ----------
-    function : callable
-        What happens at one point.  Parameters that are indexed are fields; the others are
-        scalars, or small arrays.
-    boundary, cval, dtype, overflow
-        The defaults of a call; see `Stencil.__call__`.
-    neighborhood : sequence of (int, int), optional
-        For each axis the least and the greatest offset the function reads, where that cannot
-        be read off its text.
-    standard_indexing : str or sequence of str, optional
-        Parameters that are small arrays indexed absolutely.
-    fastmath : bool, optional
-        Let floats be reordered, as if their arithmetic were exact.
-    schedule : Schedule, optional
-        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
-
-    Returns
-    -------
-    Stencil
-        Called with arrays.
-
-    Raises
-    ------
-    StencilError
-        If the function cannot be a kernel; the message names the place and the cure.
-    TypeError, ValueError
-        If an option does not fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import ninepoint as npt
-    >>> @npt.stencil(boundary="wrap")
-    ... def smooth(x):
-    ...     return (x[-1] + 2 * x[0] + x[1]) / 4
-    >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
-    array([2., 1., 0., 1.])
-    """
-    options = Options(
-        checked_boundary(boundary),
-        cval,
-        checked_neighborhood(neighborhood),
-        parameter_names(standard_indexing),
-        dtype if storage_types(dtype) is None else storage_types(dtype),
-        overflow_rule(overflow),
-        bool(fastmath),
-        schedule or Schedule(),
-    )
-
-    def decorate(function: Callable[..., Any]) -> Stencil:
-        plain = getattr(function, "py_func", function)
-        if isinstance(function, Stencil):
-            raise TypeError(f"'{function.__name__}' is a stencil already.")
-        if not isinstance(plain, types.FunctionType):
-            raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
-        return Stencil(capture(plain), options, plain)
-
-    return decorate if function is None else decorate(function)
-
-
-def _not_from(value: Any) -> str:
-    """Say what was decorated instead of a function, and what to do."""
-    name = getattr(value, "__name__", "")
-    match value:
-        case "constant":
-            return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
-        case str():
-            return f"not from text; write @stencil(boundary={value!r})"
-        case type():
-            return f"not from the class '{name}'; decorate a function of the neighbours"
-        case types.MethodType():
-            return f"not from the method '{name}'; a kernel has no 'self', so define it outside"
-        case staticmethod() | classmethod():
-            return f"not from a {type(value).__name__}; put @{type(value).__name__} above @stencil"
-        case functools.partial():
-            return "not from a partial; pass the values at the call, or give them as defaults"
-        case np.ufunc() | types.BuiltinFunctionType():
-            return f"not from '{name}', which has no source; call it in a function of your own"
-        case _:
-            return f"not from a value of type '{type(value).__name__}'"
+def _restored(token: str, function: Function, options: Options) -> Stencil:
+    return restored(token, lambda: Stencil(function, options))

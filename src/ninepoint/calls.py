@@ -21,6 +21,7 @@ from .language import ir
 from .language.dtypes import DType, value_type
 from .language.parse import Argument
 from .language.values import Coefficients, Value
+from .lowering.schedule import Schedule
 from .options import keeps
 
 # Python's numbers that a compiled kernel takes as they are.
@@ -47,7 +48,10 @@ class Applied(Protocol):
         keep: bool = False,
         dtypes: tuple[np.dtype, ...] | None = None,
         overflow: str | None = None,
+        schedule: Schedule | None = None,
     ) -> tuple[Compiled, Stages | None, str]: ...
+
+    def schedule(self) -> Schedule: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +72,16 @@ class Call:
         return digest((self.stencil.__dask_tokenize__(), self.others, self.dtypes, self.overflow))
 
     def program(self, field_dtypes: Sequence[np.dtype]) -> Bound:
-        compiled, _, _ = self.stencil._compile(
-            field_dtypes, self.others, keeps(self.boundary), self.dtypes, self.overflow
-        )
+        compiled, _, _ = self.compiled(field_dtypes)
         return compiled.bind(self.others)
+
+    def compiled(
+        self, field_dtypes: Sequence[np.dtype], schedule: Schedule | None = None
+    ) -> tuple[Compiled, Stages | None, str]:
+        """What the stencil is compiled to, with a schedule of its own or another one."""
+        return self.stencil._compile(
+            field_dtypes, self.others, keeps(self.boundary), self.dtypes, self.overflow, schedule
+        )
 
     def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
         names = self.stencil.fields

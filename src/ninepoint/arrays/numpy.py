@@ -202,7 +202,7 @@ def apply(
         threads = thread_count(threads)
     count = threads or 1
     if out is not None:
-        given = _checked_out(out, shapes, program, order)
+        given = checked_out(out, shapes, program.out_dtypes, order)
         inner = given
         if order is not None:
             inner = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in given]
@@ -268,15 +268,19 @@ def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
         ) from error
 
 
-def _checked_out(
-    out: object, shapes: list[Shape], program: Program, order: tuple[int, ...] | None
+def checked_out(
+    out: object,
+    shapes: Sequence[Shape],
+    dtypes: Sequence[np.dtype[Any]],
+    order: tuple[int, ...] | None,
 ) -> list[Array]:
+    """Check that `out` holds an array for each result; core axes come last in `shapes`."""
     given: list[Any] = list(out) if isinstance(out, tuple | list) else [out]
     if len(given) != len(shapes):
         raise ValueError(
             f"out has {len(given)} arrays, but the stencil has {len(shapes)} outputs."
         )
-    for array, shape, dtype in zip(given, shapes, program.out_dtypes, strict=True):
+    for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
         wanted = shape

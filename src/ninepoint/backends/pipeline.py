@@ -17,7 +17,7 @@ A function that `read` does not understand takes the general path instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -32,6 +32,7 @@ from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.algorithms import staged
 from ..lowering.chain import chained
+from ..lowering.fusion import Part, fused, inlined
 from ..lowering.linear import windowed
 from ..lowering.loops import module
 from ..lowering.schedule import Schedule
@@ -174,6 +175,33 @@ def compile_chain(
         reaches=(reach,) * len(one.reaches),
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
     )
+
+
+def compile_fused(
+    name: str,
+    parts: Sequence[Part],
+    outputs: Sequence[str],
+    out_dtypes: Sequence[np.dtype],
+    margin: Box,
+    request: Request,
+) -> tuple[Kernel, Compiled]:
+    """Several kernels as one, the stages of which they are, and what it is compiled to.
+
+    `margin` is where all of them look together.  Its scalars are those of the parts, in order.
+    """
+    kernel = inlined(fused(parts, outputs), request.schedule)
+    text = module(kernel, name, margin, fastmath=request.fastmath)
+    compiled = Compiled(
+        name=identifier(name),
+        module=text,
+        reaches=(margin,) * len(outputs),
+        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
+        out_dtypes=tuple(out_dtypes),
+        coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
+        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
+        fastmath=request.fastmath,
+    )
+    return kernel, compiled
 
 
 def check_outputs(name: str, kernel: Kernel, request: Request) -> None:

@@ -9,7 +9,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from ..api import Stencil, stencil
+from ..api import Stencil
+from ..decorate import stencil
 from .call import KEPT, Call, Options, Size, finite, offsets
 
 

@@ -75,11 +75,14 @@ def split(function: Function) -> Stages | None:
     definition = splitter.remainder()
     if not splitter.calls:
         return None
-    made = [name for call in splitter.calls for name in call.made]
+    read = set(_loads(definition))
+    made = [name for call in splitter.calls for name in call.made if name in read]
     definition.args.kwonlyargs += [ast.arg(name) for name in made]
     definition.args.kw_defaults += [None for _ in made]
     ast.fix_missing_locations(definition)
-    return Stages(function, tuple(splitter.calls), replace(function, tree=definition))
+    constants = {n: v for n, v in function.constants.items() if n not in made}
+    remainder = replace(function, tree=definition, constants=constants)
+    return Stages(function, tuple(splitter.calls), remainder)
 
 
 class _Splitter:
@@ -139,7 +142,9 @@ class _Splitter:
             found for one in body for part in ast.walk(one) if (found := self.callee(part))
         )
         unknown = [u for u in _loads(iterable) if u in self.arrays or self.unsettled(u)]
-        leaves = [p for one in body for p in ast.walk(one) if isinstance(p, ast.Break | ast.Continue)]
+        leaves = [
+            p for one in body for p in ast.walk(one) if isinstance(p, ast.Break | ast.Continue)
+        ]
         if unknown or leaves:
             words = f"'{unknown[0]}'" if unknown else "how often a loop runs"
             raise errors.stage_place(self.function.span(node.iter), callee.__name__, words)
@@ -234,8 +239,9 @@ class _Splitter:
 
     def bind(self, node: ast.Call, targets: list[list[str]]) -> None:
         """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
-        first = targets[0]
-        made = self.made(node, [n if n not in self.taken_labels() else self.fresh(n) for n in first])
+        taken = {*self.function.parameters, *self.stages}
+        labels = [self.fresh(name) if name in taken else name for name in targets[0]]
+        made = self.made(node, labels)
         for names in targets:
             if len(names) != len(made):
                 callee = self.callee(node)
@@ -247,18 +253,20 @@ class _Splitter:
                 self.forget(name)
                 self.arrays[name] = label
 
-    def taken_labels(self) -> set[str]:
-        return {*self.function.parameters, *self.stages}
-
     def fresh(self, name: str) -> str:
         """A name like this one that nothing has yet."""
         base = name if name.isidentifier() else "stage"
         count = 2
         label = base
-        while label in self.bound or label in self.function.constants or label in self.stages:
+        while label in self.bound or label in self.stages or self.names_another(label):
             label = f"{base}_{count}"
             count += 1
         return label
+
+    def names_another(self, label: str) -> bool:
+        """Whether the text means something else by it than a stencil."""
+        found = self.function.constants.get(label)
+        return found is not None and not isinstance(found, ArrayFunction)
 
     def made(self, node: ast.Call, labels: list[str]) -> tuple[str, ...]:
         """Remember a call; what its results are called."""

@@ -30,7 +30,6 @@ from ..language.ir import (
     Reduce,
     Ref,
     Stage,
-    atoms,
 )
 from .schedule import Schedule
 from .sharing import cost
@@ -72,9 +71,7 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
     body: tuple[Assign, ...] = ()
     for position, part in enumerate(parts):
         kernel, names = part.kernel, part.names
-        fields |= {
-            part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values
-        }
+        fields |= {part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values}
         scalars |= {names.get(n, n): d for n, d in kernel.scalars}
         coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
         naming = _Naming(part, f"g{position}_")
@@ -144,9 +141,9 @@ class _Naming:
 def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Compute again, where it is read, what costs less than writing and reading a row.
 
-        stage v = a[0] * a[0]                 s = a[-1] * a[-1]
-        out = v[-1] + v[0]          ->        t = a[0] * a[0]
-                                              out = s + t
+    stage v = a[0] * a[0]                 s = a[-1] * a[-1]
+    out = v[-1] + v[0]          ->        t = a[0] * a[0]
+                                          out = s + t
     """
     for stage in reversed(kernel.stages):
         reads = sum(len(_offsets(body, stage.names)) for body in _bodies(kernel))
@@ -204,9 +201,7 @@ def _inserted(
             own = _moved(stage, expr.offset, f"{len(copies)}_")
             copies[expr.offset] = own[1]
             found += own[0]
-        value = renamed_atom(
-            stage.values[stage.names.index(expr.field)], copies[expr.offset]
-        )
+        value = renamed_atom(stage.values[stage.names.index(expr.field)], copies[expr.offset])
         if value.dtype is not expr.dtype:
             found.append(Assign(assign.name, Cast(expr.dtype, value)))
         else:

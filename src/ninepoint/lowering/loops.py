@@ -68,7 +68,8 @@ class Module:
     """Generated text with one function `band`, and the order of its arguments.
 
     `warm` is how many rows of stages are made before the first row of the result; where it
-    is 0, a row costs the same whether it is the first or the hundredth.
+    is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
+    bytes of stages are kept for each column.
     """
 
     text: str
@@ -77,6 +78,7 @@ class Module:
     coefficients: tuple[str, ...]
     scalars: tuple[str, ...]
     warm: int = 0
+    kept: int = 0
 
 
 def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[str]:
@@ -179,7 +181,10 @@ class _Writer:
         text = "\n".join(lines[1:]) + "\n"
         title += ": written by ninepoint; changes made here are lost."
         text = "\n".join([*heading(title, text, "support", SUPPORT), text])
-        return Module(text, fields, len(outs), coefficients, scalars, self.warm)
+        rows = sum(
+            kept.rows * self._item_size(name) for kept in self.kept for name in kept.stage.names
+        )
+        return Module(text, fields, len(outs), coefficients, scalars, self.warm, rows)
 
     @property
     def warm(self) -> int:

@@ -1,0 +1,145 @@
+"""`@stencil`: makes a `Stencil` of a function."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, overload
+
+import numpy as np
+
+from .api import Stencil
+from .language.source import capture
+from .language.stages import split
+from .lowering.schedule import Schedule
+from .options import (
+    Options,
+    checked_boundary,
+    checked_neighborhood,
+    overflow_rule,
+    parameter_names,
+    storage_types,
+)
+from .staged import Staged
+
+
+@overload
+def stencil(function: Callable[..., Any], /) -> Stencil: ...
+
+
+@overload
+def stencil(
+    *,
+    boundary: Any = "fill",
+    cval: Any = 0,
+    neighborhood: Any = None,
+    standard_indexing: Any = (),
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+) -> Callable[[Callable[..., Any]], Stencil]: ...
+
+
+def stencil(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    boundary: Any = "fill",
+    cval: Any = 0,
+    neighborhood: Any = None,
+    standard_indexing: Any = (),
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+) -> Any:
+    """Make a function of one point and its neighbours apply to whole arrays.
+
+    The function is read, not run: ``x[-1, 0]`` is the neighbour one step back along the first
+    axis.  No types are declared; each combination of types is compiled when it first comes.
+
+    Parameters
+    ----------
+    function : callable
+        What happens at one point.  Parameters that are indexed are fields; the others are
+        scalars, or small arrays.
+    boundary, cval, dtype, overflow
+        The defaults of a call; see `Stencil.__call__`.
+    neighborhood : sequence of (int, int), optional
+        For each axis the least and the greatest offset the function reads, where that cannot
+        be read off its text.
+    standard_indexing : str or sequence of str, optional
+        Parameters that are small arrays indexed absolutely.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+    schedule : Schedule, optional
+        Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
+
+    Returns
+    -------
+    Stencil
+        Called with arrays.
+
+    Raises
+    ------
+    StencilError
+        If the function cannot be a kernel; the message names the place and the cure.
+    TypeError, ValueError
+        If an option does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(boundary="wrap")
+    ... def smooth(x):
+    ...     return (x[-1] + 2 * x[0] + x[1]) / 4
+    >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
+    array([2., 1., 0., 1.])
+    """
+    options = Options(
+        checked_boundary(boundary),
+        cval,
+        checked_neighborhood(neighborhood),
+        parameter_names(standard_indexing),
+        dtype if storage_types(dtype) is None else storage_types(dtype),
+        overflow_rule(overflow),
+        bool(fastmath),
+        schedule or Schedule(),
+    )
+
+    def decorate(function: Callable[..., Any]) -> Stencil:
+        plain = getattr(function, "py_func", function)
+        if isinstance(function, Stencil):
+            raise TypeError(f"'{function.__name__}' is a stencil already.")
+        if not isinstance(plain, types.FunctionType):
+            raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
+        captured = capture(plain)
+        kind = Stencil if split(captured) is None else Staged
+        return kind(captured, options, plain)
+
+    return decorate if function is None else decorate(function)
+
+
+def _not_from(value: Any) -> str:
+    """Say what was decorated instead of a function, and what to do."""
+    name = getattr(value, "__name__", "")
+    match value:
+        case "constant":
+            return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
+        case str():
+            return f"not from text; write @stencil(boundary={value!r})"
+        case type():
+            return f"not from the class '{name}'; decorate a function of the neighbours"
+        case types.MethodType():
+            return f"not from the method '{name}'; a kernel has no 'self', so define it outside"
+        case staticmethod() | classmethod():
+            return f"not from a {type(value).__name__}; put @{type(value).__name__} above @stencil"
+        case functools.partial():
+            return "not from a partial; pass the values at the call, or give them as defaults"
+        case np.ufunc() | types.BuiltinFunctionType():
+            return f"not from '{name}', which has no source; call it in a function of your own"
+        case _:
+            return f"not from a value of type '{type(value).__name__}'"

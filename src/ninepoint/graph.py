@@ -1,0 +1,94 @@
+"""Graphs: calls of stencils on what other calls give.
+
+    ix = sobel_x(x)             values   0: x   1: ix   2: iy   3: corners
+    iy = sobel_y(x)      ->     nodes    sobel_x(0) -> 1   sobel_y(0) -> 2   corners(1, 2) -> 3
+    corners(ix, iy)
+
+A value is an array, or what a call gives; a node is a call, whose fields are values.  What
+a graph gives is what its calls give one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .arrays.borders import Border, parse_boundary
+from .backends.cpu import Compiled
+from .calls import Call
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Node:
+    """One call: its fields and its results are values, by number."""
+
+    label: str
+    call: Call
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    compiled: Compiled
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+        return self.compiled.ndim
+
+    @property
+    def border(self) -> Border:
+        """Its border rule."""
+        return parse_boundary(self.call.boundary, self.ndim)
+
+
+class Graph:
+    """Calls in an order in which they can be done; equal calls are one."""
+
+    def __init__(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> None:
+        self.names = list(names)
+        self.dtypes = list(dtypes)
+        self.nodes: list[Node] = []
+        self.given = len(self.names)
+        self._known: dict[Any, tuple[int, ...]] = {}
+
+    def add(self, call: Call, fields: Sequence[int], labels: Sequence[str]) -> tuple[int, ...]:
+        """Add a call; `labels` are what its results are called, as far as they have names."""
+        key = _key(call, fields)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        compiled, _, _ = call.compiled([self.dtypes[k] for k in fields])
+        outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
+        whole = labels[0] if labels else call.stencil.__name__
+        self.nodes.append(Node(whole, call, tuple(fields), outputs, compiled))
+        for k, dtype in enumerate(compiled.out_dtypes):
+            self.names.append(labels[k] if k < len(labels) else whole)
+            self.dtypes.append(dtype)
+        self._known[key] = outputs
+        return outputs
+
+    def needed(self, wanted: Iterable[int]) -> list[Node]:
+        """The nodes that some values depend on, in order."""
+        values = set(wanted)
+        found: list[Node] = []
+        for node in reversed(self.nodes):
+            if not values.isdisjoint(node.outputs):
+                found.append(node)
+                values.update(node.fields)
+        return found[::-1]
+
+
+def _key(call: Call, fields: Sequence[int]) -> Any:
+    others = tuple((n, _identity(v)) for n, v in call.others.items())
+    options = (repr(call.boundary), repr(call.cval), call.dtypes, call.overflow)
+    return (id(call.stencil), tuple(fields), others, options)
+
+
+def _identity(value: Any) -> Any:
+    return id(value) if isinstance(value, np.ndarray) else (type(value), repr(value))
+
+
+def reads(user: Node, node: Node) -> bool:
+    """Whether a node reads what another one makes."""
+    return not set(user.fields).isdisjoint(node.outputs)

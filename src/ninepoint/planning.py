@@ -1,0 +1,257 @@
+"""Plans: which nodes of a graph are done together, as stages of one kernel.
+
+    ix, iy, corners     ->     group: corners, with ix and iy as stages     one pass over memory
+
+A node is a stage of those that read it wherever they can read stages; else what it makes is
+stored whole, and the plan says why.  A group of one node is an ordinary call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .analysis.footprint import extents
+from .arrays.fusing import KEPT, NARROW
+from .backends.cpu import Compiled
+from .backends.pipeline import Request, Stages, compile_fused
+from .graph import Graph, Node, reads
+from .language.box import Box
+from .language.ir import Kernel
+from .lowering.fusion import Part, unfit
+from .lowering.schedule import Schedule
+
+# Compiled groups that are kept.
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Nodes that are done together: the values they read, and those that others need.
+
+    `kernel` and `compiled` are those of all nodes in one, if there are several.
+    """
+
+    nodes: tuple[Node, ...]
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kernel: Kernel | None = None
+    compiled: Compiled | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The groups in order; and of each result that is stored whole to be read, why it is."""
+
+    groups: tuple[Group, ...]
+    whole: Mapping[str, str]
+
+
+def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
+    """Choose which nodes become stages of others, and compile the groups."""
+    forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
+    while True:
+        sets, whole = _grouped(graph, wanted, forced)
+        groups = [_compiled(graph, nodes, wanted, schedule) for nodes in sets]
+        wide = [g for g in groups if g.compiled and g.compiled.module.kept * NARROW > 2 * KEPT]
+        if not wide:
+            return Plan(tuple(groups), whole)
+        node = _tallest(wide[0].nodes)
+        forced |= {node.label: f"{_height(node, wide[0].nodes)} of its rows would have to be kept"}
+
+
+def _grouped(
+    graph: Graph, wanted: Sequence[int], forced: Mapping[str, str]
+) -> tuple[list[list[Node]], dict[str, str]]:
+    """Sets of nodes to do together, in order, and why some nodes are no stages."""
+    nodes = graph.needed(wanted)
+    whole: dict[str, str] = {}
+    sets: list[list[Node]] = []
+    for position in reversed(range(len(nodes))):
+        node = nodes[position]
+        users = [user for user in nodes[position + 1 :] if reads(user, node)]
+        homes = [one for one in sets if any(user in one for user in users)]
+        joined = [one for home in homes for one in home] + [node]
+        reason = ""
+        if users:
+            reason = forced.get(node.label, "") or _reason(graph, node, users)
+        if not reason and len(homes) > 1 and not _convex(joined, nodes):
+            reason = "what reads it cannot be done in one pass"
+        if reason:
+            whole[node.label] = reason
+            sets.append([node])
+        else:
+            sets = [*(one for one in sets if one not in homes), joined]
+    for one in sets:
+        one.sort(key=nodes.index)
+    return _sorted(sets), whole
+
+
+def _convex(some: Sequence[Node], nodes: Sequence[Node]) -> bool:
+    """Whether no way from one of the nodes to another leaves them."""
+    inside = {id(node) for node in some}
+    after = {value for node in some for value in node.outputs}
+    for node in nodes:
+        if id(node) in inside:
+            continue
+        if not after.isdisjoint(node.fields):
+            after.update(node.outputs)
+    outside = {v for n in nodes if id(n) not in inside for v in n.outputs} & after
+    return all(outside.isdisjoint(node.fields) for node in some)
+
+
+def _sorted(sets: list[list[Node]]) -> list[list[Node]]:
+    """The sets in an order in which they can be done."""
+    done: list[list[Node]] = []
+    pending = list(sets)
+    while pending:
+        made = {value for one in pending for node in one for value in node.outputs}
+        for one in pending:
+            own = {value for node in one for value in node.outputs}
+            if all((made - own).isdisjoint(node.fields) for node in one):
+                done.append(one)
+                pending.remove(one)
+                break
+        else:
+            raise AssertionError("groups depend on each other")
+    return done
+
+
+def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
+    """Why a node cannot be a stage of those that read it; empty if it can."""
+    for one in (node, *users):
+        stages = lowered(graph, one)
+        reason = stages if isinstance(stages, str) else unfit(stages.lowered)
+        if reason:
+            return reason if one is node else f"'{one.label}' reads it: {reason}"
+        if one.border.uses("valid"):
+            return f"'{one.label}' gives fewer points than it is given"
+        if one.ndim != node.ndim or one.ndim > 2:
+            return "it has other axes" if one.ndim != node.ndim else "only rows can be kept"
+        if _fastmath(graph, one) != _fastmath(graph, node):
+            return "one of them is compiled with fastmath"
+    if np.dtype("float16") in node.compiled.out_dtypes:
+        return "half floats are rounded when they are stored"
+    return ""
+
+
+def lowered(graph: Graph, node: Node) -> Stages | str:
+    """The stages of a node's compilation for being a part; or why it has none."""
+    schedule = replace(node.call.stencil.schedule(), running=False, stages=(), tile=0)
+    dtypes = [graph.dtypes[k] for k in node.fields]
+    _, stages, reason = node.call.compiled(dtypes, schedule)
+    return stages if stages is not None else f"it takes the general path, because of {reason}"
+
+
+def _fastmath(graph: Graph, node: Node) -> bool:
+    stages = lowered(graph, node)
+    return not isinstance(stages, str) and stages.request.fastmath
+
+
+def _tallest(nodes: Sequence[Node]) -> Node:
+    read = [node for node in nodes if _height(node, nodes)]
+    return max(read, key=lambda node: _height(node, nodes))
+
+
+def _height(node: Node, nodes: Sequence[Node]) -> int:
+    """How many rows of what a node makes are read at a point."""
+    reaches = [user.compiled.reach for user in nodes if reads(user, node)]
+    return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
+
+
+_compiled_groups: dict[Any, tuple[Kernel, Compiled, tuple[Stages, ...]]] = {}
+
+
+def _compiled(
+    graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
+) -> Group:
+    made = {value for node in nodes for value in node.outputs}
+    fields: dict[int, None] = {}
+    for node in nodes:
+        fields |= dict.fromkeys(value for value in node.fields if value not in made)
+    outside = set(wanted) | {
+        value for node in graph.nodes if node not in nodes for value in node.fields
+    }
+    outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
+    if len(nodes) == 1:
+        return Group(tuple(nodes), tuple(fields), nodes[0].outputs)
+    found_stages = [lowered(graph, node) for node in nodes]
+    stages = tuple(one for one in found_stages if isinstance(one, Stages))
+    assert len(stages) == len(nodes), found_stages
+    taken: set[str] = set()
+    names = {
+        value: _unique(graph.names[value], taken)
+        for value in (*fields, *(v for node in nodes for v in node.outputs))
+    }
+    parts: list[Part] = []
+    for node, one in zip(nodes, stages, strict=True):
+        kernel = one.lowered
+        sources = {
+            field: names[value]
+            for (field, _), value in zip(kernel.fields, node.fields, strict=True)
+        }
+        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
+        renamed = {name: _unique(name, taken) for name in own}
+        parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
+    margin = _margin(nodes, stages, outputs)
+    key = (
+        tuple(map(id, stages)),
+        tuple(tuple(part.sources.values()) for part in parts),
+        tuple(part.made for part in parts),
+        tuple(names[v] for v in outputs),
+        schedule,
+    )
+    found = _compiled_groups.get(key)
+    if found is None:
+        request = Request(fastmath=stages[0].request.fastmath, schedule=schedule)
+        kernel, compiled = compile_fused(
+            "_".join(dict.fromkeys(node.label for node in nodes[-1:])),
+            parts,
+            [names[v] for v in outputs],
+            [graph.dtypes[v] for v in outputs],
+            margin,
+            request,
+        )
+        if len(_compiled_groups) >= _REMEMBERED:
+            _compiled_groups.clear()
+        # The stages are kept as well, so that nothing else gets their identity.
+        found = _compiled_groups[key] = (kernel, compiled, stages)
+    kernel, compiled, _ = found
+    order = {name: value for value, name in names.items()}
+    read = tuple(order[name] for name, _ in kernel.fields)
+    return Group(tuple(nodes), read, outputs, kernel, compiled)
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    """A name like this one that nothing has yet; it ends as no name of the compiler's does."""
+    label = name.replace(".", "_")
+    label = label if label.isidentifier() else "stage"
+    while label in taken or label[-1].isdigit():
+        label += "_"
+    taken.add(label)
+    return label
+
+
+def _margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[int]) -> Box:
+    """Where the nodes look, all together, to give one point of the outputs."""
+    here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
+    need = dict.fromkeys(outputs, here)
+    margin = here
+    for node, one in zip(reversed(nodes), reversed(stages), strict=True):
+        boxes = [need[value] for value in node.outputs if value in need]
+        if not boxes:
+            continue
+        reach = node.compiled.reach
+        wanted = Box(
+            tuple(min(b.lo[a] for b in boxes) + reach.lo[a] for a in range(here.ndim)),
+            tuple(max(b.hi[a] for b in boxes) + reach.hi[a] for a in range(here.ndim)),
+        )
+        margin = margin | wanted
+        read = {f for a in one.simplified.body for f, _, _ in extents(a.value)}
+        for (name, _), value in zip(one.simplified.fields, node.fields, strict=True):
+            if name in read:
+                need[value] = need[value] | wanted if value in need else wanted
+    return margin
