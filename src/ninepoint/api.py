@@ -15,10 +15,10 @@ from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import parse_boundary
-from .arrays.measuring import measurable, measurement, part
+from .arrays.measuring import Watched, measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.cache import interpreted
-from .backends.cpu import Bound, Compiled
+from .backends.cpu import Compiled
 from .backends.explain import explanation, measured
 from .backends.measure import Measurement
 from .backends.picture import cells, footprint_svg
@@ -96,6 +96,10 @@ class Stencil(ArrayFunction):
 
     def _check(self) -> None:
         """Raise the mistakes that can be seen without knowing the arguments."""
+        self._check_names()
+        self._check_body()
+
+    def _check_names(self) -> None:
         function, options = self._function, self._options
         refuse(function)
         for name in function.parameters:
@@ -112,6 +116,9 @@ class Stencil(ArrayFunction):
                 )
         if not self._fields:
             raise errors.no_field(function.place, function.name)
+
+    def _check_body(self) -> None:
+        function, options = self._function, self._options
         if options.standard_indexing:
             return
         arguments: dict[str, Argument] = {
@@ -422,35 +429,38 @@ class Stencil(ArrayFunction):
             threads,
             progress,
         )
+        result = self._iterated(fields, scalars, plan)
+        return result[0] if len(result) == 1 else tuple(result)
+
+    def _iterated(self, fields: Sequence[Any], scalars: Scalars, plan: Iteration) -> Sequence[Any]:
+        """The state after the steps."""
         dtypes, overflow = storage_types(self._options.dtype), self._options.overflow
         keep = keeps(plan.boundary)
 
         def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
             return self._compile(types, others, keep, dtypes, overflow)
 
-        if any(is_dask(f) or is_xarray(f) for f in fields):
-            plain = not any(is_xarray(f) or is_dataset(f) for f in fields)
+        if not any(is_dask(f) or is_xarray(f) for f in fields):
+            return iterate_arrays(compiled, self._chain, fields, scalars, plan)
+        plain = not any(is_xarray(f) or is_dataset(f) for f in fields)
 
-            def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
-                calls = [self._call(others, boundary, cval) for others in each]
-                if len(calls) > 1:
-                    return steps_on_dask(calls, states)
-                if plain:
-                    return calls[0].on_dask(states, None)
-                return calls[0].on_xarray(states, None, None)
+        def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
+            calls = [self._call(others, plan.boundary, plan.cval) for others in each]
+            if len(calls) > 1:
+                return steps_on_dask(calls, states)
+            if plain:
+                return calls[0].on_dask(states, None)
+            return calls[0].on_xarray(states, None, None)
 
-            def longest(one: Compiled) -> int:
-                if not plain:
-                    return 1
-                # Imported here: Dask is optional, and the caller has it.
-                from .arrays.dask_iterating import block_length
+        def longest(one: Compiled) -> int:
+            if not plain:
+                return 1
+            # Imported here: Dask is optional, and the caller has it.
+            from .arrays.dask_iterating import block_length
 
-                return block_length(fields, one.reach)
+            return block_length(fields, one.reach)
 
-            result = iterate_calls(compiled, call, fields, scalars, plan, longest)
-        else:
-            result = iterate_arrays(compiled, self._chain, fields, scalars, plan)
-        return result[0] if len(result) == 1 else tuple(result)
+        return iterate_calls(compiled, call, fields, scalars, plan, longest)
 
     # Compiling.
 
@@ -736,22 +746,24 @@ class Stencil(ArrayFunction):
         def run(out: Any) -> Any:
             return self(*args, **rest, axes=axes, out=first if out is None else out)
 
-        def watch(program: Bound, out: Any) -> None:
-            on_numpy.apply(
-                program, fields, border=border, cval=call.cval, axes=axes, out=out,
-                threads=call.threads,
-            )  # fmt: skip
+        def count(out: Any) -> int:
+            watched = Watched(program.compiled, program.coefficients, program.scalars)
+            # The first part decides how the rest is divided: twice, should the first be slow.
+            for _ in range(2):
+                on_numpy.apply(
+                    watched, fields, border=border, cval=call.cval, axes=axes, out=out,
+                    threads=call.threads,
+                )  # fmt: skip
+            return len(watched.threads)
 
-        return measurement(self.__name__, program, fields, run, watch, repeat, limit)
+        return measurement(self.__name__, [program.compiled], fields, run, count, repeat, limit)
 
     def _given(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters that are no fields; 0 where nothing says more."""
         return {n: named.get(n, self._function.defaults.get(n, 0)) for n in self._others}
 
-    def _for_types(
-        self, given: Sequence[Any], named: Mapping[str, Any] | None = None
-    ) -> tuple[Compiled, Stages | None, str]:
-        named = named or {}
+    def _types(self, given: Sequence[Any]) -> list[np.dtype]:
+        """The dtypes of the fields; one alone serves for all."""
         dtypes = [
             on_numpy.native(np.dtype(getattr(item, "dtype", item)))
             for item in given or ("float64",)
@@ -763,6 +775,13 @@ class Stencil(ArrayFunction):
                 f"'{self.__name__}' has {_count(len(self._fields), 'field')} "
                 f"({', '.join(self._fields)}), but {_count(len(dtypes), 'type')} were given."
             )
+        return dtypes
+
+    def _for_types(
+        self, given: Sequence[Any], named: Mapping[str, Any] | None = None
+    ) -> tuple[Compiled, Stages | None, str]:
+        named = named or {}
+        dtypes = self._types(given)
         call = self._call(
             self._given(named),
             boundary=named.get("boundary"),

@@ -8,8 +8,9 @@ stored whole, and the plan says why.  A group of one node is an ordinary call.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ from .arrays.fusing import KEPT, NARROW
 from .backends.cpu import Compiled
 from .backends.pipeline import Request, Stages, compile_fused
 from .graph import Graph, Node, reads
-from .language.box import Box
+from .language.box import Box, joined
 from .language.ir import Kernel
+from .language.text import kernel_text
 from .lowering.fusion import Part, unfit
+from .lowering.loops import rows_kept
 from .lowering.schedule import Schedule
 
 # Compiled groups that are kept.
@@ -32,7 +35,9 @@ _REMEMBERED = 256
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    `kernel` and `compiled` are those of all nodes in one, if there are several.
+    `kernel` and `compiled` are those of all nodes in one, if there are several, and `names`
+    says what the values are called there.  `asked` tells that the schedule names one of them,
+    so that arrays of any size are done so.
     """
 
     nodes: tuple[Node, ...]
@@ -40,6 +45,8 @@ class Group:
     outputs: tuple[int, ...]
     kernel: Kernel | None = None
     compiled: Compiled | None = None
+    names: Mapping[int, str] = field(default_factory=dict)
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +197,7 @@ def _compiled(
     for node, one in zip(nodes, stages, strict=True):
         kernel = one.lowered
         sources = {
-            field: names[value]
-            for (field, _), value in zip(kernel.fields, node.fields, strict=True)
+            name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
         }
         own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
         renamed = {name: _unique(name, taken) for name in own}
@@ -222,7 +228,9 @@ def _compiled(
     kernel, compiled, _ = found
     order = {name: value for value, name in names.items()}
     read = tuple(order[name] for name, _ in kernel.fields)
-    return Group(tuple(nodes), read, outputs, kernel, compiled)
+    chosen = {name for name, how in schedule.stages if how != "whole"}
+    asked = any(node.label in chosen for node in nodes)
+    return Group(tuple(nodes), read, outputs, kernel, compiled, names, asked)
 
 
 def _unique(name: str, taken: set[str]) -> str:
@@ -236,7 +244,11 @@ def _unique(name: str, taken: set[str]) -> str:
 
 
 def _margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[int]) -> Box:
-    """Where the nodes look, all together, to give one point of the outputs."""
+    """Where the nodes look, all together, to give one point of the outputs.
+
+    Each counts as if it looked at the point itself too: at a border a neighbour to the one side
+    may stand on the other, and from there the next node looks on.
+    """
     here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
     need = dict.fromkeys(outputs, here)
     margin = here
@@ -244,10 +256,9 @@ def _margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[i
         boxes = [need[value] for value in node.outputs if value in need]
         if not boxes:
             continue
-        reach = node.compiled.reach
+        reach, box = node.compiled.reach | here, joined(boxes)
         wanted = Box(
-            tuple(min(b.lo[a] for b in boxes) + reach.lo[a] for a in range(here.ndim)),
-            tuple(max(b.hi[a] for b in boxes) + reach.hi[a] for a in range(here.ndim)),
+            tuple(map(operator.add, box.lo, reach.lo)), tuple(map(operator.add, box.hi, reach.hi))
         )
         margin = margin | wanted
         read = {f for a in one.simplified.body for f, _, _ in extents(a.value)}
@@ -255,3 +266,59 @@ def _margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[i
             if name in read:
                 need[value] = need[value] | wanted if value in need else wanted
     return margin
+
+
+# In words.
+
+
+def graph_text(graph: Graph, nodes: Sequence[Node]) -> str:
+    """The intermediate forms of nodes, each under what it is called."""
+    texts: list[str] = []
+    for node in nodes:
+        texts.append(f"{_call_text(graph, node)}:")
+        stages = lowered(graph, node)
+        text = stages if isinstance(stages, str) else kernel_text(stages.simplified)
+        texts.append("\n".join(f"    {line}" for line in text.split("\n")))
+    return "\n".join(texts)
+
+
+def plan_text(name: str, graph: Graph, found: Plan) -> str:
+    """What is done in which pass over memory, how each stage is kept, and why."""
+    given = ", ".join(
+        f"{n} {d}" for n, d in zip(graph.names, graph.dtypes[: graph.given], strict=False)
+    )
+    results = ", ".join(map(str, found.groups[-1].nodes[-1].compiled.out_dtypes))
+    lines = [f"{name}: {given} -> {results}"]
+    for number, group in enumerate(found.groups, start=1):
+        inside = sum(graph.dtypes[value].itemsize for value in group.fields)
+        outside = sum(graph.dtypes[value].itemsize for value in group.outputs)
+        reads_ = ", ".join(graph.names[value] for value in group.fields)
+        lines.append(
+            f"  pass {number}      reads {reads_}: {inside + outside} bytes a point "
+            f"with what it writes"
+        )
+        rows = rows_kept(group.kernel) if group.kernel is not None else {}
+        for node in group.nodes:
+            lines.append(f"    {_call_text(graph, node)}, border {node.border}")
+            lines.append(f"      {_kept_text(node, group, rows, found)}")
+    return "\n".join(lines)
+
+
+def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -> str:
+    """How what a node makes is kept."""
+    if node.label in found.whole:
+        return f"stored whole: {found.whole[node.label]}"
+    if set(node.outputs) <= set(group.outputs):
+        return "the result"
+    kept = [rows[n] for value in node.outputs if (n := group.names.get(value, "")) in rows]
+    if not kept:
+        return "computed again where it is read: that costs less than to keep it"
+    count = max(kept)
+    return (
+        f"kept in {count} {'row' if count == 1 else 'rows'}, until they are read for the last time"
+    )
+
+
+def _call_text(graph: Graph, node: Node) -> str:
+    fields = ", ".join(graph.names[value] for value in node.fields)
+    return f"{node.label} = {node.call.stencil.__name__}({fields})"

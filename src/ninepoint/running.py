@@ -201,8 +201,7 @@ def _can_fuse(graph: Graph, group: Group, fields: Sequence[Array]) -> bool:
     values = {*group.fields, *(value for node in group.nodes for value in node.outputs)}
     size = math.prod(shape) * sum(graph.dtypes[value].itemsize for value in values)
     margin = group.compiled.reaches[0]
-    forced = bool(group.nodes[-1].call.stencil.schedule().stages)
-    return fits(shape[len(shape) - ndim :], margin) and (size > CACHED or forced)
+    return fits(shape[len(shape) - ndim :], margin) and (size > CACHED or group.asked)
 
 
 def _bound(graph: Graph, group: Group) -> Bound:

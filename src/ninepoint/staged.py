@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from .api import Stencil, restored
 from .arrays import numpy as on_numpy
+from .arrays.measuring import measurable, measurement, part
 from .backends.cpu import Compiled
+from .backends.measure import Measurement
+from .backends.threads import thread_count
 from .calls import Call
 from .graph import Graph
+from .iteration import Iteration, Scalars, iterate_calls
 from .language import errors
 from .language.source import Function
-from .language.stages import Stages, split
-from .options import Options
+from .language.stages import OPTIONS, Stages, split
+from .options import CALL_OPTIONS, Options, keeps
+from .planning import Plan, graph_text, plan, plan_text
 from .running import evaluate
 
 
@@ -24,18 +30,25 @@ def _restored(token: str, function: Function, options: Options) -> Stencil:
 
 
 class _Remainder(Stencil):
-    """What remains of a kernel without its calls; its fields are the kernel's and the stages."""
+    """What remains of a kernel without its calls, for fields of the kernel and for stages.
 
-    def __init__(self, outer: Staged, fields: set[str]) -> None:
+    With `keeping` it has all fields of the kernel, in their order, though it may not read some.
+    """
+
+    def __init__(self, outer: Staged, keeping: bool) -> None:
         self._outer = outer
-        self._read = fields
-        super().__init__(outer._stages.remainder, outer._options)
+        self._keeping = keeping
+        kept = outer.fields if keeping else ()
+        self._known = {*outer._stages.made, *kept}
+        function, options = outer._stages.remainder(kept), outer._options
+        standard = tuple(n for n in options.standard_indexing if n in function.parameters)
+        super().__init__(function, replace(options, standard_indexing=standard))
 
     def _indexed(self) -> set[str]:
-        return super()._indexed() | self._read
+        return super()._indexed() | self._known
 
     def __reduce__(self) -> Any:
-        return getattr, (self._outer, "_remainder")
+        return getattr, (self._outer, "_keeping" if self._keeping else "_remainder")
 
 
 class Staged(Stencil):
@@ -59,10 +72,10 @@ class Staged(Stencil):
         given = {name for call in self._stages.calls for name in call.fields}
         return (super()._indexed() | given) & set(self._function.parameters)
 
-    def _check(self) -> None:
-        made = {name for call in self._stages.calls for name in call.made}
-        parameters = set(self._stages.remainder.parameters)
-        self._remainder = _Remainder(self, (set(self._fields) | made) & parameters)
+    def _check_body(self) -> None:
+        self._remainder = _Remainder(self, False)
+        # The rule "keep" keeps values of the kernel's own fields.
+        self._keeping = _Remainder(self, True)
 
     # Calling.
 
@@ -90,6 +103,20 @@ class Staged(Stencil):
             axes=axes, dims=dims, out=out, threads=threads,
         )  # fmt: skip
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _iterated(self, fields: Sequence[Any], scalars: Scalars, plan: Iteration) -> Sequence[Any]:
+        options = {"boundary": plan.boundary, "cval": plan.cval}
+
+        def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
+            given = [np.empty(0, dtype) for dtype in types]
+            return self._graph(given, others, options)[0].nodes[-1].compiled, None, ""
+
+        def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
+            (others,) = each
+            given = dict(zip(self._fields, states, strict=True))
+            return self(**given, **others, **options, threads=plan.threads)
+
+        return iterate_calls(compiled, call, fields, scalars, plan, lambda _: 1)
 
     def _graph(
         self, fields: Sequence[Any], values: Mapping[str, Any], options: Mapping[str, Any]
@@ -131,9 +158,12 @@ class Staged(Stencil):
                 wanted = len(call.made)
                 raise errors.stage_outputs(call.span, callee.__name__, len(made), wanted)
             known |= zip(call.made, made, strict=True)
-        rest = self._remainder
+        boundary = options.get("boundary")
+        keep = keeps(self._options.boundary if boundary is None else boundary)
+        rest = self._keeping if keep else self._remainder
         named = [known[name] for name in rest.fields]
-        return rest._record(graph, named, scalars, options, labels or [self.__name__])
+        others = {name: scalars[name] for name in rest.scalars}
+        return rest._record(graph, named, others, options, labels or [self.__name__])
 
     def _last(self, fields: Sequence[np.ndarray], call: Call) -> Compiled:
         options = {
@@ -144,3 +174,95 @@ class Staged(Stencil):
         }
         graph, _ = self._graph(fields, call.others, options)
         return graph.nodes[-1].compiled
+
+    # Looking inside.
+
+    def _planned(
+        self, given: Sequence[Any], named: Mapping[str, Any] | None = None
+    ) -> tuple[Graph, Plan]:
+        """The calls for fields of these types, and how they are done."""
+        named = named or {}
+        fields = [np.empty(0, dtype) for dtype in self._types(given)]
+        options = {n: named[n] for n in OPTIONS if n in named}
+        graph, wanted = self._graph(fields, self._given(named), options)
+        return graph, plan(graph, wanted, self._options.schedule)
+
+    def source(self, *types: Any) -> str:
+        """Give the texts that are compiled for fields of given types, one for each pass.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field; one alone serves for all.
+
+        Returns
+        -------
+        str
+            Python modules, one after the other.
+        """
+        _, found = self._planned(types)
+        return "\n\n".join(kernel.module.text for kernel in _kernels(found))
+
+    def ir(self, *types: Any) -> str:
+        """Give the intermediate forms of the stages and of what remains, in their order.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field; one alone serves for all.
+
+        Returns
+        -------
+        str
+            An assignment a line.
+        """
+        graph, found = self._planned(types)
+        return graph_text(graph, [node for group in found.groups for node in group.nodes])
+
+    def explain(self, *arrays: Any, **named: Any) -> str:
+        """Tell what each stage is, how it is kept and why; and with arrays, how fast it all is.
+
+        Parameters
+        ----------
+        *arrays : array or dtype
+            The fields, or their types; one alone serves for all.
+        **named
+            Values of scalars without a default, and options of a call such as `boundary`.
+
+        Returns
+        -------
+        str
+            Lines of text.  `explain` of a stage's own stencil tells more about it.
+        """
+        graph, found = self._planned(arrays, named)
+        text = plan_text(self.__name__, graph, found)
+        fields = list(arrays) * (len(self._fields) if len(arrays) == 1 else 1)
+        if len(fields) == len(self._fields) and measurable(fields, graph.nodes[-1].ndim):
+            values = self._given(named) | dict(zip(self._fields, part(fields), strict=True))
+            options = {n: v for n, v in named.items() if n in CALL_OPTIONS and n != "dims"}
+            text += f"\n  measured    {self._measured(values, options, 5, 0.3)}"
+        return text
+
+    def _measured(
+        self, values: Mapping[str, Any], options: dict[str, Any], repeat: int, limit: float
+    ) -> Measurement:
+        fields = [on_numpy.as_field(values[name], name) for name in self._fields]
+        named = {name: values[name] for name in self._others}
+        _, found = self._planned(fields, named | options)
+        given = dict(zip(self._fields, fields, strict=True)) | named
+
+        def run(out: Any) -> Any:
+            return self(**given, **(options if out is None else options | {"out": out}))
+
+        def count(out: Any) -> int:
+            points = max(field.size for field in fields)
+            return thread_count(options.get("threads")) if points >= on_numpy.SPLIT_POINTS else 1
+
+        return measurement(self.__name__, _kernels(found), fields, run, count, repeat, limit)
+
+    def _repr_svg_(self) -> str | None:
+        return None
+
+
+def _kernels(found: Plan) -> list[Compiled]:
+    return [group.compiled or group.nodes[0].compiled for group in found.groups]

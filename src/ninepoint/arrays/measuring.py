@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.borders import Array
-from ninepoint.backends.cpu import Bound
+from ninepoint.backends.cpu import Bound, Compiled
 from ninepoint.backends.measure import Measurement, beside_copy, prepared, quartiles
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
@@ -31,25 +31,24 @@ class Watched(Bound):
 
 def measurement(
     name: str,
-    program: Bound,
+    kernels: Sequence[Compiled],
     fields: Sequence[Array],
     run: Callable[[Any], Any],
-    watch: Callable[[Bound, Any], None],
+    count: Callable[[Any], int],
     repeat: int,
     limit: float,
 ) -> Measurement:
-    """Measure `run`, which gives the result of `program` on `fields`, in `out` if it is given.
+    """Measure `run`, which gives a result for `fields`, in `out` if it is given.
 
-    `watch` does the same with another program.
+    `kernels` are those that it runs, and `count` does the same and tells how many threads did.
     """
-    preparation, seconds = prepared(program.compiled)
+    ready = [prepared(kernel) for kernel in kernels]
+    # What took longest says most: compiling, then loading.
+    preparation, _ = max(ready, key=lambda one: one[1])
+    seconds = sum(one for _, one in ready)
     out = run(None)
     results = out if isinstance(out, tuple) else (out,)
-    watched = Watched(program.compiled, program.coefficients, program.scalars)
-    # The first part of a call decides how the rest is divided: twice, should the first be slow.
-    for _ in range(2):
-        watch(watched, out)
-    threads = max(1, len(watched.threads))
+    threads = max(1, count(out))
     calls, copies = beside_copy(lambda: run(out), fields, threads, repeat, limit)
     lower, middle, upper = quartiles(calls)
     inside = sum(array.nbytes for array in fields)

@@ -32,7 +32,7 @@ from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.algorithms import staged
 from ..lowering.chain import chained
-from ..lowering.fusion import Part, fused, inlined
+from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.linear import windowed
 from ..lowering.loops import module
 from ..lowering.schedule import Schedule
@@ -189,7 +189,8 @@ def compile_fused(
 
     `margin` is where all of them look together.  Its scalars are those of the parts, in order.
     """
-    kernel = inlined(fused(parts, outputs), request.schedule)
+    named = {made for part in parts for made in part.made}
+    kernel = renumbered(inlined(fused(parts, outputs), request.schedule), named)
     text = module(kernel, name, margin, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(name),

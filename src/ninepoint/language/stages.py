@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -43,11 +43,31 @@ class StageCall:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """The calls in order, and what remains of the kernel."""
+    """The calls in order, and the definition without them."""
 
     function: Function
     calls: tuple[StageCall, ...]
-    remainder: Function
+    definition: Definition
+
+    @property
+    def made(self) -> tuple[str, ...]:
+        """What the calls make, as far as the kernel itself reads it."""
+        read = set(_loads(self.definition))
+        return tuple(name for call in self.calls for name in call.made if name in read)
+
+    def remainder(self, kept: Collection[str] = ()) -> Function:
+        """What remains of the kernel: a function of what it reads still, and of those `kept`."""
+        wanted = {*_loads(self.definition), *kept}
+        parameters = [name for name in self.function.parameters if name in wanted]
+        definition = copy.copy(self.definition)
+        named = [ast.arg(name) for name in (*parameters, *self.made)]
+        definition.args = ast.arguments(
+            posonlyargs=[], args=[], kwonlyargs=named, kw_defaults=[None for _ in named],
+            defaults=[],
+        )  # fmt: skip
+        ast.fix_missing_locations(definition)
+        constants = {n: v for n, v in self.function.constants.items() if n not in self.made}
+        return replace(self.function, tree=definition, constants=constants)
 
     def values(
         self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
@@ -75,14 +95,7 @@ def split(function: Function) -> Stages | None:
     definition = splitter.remainder()
     if not splitter.calls:
         return None
-    read = set(_loads(definition))
-    made = [name for call in splitter.calls for name in call.made if name in read]
-    definition.args.kwonlyargs += [ast.arg(name) for name in made]
-    definition.args.kw_defaults += [None for _ in made]
-    ast.fix_missing_locations(definition)
-    constants = {n: v for n, v in function.constants.items() if n not in made}
-    remainder = replace(function, tree=definition, constants=constants)
-    return Stages(function, tuple(splitter.calls), remainder)
+    return Stages(function, tuple(splitter.calls), definition)
 
 
 class _Splitter:

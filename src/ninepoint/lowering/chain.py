@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..language.ir import Kernel
-from .fusion import Part, fused, unfit
+from .fusion import Part, fused, renumbered, unfit
 
 
 def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
@@ -42,7 +42,8 @@ def chained(
         names = {name: f"{name}{step}_" for name in varying}
         parts.append(Part(kernel, dict(sources), made, names))
         sources |= dict(zip(states, made, strict=True))
-    whole = fused(parts, parts[-1].made)
+    named = {name for part in parts for name in part.made}
+    whole = renumbered(fused(parts, parts[-1].made), named)
     types = dict(whole.scalars)
     fixed = tuple((name, dtype) for name, dtype in kernel.scalars if name not in varying)
     copies = [f"{name}{step}_" for name in varying for step in range(steps)]

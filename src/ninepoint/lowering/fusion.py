@@ -10,7 +10,7 @@ all holds where every neighbour exists; what lies beyond an array is somebody el
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -152,6 +152,34 @@ def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
         if how == "inline" or (how is None and again <= schedule.shared - 1):
             kernel = _without(kernel, stage)
     return kernel
+
+
+def renumbered(kernel: Kernel, named: Collection[str]) -> Kernel:
+    """Short names for what has none of its own: stages but for those `named`, and operations."""
+    stages: list[Stage] = []
+    rows: dict[str, str] = {}
+    for stage in kernel.stages:
+        for name in stage.names:
+            rows[name] = name if name in named else f"v{len(rows)}"
+        names = tuple(rows[name] for name in stage.names)
+        body, values = _numbered(stage.body, stage.values, f"{names[0]}_", rows)
+        stages.append(replace(stage, names=names, body=body, values=values))
+    body, outputs = _numbered(kernel.body, kernel.outputs, "t", rows)
+    return replace(kernel, stages=tuple(stages), body=body, outputs=outputs)
+
+
+def _numbered(
+    body: tuple[Assign, ...], values: tuple[Atom, ...], prefix: str, rows: Mapping[str, str]
+) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+    alias: dict[str, Atom] = {}
+    made: list[Assign] = []
+    for assign in body:
+        expr = renamed(assign.value, alias)
+        if isinstance(expr, Read):
+            expr = replace(expr, field=rows.get(expr.field, expr.field))
+        alias[assign.name] = Ref(expr.dtype, f"{prefix}{len(made)}")
+        made.append(Assign(f"{prefix}{len(made)}", expr))
+    return tuple(made), tuple(renamed_atom(value, alias) for value in values)
 
 
 def _bodies(kernel: Kernel) -> list[tuple[Assign, ...]]:

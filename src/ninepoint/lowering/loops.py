@@ -113,6 +113,13 @@ def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) ->
     return _Writer(kernel, reach).module(title, fastmath)
 
 
+def rows_kept(kernel: Kernel) -> dict[str, int]:
+    """How many rows of each stage are kept."""
+    origin = Box((0,) * kernel.ndim, (0,) * kernel.ndim)
+    kept = _Writer(kernel, origin).kept
+    return {name: one.rows for one in kept for name in one.stage.names}
+
+
 @dataclass(frozen=True, slots=True)
 class _Kept:
     """A stage's rows: at which rows and columns it is needed, and how many it keeps.

@@ -1,0 +1,164 @@
+"""Random pipelines: kernels that call others agree with one call after the other, to the bit.
+
+    NUMBA_DISABLE_JIT=1 python tests/random_pipelines.py FIRST LAST
+
+prints how many of the seeds were done in one pass.  As plain Python the generated text needs no
+compiling, so that many pipelines can be tried.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import re
+import sys
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import kernels
+import ninepoint as npt
+from agreement import random_schedule
+from ninepoint.lowering.schedule import Schedule
+
+# "keep" keeps a field of the kernel, which is none of what remains without its calls.
+RULES = tuple(rule for rule in kernels.RULES if rule not in ("valid", "keep"))
+
+# Not every kernel is a function of its own: some are lambdas or made by a function.
+HEAD = re.compile(r"(?m)^def kernel\((.*)\):\n")
+
+
+@dataclass
+class Pipeline:
+    """A kernel that calls others, and the calls one by one: (result, stencil, fields, others)."""
+
+    names: dict[str, Any] = field(default_factory=dict)
+    inputs: dict[str, str] = field(default_factory=dict)
+    calls: list[tuple[str, npt.Stencil, tuple[str, ...], dict[str, Any]]] = field(
+        default_factory=list
+    )
+    types: dict[str, str] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+
+def drawn(rng: Random, ndim: int, dtype: str | None) -> kernels.Case:
+    """A kernel whose first result can be stored as `dtype`."""
+    while True:
+        numbers = rng.choice(["int", "float", "mixed"])
+        case = kernels.random_kernel(
+            rng, numbers=numbers, ndim=ndim, outputs=1, size=rng.randint(1, 3)
+        )
+        if not all(f"{name}[" in case.source for name in case.fields):
+            continue
+        if dtype is None or not case.outputs[0].startswith("c"):
+            return case
+
+
+def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) -> str:
+    """The name of an array of this type: one that is given, or what a stage makes."""
+    known = [name for name, one in pipeline.types.items() if one == dtype]
+    if known and rng.random() < 0.4:
+        return rng.choice(known)
+    if depth == 0 or dtype.startswith("c") or rng.random() < 0.2:
+        name = f"given_{len(pipeline.inputs)}"
+        pipeline.inputs[name] = pipeline.types[name] = dtype
+        return name
+    case = drawn(rng, ndim, dtype)
+    stencil = npt.stencil(
+        **case.options,
+        dtype=dtype,
+        overflow=rng.choice(["wrap", "saturate"]),
+        boundary=kernels.random_boundary(rng, ndim, rules=RULES),
+        cval=rng.choice([0, 1]),
+        schedule=random_schedule(rng) if rng.random() < 0.5 else Schedule(),
+    )(case.function)
+    fields = {n: value(rng, pipeline, ndim, d, depth - 1) for n, d in case.fields.items()}
+    others = dict(case.scalars)
+    for name, (kind, shape) in case.standard.items():
+        others[name] = kernels._values(rng, kind, shape, True)
+    made = f"stage_{len(pipeline.calls)}"
+    pipeline.names[f"stencil_{made}"] = stencil
+    words = [f"{n}={v}" for n, v in fields.items()]
+    for name, one in others.items():
+        pipeline.names[f"{name}_{made}"] = one
+        words.append(f"{name}={name}_{made}")
+    pipeline.lines.append(f"    {made} = stencil_{made}({', '.join(words)})")
+    pipeline.calls.append((made, stencil, tuple(fields.items()), others))
+    pipeline.types[made] = dtype
+    return made
+
+
+def agrees(seed: int) -> bool:
+    """Check one seed; whether it was done in one pass."""
+    rng = Random(seed)
+    ndim = rng.choice([1, 2, 2, 2, 3])
+    case = drawn(rng, ndim, None)
+    while not HEAD.search(case.source):
+        case = drawn(rng, ndim, None)
+    pipeline = Pipeline()
+    fields = {n: value(rng, pipeline, ndim, d, 2) for n, d in case.fields.items()}
+    helpers, signature, body = HEAD.split(case.source, maxsplit=1)
+    rest = [p for p in signature.split(", ") if p.partition("=")[0] not in case.fields]
+    lines = [f"def whole({', '.join([*pipeline.inputs, *rest])}):", *pipeline.lines]
+    lines += [f"    {name} = {array}" for name, array in fields.items()]
+    source = helpers + "\n".join(lines) + "\n" + body
+    digest = hashlib.sha256(source.encode()).hexdigest()[:16]
+    filename = f"<random pipeline {digest}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
+    names = dict(pipeline.names)
+    exec(compile(source, filename, "exec"), names)
+    boundary = kernels.random_boundary(rng, ndim, rules=RULES)
+    hows = [(name, rng.choice(["rows", "rows", "inline", "whole"])) for name, *_ in pipeline.calls]
+    tile = rng.choice([0, 3, 7])
+    schedule = random_schedule(rng) if rng.random() < 0.5 else Schedule()
+    try:
+        whole = npt.stencil(
+            **case.options,
+            schedule=Schedule(**{**vars_of(schedule), "stages": tuple(hows), "tile": tile}),
+        )(names["whole"])
+    except npt.StencilError as error:
+        raise AssertionError(f"seed {seed}\n{source}") from error
+    core = tuple(rng.randint(9, 18) for _ in range(ndim)) if ndim < 3 else (5, 6, 7)
+    shape = (*rng.choice([(), (), (2,), (2, 1)]), *core)
+    arrays = {
+        n: np.ascontiguousarray(kernels._values(rng, d, shape, True))
+        for n, d in pipeline.inputs.items()
+    }
+    others = dict(case.scalars)
+    for name, (kind, own) in case.standard.items():
+        others[name] = kernels._values(rng, kind, own, True)
+    known: dict[str, Any] = dict(arrays)
+    for made, stencil, taken, rest_ in pipeline.calls:
+        try:
+            known[made] = stencil(**{n: known[v] for n, v in taken}, **rest_)
+        except TypeError as error:
+            # Plain Python cannot shift a uint64 by a signed number; Numba can.
+            assert "shift" in str(error)
+            return False
+    plain = npt.stencil(**case.options, schedule=schedule)(case.function)
+    options = {"boundary": boundary, "cval": rng.choice([0, 1]), "threads": rng.choice([1, 2])}
+    wanted = plain(**{n: known[v] for n, v in fields.items()}, **others, **options)
+    made = whole(**{n: arrays[n] for n in whole.fields}, **others, **options)
+    assert made.dtype == wanted.dtype, (seed, source)
+    np.testing.assert_array_equal(made, wanted, err_msg=f"seed {seed}, {options}\n{source}")
+    return (
+        isinstance(whole, npt.Stencil)
+        and bool(pipeline.calls)
+        and one_pass(whole, arrays, others, options)
+    )
+
+
+def vars_of(schedule: Schedule) -> dict[str, Any]:
+    return {name: getattr(schedule, name) for name in Schedule.__slots__}
+
+
+def one_pass(whole: Any, arrays: Any, others: Any, options: Any) -> bool:
+    _, found = whole._planned([arrays[n] for n in whole.fields], {**others, **options})
+    return any(len(group.nodes) > 1 for group in found.groups)
+
+
+if __name__ == "__main__":
+    first, last = map(int, sys.argv[1:])
+    print(sum(agrees(seed) for seed in range(first, last)))
