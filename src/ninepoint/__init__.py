@@ -23,28 +23,38 @@ if TYPE_CHECKING:
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
     from .language.errors import StencilError
+    from .lowering.schedule import Schedule
+    from .recording import Lazy, compute, lazy
 
 __version__ = "0.1.0"
 
 __all__ = [
     "ImageReadError",
+    "Lazy",
     "Measurement",
+    "Schedule",
     "Stencil",
     "StencilError",
+    "compute",
     "filters",
     "imread",
     "imsave",
+    "lazy",
     "stencil",
 ]
 
 # Where each public name is found when it is first used.
 _LAZY = {
     "ImageReadError": ".files",
+    "Lazy": ".recording",
     "Measurement": ".backends.measure",
+    "Schedule": ".lowering.schedule",
     "Stencil": ".api",
     "StencilError": ".language.errors",
+    "compute": ".recording",
     "imread": ".files",
     "imsave": ".files",
+    "lazy": ".recording",
     "stencil": ".decorate",
 }
 

@@ -42,6 +42,7 @@ from .options import (
     overflow_rule,
     storage_types,
 )
+from .recording import Lazy, known, recorded
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -231,16 +232,23 @@ class Stencil(ArrayFunction):
         >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
         array([ 3,  8, 12,  7], dtype=int16)
         """
-        key = known = None
+        key = short = None
         if axes is None and dims is None and not named:
             key = self._key(args, boundary, cval, out, dtype, overflow, threads)
-            known = self._prepared.get(key)
-            if known is not None:
-                result = known(args, out)
+            short = self._prepared.get(key)
+            if short is not None:
+                result = short(args, out)
                 if result is not None:
                     return result
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
+        if any(isinstance(field, Lazy) for field in fields):
+            if axes is None and dims is None and out is None:
+                options = {
+                    "boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow,
+                }  # fmt: skip
+                return self._recorded(values, options)
+            fields = [known(field) for field in fields]
         call = self._call(values, boundary, cval, dtype, overflow, threads)
         if any(is_xarray(f) or is_dataset(f) for f in fields):
             _refuse_out(out, "xarray objects")
@@ -251,7 +259,7 @@ class Stencil(ArrayFunction):
             _refuse_out(out, "Dask arrays")
             return call.on_dask(fields, axes)
         result = call.on_numpy(fields, axes, out)
-        if key is not None and known is None:
+        if key is not None and short is None:
             # Only what went well is prepared, so that mistakes are found in one place.
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()
@@ -474,6 +482,14 @@ class Stencil(ArrayFunction):
     ) -> tuple[int, ...]:
         """Add a call to a graph; which of its values are the results."""
         return graph.add(self._call(values, **options), fields, labels or [self.__name__])
+
+    def _recorded(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+        """What a call on lazy values gives."""
+
+        def record(graph: Graph, fields: Sequence[int]) -> tuple[int, ...]:
+            return self._record(graph, fields, values, options, ())
+
+        return recorded([values[name] for name in self._fields], record)
 
     def _compile(
         self,

@@ -22,6 +22,7 @@ from .language.source import Function
 from .language.stages import OPTIONS, Stages, split
 from .options import CALL_OPTIONS, Options, keeps
 from .planning import Plan, graph_text, plan, plan_text
+from .recording import Lazy, known
 from .running import evaluate
 
 
@@ -97,6 +98,10 @@ class Staged(Stencil):
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
         options = {"boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow}
+        if any(isinstance(field, Lazy) for field in fields):
+            if axes is None and dims is None and out is None:
+                return self._recorded(values, options)
+            fields = [known(field) for field in fields]
         graph, wanted = self._graph(fields, values, options)
         made = evaluate(
             graph, fields, wanted, self._options.schedule,
@@ -140,7 +145,7 @@ class Staged(Stencil):
         options: Mapping[str, Any],
         labels: Sequence[str],
     ) -> tuple[int, ...]:
-        known = dict(zip(self._fields, fields, strict=True))
+        numbers = dict(zip(self._fields, fields, strict=True))
         scalars = {name: values[name] for name in self._others}
         inside = f"{labels[0]}." if labels else ""
         for call in self._stages.calls:
@@ -149,7 +154,7 @@ class Staged(Stencil):
             given = {**callee.defaults, **self._stages.values(call.scalars, scalars)}
             made = callee._record(
                 graph,
-                [known[name] for name in call.fields],
+                [numbers[name] for name in call.fields],
                 given,
                 self._stages.values(call.options, scalars),
                 [inside + name for name in call.made],
@@ -157,11 +162,11 @@ class Staged(Stencil):
             if len(made) != len(call.made):
                 wanted = len(call.made)
                 raise errors.stage_outputs(call.span, callee.__name__, len(made), wanted)
-            known |= zip(call.made, made, strict=True)
+            numbers |= zip(call.made, made, strict=True)
         boundary = options.get("boundary")
         keep = keeps(self._options.boundary if boundary is None else boundary)
         rest = self._keeping if keep else self._remainder
-        named = [known[name] for name in rest.fields]
+        named = [numbers[name] for name in rest.fields]
         others = {name: scalars[name] for name in rest.scalars}
         return rest._record(graph, named, others, options, labels or [self.__name__])
 

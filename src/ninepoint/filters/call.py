@@ -16,6 +16,7 @@ import numpy as np
 from ..api import Stencil
 from ..arrays.numpy import as_field
 from ..arrays.recognise import is_dask, is_xarray
+from ..recording import Lazy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Size: TypeAlias = tuple[int, ...]
@@ -67,7 +68,7 @@ class Call:
                 f"'{unknown[0]}' is no option of a filter; there are "
                 f"{', '.join(Options.__annotations__)}."
             )
-        self.image = x if is_dask(x) or is_xarray(x) else as_field(x)
+        self.image = x if is_dask(x) or is_xarray(x) or isinstance(x, Lazy) else as_field(x)
         self.options = options
         self.named = _named_axes(options)
         self.ndim = self.named or min(2, self.image.ndim)
