@@ -76,6 +76,7 @@ def _grouped(
     """Sets of nodes to do together, in order, and why some nodes are no stages."""
     nodes = graph.needed(wanted)
     whole: dict[str, str] = {}
+    stored: list[Node] = []
     sets: list[list[Node]] = []
     for position in reversed(range(len(nodes))):
         node = nodes[position]
@@ -85,10 +86,11 @@ def _grouped(
         reason = ""
         if users:
             reason = forced.get(node.label, "") or _reason(graph, node, users)
-        if not reason and len(homes) > 1 and not _convex(joined, nodes):
+        if not reason and len(homes) > 1 and not _joinable(joined, nodes, stored):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
+            stored.append(node)
             sets.append([node])
         else:
             sets = [*(one for one in sets if one not in homes), joined]
@@ -97,8 +99,13 @@ def _grouped(
     return _sorted(sets), whole
 
 
-def _convex(some: Sequence[Node], nodes: Sequence[Node]) -> bool:
-    """Whether no way from one of the nodes to another leaves them."""
+def _joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
+    """Whether some nodes can be done together.
+
+    No way from one of them to another may leave them, nor lead through what is stored whole.
+    """
+    if any(reads(user, node) for node in some if node in stored for user in some):
+        return False
     inside = {id(node) for node in some}
     after = {value for node in some for value in node.outputs}
     for node in nodes:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -247,14 +247,12 @@ class _Splitter:
         """The name of what a call makes in the midst of an expression."""
         callee = self.callee(node)
         assert callee is not None
-        (made,) = self.made(node, [self.fresh(callee.__name__)])
+        (made,) = self.made(node, [callee.__name__], False)
         return made
 
     def bind(self, node: ast.Call, targets: list[list[str]]) -> None:
         """`a = f(x)` or `a, b = f(x)`: from here on the names stand for what is made."""
-        taken = {*self.function.parameters, *self.stages}
-        labels = [self.fresh(name) if name in taken else name for name in targets[0]]
-        made = self.made(node, labels)
+        made = self.made(node, targets[0], True)
         for names in targets:
             if len(names) != len(made):
                 callee = self.callee(node)
@@ -267,22 +265,24 @@ class _Splitter:
                 self.arrays[name] = label
 
     def fresh(self, name: str) -> str:
-        """A name like this one that nothing has yet."""
+        """A name like this one that means nothing else."""
         base = name if name.isidentifier() else "stage"
-        count = 2
-        label = base
-        while label in self.bound or label in self.stages or self.names_another(label):
+        label, count = base, 2
+        while label in self.stages or self.means(label):
             label = f"{base}_{count}"
             count += 1
         return label
 
-    def names_another(self, label: str) -> bool:
-        """Whether the text means something else by it than a stencil."""
-        found = self.function.constants.get(label)
-        return found is not None and not isinstance(found, ArrayFunction)
+    def means(self, name: str) -> bool:
+        """Whether the text means something by a name, other than a stencil."""
+        found = self.function.constants.get(name)
+        return name in self.bound or not (found is None or isinstance(found, ArrayFunction))
 
-    def made(self, node: ast.Call, labels: list[str]) -> tuple[str, ...]:
-        """Remember a call; what its results are called."""
+    def made(self, node: ast.Call, names: Sequence[str], named: bool) -> tuple[str, ...]:
+        """Remember a call; what its results are called: like `names`.
+
+        If it is `named`, these are those of the text, which a result has if it is the first.
+        """
         callee = self.callee(node)
         assert callee is not None
         span = self.function.span(node)
@@ -299,6 +299,9 @@ class _Splitter:
                     place = self.function.span(value)
                     raise errors.stage_scalar(place, callee.__name__, name, used)
             scalars[name] = ast.fix_missing_locations(self.substituted(value))
+        # Only now: the calls among the arguments have names before.
+        own = self.bound - set(self.function.parameters) - self.stages
+        labels = [n if named and n in own else self.fresh(n) for n in names]
         self.calls.append(
             StageCall(
                 callee,

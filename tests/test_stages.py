@@ -1,0 +1,534 @@
+"""Kernels that call others: what a stage is, and that to fuse them changes nothing."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+
+HERE = Path(__file__).parent
+RULES = ["fill", "constant", "nearest", "reflect", "mirror", "wrap"]
+ROWS = npt.Schedule(stages=(("s", "rows"), ("dx", "rows"), ("dy", "rows")))
+
+
+@npt.stencil(boundary="reflect")
+def blur(x):
+    return (x[-1, 0] + x[0, -1] + 4 * x[0, 0] + x[0, 1] + x[1, 0]) / 8
+
+
+@npt.stencil(boundary="wrap")
+def gradients(x, step=1.0):
+    return (x[1, 0] - x[-1, 0]) / step, (x[0, 1] - x[0, -1]) / step
+
+
+@npt.stencil
+def weighted(x, w):
+    return w * x[0, 1] + x[1, -2]
+
+
+@npt.stencil(boundary="nearest", schedule=ROWS)
+def corners(x, k=0.04):
+    dx, dy = gradients(x, 2.0)
+    s = weighted(dx, 3 * k)
+    xx = (dx[-1:2, -1:2] * dx[-1:2, -1:2]).sum()
+    return xx - k * dy[0, 0] * s[0, 1]
+
+
+@npt.stencil(boundary="nearest")
+def corners_of(x, dx, dy, s, k=0.04):
+    xx = (dx[-1:2, -1:2] * dx[-1:2, -1:2]).sum()
+    return xx - k * dy[0, 0] * s[0, 1]
+
+
+def separately(x, k=0.04, **options):
+    dx, dy = gradients(x, 2.0)
+    s = weighted(dx, 3 * k)
+    return corners_of(x, dx, dy, s, k, **options)
+
+
+def image(shape=(41, 53), dtype="float32", seed=0):
+    return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
+
+
+def same(made, wanted):
+    made = made if isinstance(made, tuple) else (made,)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    for one, other in zip(made, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("first", [0, 1000, 2000, 3000])
+def test_random_pipelines(first):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "random_pipelines.py", str(first), str(first + 50)],
+        cwd=HERE,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    # Seeds are of use where calls are done in one pass, as they are in more than every other.
+    assert int(done.stdout) >= 20
+
+
+# What a stage is.
+
+
+@pytest.mark.parametrize("boundary", RULES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_it_is_the_array_of_a_separate_call(boundary, threads):
+    x = image()
+    options = {"boundary": boundary, "cval": 2, "threads": threads}
+    same(corners(x, **options), separately(x, **options))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 4), (2, 30), (2, 3, 12, 13), (0, 5, 6)])
+def test_small_arrays_and_stacks(shape):
+    x = image(shape)
+    same(corners(x), separately(x))
+
+
+def test_its_meaning_is_the_reference():
+    x = image((9, 8), "float64")
+    np.testing.assert_allclose(corners(x), corners.debug(x), rtol=1e-12)
+
+
+@npt.stencil(boundary="mirror")
+def thrice(x, n=2):
+    for k in range(3):
+        x = weighted(x, n + k)
+    return x[0, 0] - x[-1, 1]
+
+
+def test_loops_and_names_that_are_bound_again():
+    x = image()
+    y = weighted(weighted(weighted(x, 2), 3), 4)
+
+    @npt.stencil(boundary="mirror")
+    def last(y):
+        return y[0, 0] - y[-1, 1]
+
+    same(thrice(x), last(y))
+    np.testing.assert_allclose(thrice(x[:7, :8]), thrice.debug(x[:7, :8]), rtol=1e-5)
+
+
+@npt.stencil
+def inner(x):
+    s = blur(x)
+    return s[0, 0] - x[0, 0]
+
+
+@npt.stencil(boundary="wrap")
+def outer(x):
+    return inner(inner(x))[0, 1] + 2 * blur(x)[1, 0]
+
+
+def test_stages_of_stages():
+    x = image()
+
+    @npt.stencil(boundary="wrap")
+    def last(a, b):
+        return a[0, 1] + 2 * b[1, 0]
+
+    def one(x):
+        @npt.stencil
+        def rest(s, x):
+            return s[0, 0] - x[0, 0]
+
+        return rest(blur(x), x)
+
+    same(outer(x), last(one(one(x)), blur(x)))
+
+
+def test_what_several_share_is_done_once():
+    text = outer.explain("float32")
+    # Of the input, twice inside `inner` and once outside.
+    assert text.count("blur(x)") == 1
+
+
+def test_several_outputs():
+    @npt.stencil(boundary="reflect")
+    def both(x):
+        s = blur(x)
+        return s[0, 0], s[0, 1] - s[0, -1]
+
+    @npt.stencil(boundary="reflect")
+    def rest(s):
+        return s[0, 0], s[0, 1] - s[0, -1]
+
+    same(both(image()), rest(blur(image())))
+
+
+def test_options_of_a_call():
+    @npt.stencil
+    def mixed(x):
+        s = blur(x, boundary="fill", cval=7)
+        t = weighted(x, w=2, dtype="float64")
+        return s[0, 0] + t[0, 0]
+
+    @npt.stencil
+    def rest(s, t):
+        return s[0, 0] + t[0, 0]
+
+    x = image()
+    wanted = rest(blur(x, boundary="fill", cval=7), weighted(x, 2, dtype="float64"))
+    same(mixed(x), wanted)
+
+
+def test_the_rule_keep_keeps_the_kernels_own_field():
+    @npt.stencil(boundary="keep")
+    def kept(x):
+        s = blur(x)
+        return s[-1, 0] + s[1, 0]
+
+    x = image()
+    made = kept(x)
+    np.testing.assert_array_equal(made[[0, -1]], x[[0, -1]])
+    np.testing.assert_array_equal(made[1:-1], blur(x)[:-2] + blur(x)[2:])
+
+
+def test_valid_inside_a_kernel():
+    @npt.stencil(boundary="valid")
+    def smaller(x):
+        return x[-1, 0] + x[1, 0]
+
+    @npt.stencil(boundary="valid")
+    def twice(x):
+        s = smaller(x)
+        return s[-1, 0] + s[1, 0]
+
+    x = image((12, 5))
+    same(twice(x), smaller(smaller(x)))
+    assert "fewer points" in twice.explain("float32")
+    with pytest.raises(ValueError, match="coordinates"):
+        twice(xr.DataArray(x))
+
+
+def test_coefficients_and_lines():
+    weights = np.array([0.25, 0.5, 0.25])
+
+    @npt.stencil(standard_indexing="w", boundary="nearest")
+    def filtered(x, w):
+        return w[0] * x[-1] + w[1] * x[0] + w[2] * x[1]
+
+    @npt.stencil(standard_indexing="w", boundary="nearest")
+    def twice(x, w):
+        s = filtered(x, w)
+        return filtered(s, weights)[0] - x[0]
+
+    x = image((300,), "float64")
+    wanted = filtered(filtered(x, weights), weights) - x
+    same(twice(x, weights), wanted)
+
+
+def test_volumes():
+    @npt.stencil(boundary="nearest")
+    def around(x):
+        return x[-1, 0, 0] + x[1, 0, 0] + x[0, 0, 1]
+
+    @npt.stencil
+    def difference(x):
+        s = around(x)
+        return s[0, 1, 0] - s[0, 0, 0] + s[1, 0, 0]
+
+    @npt.stencil
+    def rest(s):
+        return s[0, 1, 0] - s[0, 0, 0] + s[1, 0, 0]
+
+    x = image((20, 100, 300))
+    same(difference(x), rest(around(x)))
+
+
+def test_integers_and_their_result_type():
+    @npt.stencil(boundary="nearest")
+    def difference(x):
+        return x[0, 1] - x[0, 0]
+
+    @npt.stencil
+    def magnitude(x):
+        d = difference(x)
+        return abs(d[0, 0]) + abs(d[1, 0])
+
+    @npt.stencil
+    def rest(d):
+        return abs(d[0, 0]) + abs(d[1, 0])
+
+    x = image(dtype="uint8")
+    same(magnitude(x), rest(difference(x)))
+
+
+def test_the_general_path_can_read_stages():
+    @npt.stencil(neighborhood=((0, 0), (0, 3)))
+    def first(x):
+        s = blur(x)
+        k = 0
+        while k < 3 and s[0, k] < 50:
+            k += 1
+        return k
+
+    @npt.stencil(neighborhood=((0, 0), (0, 3)))
+    def rest(s):
+        k = 0
+        while k < 3 and s[0, k] < 50:
+            k += 1
+        return k
+
+    x = image()
+    same(first(x), rest(blur(x)))
+    assert "general path" in first.explain("float32")
+
+
+# Where it runs.
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda x: x.T,
+        lambda x: x[::2, ::-1],
+        lambda x: x.astype(">f4"),
+        lambda x: np.broadcast_to(x[0], (30, 53)),
+        lambda x: x.tolist(),
+    ],
+    ids="transposed strided swapped broadcast list".split(),
+)
+def test_inputs_of_any_kind(change):
+    x = change(image())
+    same(corners(x), separately(x))
+
+
+def test_axes_and_out():
+    x = image((41, 3, 53))
+    wanted = np.moveaxis(separately(np.moveaxis(x, 1, 0)), 0, 1)
+    same(corners(x, axes=(0, 2)), wanted)
+    out = np.empty_like(x)
+    assert corners(x, axes=(0, 2), out=out) is out
+    same(out, wanted)
+    y = image()
+    wanted = separately(y)
+    assert corners(y, out=y) is y
+    same(y, wanted)
+
+
+def test_broadcast_fields():
+    @npt.stencil(boundary="constant")
+    def scaled(x, c):
+        return blur(x)[0, 0] * blur(c)[0, 0]
+
+    @npt.stencil(boundary="constant")
+    def rest(a, b):
+        return a[0, 0] * b[0, 0]
+
+    x, c = image((3, 12, 13)), image((1, 13))
+    same(scaled(x, c), rest(blur(x), blur(c)))
+    np.testing.assert_array_equal(scaled(x, c), scaled.debug(x, c))
+
+
+@pytest.mark.parametrize("boundary", ["fill", "reflect", "wrap"])
+def test_dask(boundary):
+    x = image((60, 70))
+    made = corners(da.from_array(x, chunks=(17, 23)), boundary=boundary)
+    assert isinstance(made, da.Array)
+    same(made.compute(), separately(x, boundary=boundary))
+
+
+def test_dask_distributed_workers_know_what_remains():
+    x = image((40, 40))
+    made = corners(da.from_array(x, chunks=20))
+    same(made.compute(scheduler="processes", num_workers=1), separately(x))
+
+
+def test_xarray():
+    x = xr.DataArray(image((3, 41, 53)), dims=("time", "lat", "lon"), name="t")
+    made = corners(x)
+    assert made.dims == x.dims
+    same(made.values, separately(x.values))
+    moved = corners(x.transpose("lat", "lon", "time"), dims=("lat", "lon"))
+    same(moved.transpose(*x.dims).values, separately(x.values))
+
+
+def test_pickle():
+    again = pickle.loads(pickle.dumps(corners))
+    assert again is corners
+    remainder = pickle.loads(pickle.dumps(corners._remainder))
+    assert remainder is corners._remainder
+
+
+def test_a_new_process():
+    text = "import sys, pickle; x, f = pickle.load(sys.stdin.buffer); print(float(f(x).sum()))"
+    x = image((12, 13), "float64")
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        input=pickle.dumps((x, corners)),
+        capture_output=True,
+        check=True,
+    )
+    assert float(done.stdout) == float(corners(x).sum())
+
+
+@pytest.mark.parametrize("boundary", ["fill", "keep", "reflect", "wrap"])
+def test_iterate(boundary):
+    @npt.stencil(boundary=boundary)
+    def step(u, rate=0.5):
+        s = blur(u)
+        return u[0, 0] + rate * (s[0, 0] - u[0, 0])
+
+    x = image()
+    wanted = x
+    for rate in (0.5, 0.25, 0.125):
+        wanted = step(wanted, rate)
+    rates = [0.5, 0.25, 0.125]
+    same(step.iterate(x, rates, steps=3), wanted)
+    lazily = step.iterate(da.from_array(x, chunks=20), np.array(rates), steps=3)
+    same(lazily.compute(), wanted)
+
+
+# How it is done.
+
+
+@npt.stencil(boundary="reflect")
+def harris(x, k=0.04):
+    dx, dy = gradients(x)
+    xx = (dx[-1:2, -1:2] * dx[-1:2, -1:2]).sum()
+    yy = (dy[-1:2, -1:2] * dy[-1:2, -1:2]).sum()
+    xy = (dx[-1:2, -1:2] * dy[-1:2, -1:2]).sum()
+    return xx * yy - xy * xy - k * (xx + yy) ** 2
+
+
+def test_nothing_whole_is_allocated_between_stages():
+    x = image((1500, 1000))
+    harris(x)
+    out = np.empty_like(x)
+    tracemalloc.start()
+    harris(x, out=out, threads=1)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # Two stages stored whole would take twice the image; what is needed are the thin ends.
+    assert most < x.nbytes / 10
+
+
+def test_large_arrays_are_done_in_one_pass_and_equal():
+    x = image((700, 900))
+
+    @npt.stencil(boundary="reflect")
+    def rest(dx, dy, k=0.04):
+        xx = (dx[-1:2, -1:2] * dx[-1:2, -1:2]).sum()
+        yy = (dy[-1:2, -1:2] * dy[-1:2, -1:2]).sum()
+        xy = (dx[-1:2, -1:2] * dy[-1:2, -1:2]).sum()
+        return xx * yy - xy * xy - k * (xx + yy) ** 2
+
+    for threads in (1, 2):
+        same(harris(x, threads=threads), rest(*gradients(x)))
+
+
+@pytest.mark.parametrize("how", ["inline", "rows", "whole"])
+@pytest.mark.parametrize("tile", [0, 5, 64])
+def test_the_schedule_changes_nothing(how, tile):
+    schedule = npt.Schedule(stages=(("dx", how), ("s", how)), tile=tile)
+    scheduled = npt.stencil(boundary="nearest", schedule=schedule)(corners.__wrapped__)
+    x = image()
+    same(scheduled(x), separately(x))
+    text = scheduled.explain("float32")
+    words = {"inline": "computed again", "rows": "kept in", "whole": "the schedule says so"}
+    assert words[how] in text
+
+
+def test_a_far_stage_is_stored_whole_and_said_so():
+    @npt.stencil(boundary="reflect")
+    def far(x):
+        s = blur(x)
+        return s[-700, 0] + s[700, 0]
+
+    @npt.stencil(boundary="reflect")
+    def rest(s):
+        return s[-700, 0] + s[700, 0]
+
+    x = image((1600, 400))
+    same(far(x), rest(blur(x)))
+    assert "1401 of its rows would have to be kept" in far.explain("float32")
+
+
+def test_a_large_window_is_stored_whole_and_said_so():
+    @npt.stencil(boundary="reflect")
+    def ranked(x):
+        s = blur(x, dtype="uint8", overflow="saturate")
+        return s[-9:10, -9:10].median()
+
+    @npt.stencil(boundary="reflect")
+    def rest(s):
+        return s[-9:10, -9:10].median()
+
+    x = image((60, 70), "uint8")
+    same(ranked(x), rest(blur(x, dtype="uint8", overflow="saturate")))
+    assert "stored whole" in ranked.explain("uint8")
+
+
+def test_it_can_be_looked_at(golden):
+    text = "\n".join(
+        [corners.explain("float32"), "", corners.ir("float32"), "", corners.source("float32")]
+    )
+    golden(text, HERE / "golden" / "stages_float32.txt")
+
+
+def test_it_can_be_measured():
+    found = corners.bench(image((64, 64)), repeat=3)
+    assert found.points == 64 * 64
+    assert "measured" in corners.explain(image((64, 64)))
+
+
+# Lazy values.
+
+
+def test_lazy_calls_are_what_calls_are():
+    x = image((600, 700))
+    dx, dy = gradients(npt.lazy(x))
+    s = weighted(dx, 2.0, boundary="reflect")
+    assert (s.shape, s.dtype, s.ndim) == (x.shape, x.dtype, 2)
+    wanted = weighted(gradients(x)[0], 2.0, boundary="reflect")
+    same(np.asarray(s), wanted)
+    same(npt.compute(dy, dx, s), (*gradients(x)[::-1], wanted))
+    assert "computed" in repr(s)
+
+
+def test_lazy_filters():
+    x = image((600, 700), "uint8")
+    made = npt.filters.sobel(npt.filters.gaussian(npt.lazy(x), 1))
+    assert isinstance(made, npt.Lazy)
+    same(made.compute(), npt.filters.sobel(npt.filters.gaussian(x, 1)))
+
+
+def test_lazy_values_are_arrays_to_everybody_else():
+    x = image()
+    s = blur(npt.lazy(x))
+    same(s - x, blur(x) - x)
+    same(np.sqrt(s), np.sqrt(blur(x)))
+    same(s[3], blur(x)[3])
+    assert len(s) == 41
+    same(blur(s, axes=(1, 0)), blur(blur(x), axes=(1, 0)))
+
+
+def test_lazy_values_of_other_kinds():
+    x = image()
+    smaller = blur(npt.lazy(x), boundary="valid")
+    assert smaller.shape == (39, 51)
+    same(smaller.compute(), blur(x, boundary="valid"))
+    lazily = blur(blur(npt.lazy(da.from_array(x, chunks=20)))).compute()
+    assert isinstance(lazily, da.Array)
+    same(lazily.compute(), blur(blur(x)))
+    named = corners(npt.lazy(xr.DataArray(x, dims=("lat", "lon")))).compute()
+    assert named.dims == ("lat", "lon")
+    same(named.values, corners(x))
+    with pytest.raises(TypeError, match="array of numbers"):
+        npt.lazy("image.png")
