@@ -50,7 +50,7 @@ _CERTAIN = frozenset(
     "offset-not-constant offset-outside offset-count offset-type window-open window-step "
     "window-empty assigned-field assigned-constant recursion undefined-name maybe-undefined "
     "no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
-    "bad-constant".split()
+    "bad-constant stage-use".split()
 )
 
 

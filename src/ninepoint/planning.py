@@ -328,4 +328,5 @@ def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -
 
 def _call_text(graph: Graph, node: Node) -> str:
     fields = ", ".join(graph.names[value] for value in node.fields)
-    return f"{node.label} = {node.call.stencil.__name__}({fields})"
+    made = ", ".join(graph.names[value] for value in node.outputs)
+    return f"{made} = {node.call.stencil.__name__}({fields})"

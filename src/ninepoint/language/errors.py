@@ -493,10 +493,10 @@ def stage_arguments(span: Span, callee: str, reason: str) -> StencilError:
 
 def stage_outputs(span: Span, callee: str, found: int, wanted: int) -> StencilError:
     results = "1 result" if found == 1 else f"{found} results"
-    names = "1 name" if wanted == 1 else f"{wanted} names"
+    names = "1 name waits" if wanted == 1 else f"{wanted} names wait"
     return _mistake(
         "stage-outputs",
-        f"The stencil '{callee}' gives {results}, but {names} wait for them.",
+        f"The stencil '{callee}' gives {results}, but {names} for them.",
         span,
         f"gives {results}",
         "Write one name for each result, as in 'a, b = gradients(x)'.",

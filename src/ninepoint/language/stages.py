@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from . import errors
 from .errors import Span
+from .parameters import indexed_parameters
 from .source import ArrayFunction, Definition, Function, bound_names, live_names
 
 # The options that a call in a kernel may have.
@@ -107,7 +108,18 @@ class _Splitter:
         self.arrays: dict[str, str] = {name: name for name in function.parameters}
         self.scalars: dict[str, ast.expr] = {}
         self.bound = bound_names(function.definition)
+        self.fields = indexed_parameters(function) | set(self.given())
         self.stages: set[str] = set()
+
+    def given(self) -> Iterator[str]:
+        """The names that stand where a call takes a field."""
+        for node in ast.walk(self.function.definition):
+            callee = self.callee(node)
+            if callee is not None and isinstance(node, ast.Call):
+                named = [(keyword.arg, keyword.value) for keyword in node.keywords]
+                for name, value in (*zip(callee.parameters, node.args, strict=False), *named):
+                    if name in callee.fields and isinstance(value, ast.Name):
+                        yield value.id
 
     def remainder(self) -> Definition:
         """The definition without the calls."""
@@ -190,8 +202,7 @@ class _Splitter:
         if name in self.scalars:
             return False
         if name in self.arrays:
-            # A parameter may be a field; then it is no argument for a scalar, and Python says so.
-            return self.arrays[name] in self.stages
+            return self.arrays[name] in self.stages or name in self.fields
         return name in self.bound
 
     def substituted(self, node: ast.expr) -> ast.expr:

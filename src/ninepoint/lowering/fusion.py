@@ -10,7 +10,7 @@ all holds where every neighbour exists; what lies beyond an array is somebody el
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -154,13 +154,14 @@ def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
     return kernel
 
 
-def renumbered(kernel: Kernel, named: Collection[str]) -> Kernel:
+def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     """Short names for what has none of its own: stages but for those `named`, and operations."""
     stages: list[Stage] = []
     rows: dict[str, str] = {}
     for stage in kernel.stages:
         for name in stage.names:
-            rows[name] = name if name in named else f"v{len(rows)}"
+            short = f"v{len(rows) - len(named & rows.keys())}"
+            rows[name] = name if name in named else short
         names = tuple(rows[name] for name in stage.names)
         body, values = _numbered(stage.body, stage.values, f"{names[0]}_", rows)
         stages.append(replace(stage, names=names, body=body, values=values))

@@ -1,0 +1,15 @@
+import ninepoint as npt
+
+
+@npt.stencil
+def smooth(x):
+    return x[-1] + x[1]
+
+
+def half(x):
+    return smooth(x)[0] / 2
+
+
+@npt.stencil
+def rough(x):
+    return x[0] - half(x)
