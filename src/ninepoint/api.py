@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import types
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from .arrays import prepared
 from .arrays.borders import parse_boundary
 from .arrays.measuring import Watched, measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .backends import tuned
 from .backends.cache import interpreted
 from .backends.cpu import Compiled
 from .backends.explain import explanation, measured
@@ -43,6 +46,7 @@ from .options import (
     storage_types,
 )
 from .recording import Lazy, known, recorded
+from .tuning import Tuning, choices, exact, search
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -83,6 +87,7 @@ class Stencil(ArrayFunction):
         self._standard = indexed & set(standard)
         self._plain = tuple(p in self._fields for p in function.parameters)
         self._chains: dict[Any, Compiled] = {}
+        self._schedules: dict[str, Schedule] = {}
         self._prepared: dict[Any, prepared.Call] = {}
         arguments = function.definition.args
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
@@ -514,7 +519,7 @@ class Stencil(ArrayFunction):
             overflow,
             keep,
             self._options.fastmath,
-            schedule or self._options.schedule,
+            schedule or self._schedule_for(field_dtypes),
         )
         key = (tuple(arguments.values()), request)
         found = self._compiled.get(key)
@@ -629,15 +634,104 @@ class Stencil(ArrayFunction):
             stages.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
         )
 
-    def schedule(self) -> Schedule:
+    def schedule(self, *types: Any) -> Schedule:
         """Give the choices with which the kernel is compiled.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each field, for what `tune` may have found for them; one alone serves for
+            all.
 
         Returns
         -------
         Schedule
             Change it with `dataclasses.replace`, and give it to ``@stencil(schedule=...)``.
         """
-        return self._options.schedule
+        return self._schedule_for(self._types(types)) if types else self._options.schedule
+
+    def _schedule_for(self, dtypes: Sequence[np.dtype]) -> Schedule:
+        """What the stencil was decorated with, or what `tune` found for these types."""
+        if self._options.schedule != Schedule():
+            return self._options.schedule
+        types = " ".join(map(str, dtypes))
+        found = self._schedules.get(types)
+        if found is None:
+            found = self._schedules[types] = tuned.load(self._token, types) or Schedule()
+        return found
+
+    def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
+        """Measure other schedules on real arrays, and keep the fastest for this machine.
+
+        From then on calls with fields of these types use it, in this process and in others.
+        Only what leaves every bit of the result is tried.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays.
+        seconds : float, optional
+            After so long nothing new is tried; most of it is spent compiling.
+
+        Returns
+        -------
+        Tuning
+            Prints what was tried; `schedule` is the fastest, `gain` how many times faster it
+            is than what the compiler chose.
+
+        Raises
+        ------
+        TypeError
+            If a field is no NumPy array.
+        ValueError
+            If an array is empty, or the stencil was decorated with a schedule.
+        """
+        if self._options.schedule != Schedule():
+            raise ValueError(
+                f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
+            )
+        options = {n: v for n, v in named.items() if n in CALL_OPTIONS}
+        values = self._bound(args, {n: v for n, v in named.items() if n not in CALL_OPTIONS})
+        self._refuse_unreal(values, "tune()")
+        fields = [on_numpy.as_field(values[name], name) for name in self._fields]
+        dtypes = [on_numpy.native(field.dtype) for field in fields]
+
+        def variant(schedule: Schedule) -> tuple[Hashable, Callable[[], Any]]:
+            other = type(self)(
+                self._function, replace(self._options, schedule=schedule), self._live
+            )
+            run = functools.partial(other, **{**values, **options})
+            return other._code(dtypes, values, options), run
+
+        rounds = functools.partial(self._choices, dtypes, values, options)
+        found = search(Schedule(), rounds, variant, seconds)
+        types = " ".join(map(str, dtypes))
+        path = tuned.store(self._token, types, found.schedule)
+        # What is compiled and prepared already is of the schedule before.
+        self._schedules[types] = found.schedule
+        self._compiled.clear()
+        self._prepared.clear()
+        return replace(found, path=path)
+
+    def _choices(
+        self,
+        dtypes: Sequence[np.dtype],
+        values: Mapping[str, Any],
+        options: Mapping[str, Any],
+        base: Schedule,
+    ) -> list[list[dict[str, Any]]]:
+        """What tuning can try."""
+        given = {n: v for n, v in options.items() if n in ("boundary", "dtype", "overflow")}
+        call = self._call(values, **given)
+        stages = call.compiled(dtypes)[1]
+        return choices(stages is not None and exact(stages.stored)) if stages else []
+
+    def _code(
+        self, dtypes: Sequence[np.dtype], values: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Hashable:
+        """What is compiled for a call."""
+        given = {n: v for n, v in options.items() if n in ("boundary", "dtype", "overflow")}
+        return self._call(values, **given).compiled(dtypes)[0].module.text
 
     def explain(self, *arrays: Any, **named: Any) -> str:
         """Tell how the kernel is understood and computed, and with arrays, how fast.
@@ -718,12 +812,16 @@ class Stencil(ArrayFunction):
         if options.pop("dims", None) is not None:
             raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
         values = self._bound(args, {n: v for n, v in named.items() if n not in CALL_OPTIONS})
+        self._refuse_unreal(values, "bench()")
+        return self._measured(values, options, repeat, 5.0)
+
+    def _refuse_unreal(self, values: Mapping[str, Any], what: str) -> None:
+        """Raise unless every field is an array of NumPy with something in it."""
         for name in self._fields:
             if not isinstance(values[name], np.ndarray):
-                raise TypeError(f"bench() needs NumPy arrays; '{name}' is none.")
+                raise TypeError(f"{what} needs NumPy arrays; '{name}' is none.")
             if not values[name].size:
-                raise ValueError(f"bench() needs points to compute; '{name}' is empty.")
-        return self._measured(values, options, repeat, 5.0)
+                raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""

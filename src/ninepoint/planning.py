@@ -37,7 +37,7 @@ class Group:
 
     `kernel` and `compiled` are those of all nodes in one, if there are several, and `names`
     says what the values are called there.  `asked` tells that the schedule names one of them,
-    so that arrays of any size are done so.
+    so that arrays of any size are done so, and `tile` is the schedule's.
     """
 
     nodes: tuple[Node, ...]
@@ -47,6 +47,7 @@ class Group:
     compiled: Compiled | None = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
+    tile: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +238,7 @@ def _compiled(
     read = tuple(order[name] for name, _ in kernel.fields)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    return Group(tuple(nodes), read, outputs, kernel, compiled, names, asked)
+    return Group(tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile)
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -183,7 +183,7 @@ def _run_group(
         [stacked(field, ndim) for field in fields],
         [stacked(result, ndim) for result in results.values()],
         thread_count(threads),
-        group.nodes[-1].call.stencil.schedule().tile,
+        group.tile,
     )
     return results
 

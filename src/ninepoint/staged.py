@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,10 +20,12 @@ from .iteration import Iteration, Scalars, iterate_calls
 from .language import errors
 from .language.source import Function
 from .language.stages import OPTIONS, Stages, split
+from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options, keeps
 from .planning import Plan, graph_text, plan, plan_text
 from .recording import Lazy, known
 from .running import evaluate
+from .tuning import stage_choices
 
 
 def _restored(token: str, function: Function, options: Options) -> Stencil:
@@ -104,7 +106,7 @@ class Staged(Stencil):
             fields = [known(field) for field in fields]
         graph, wanted = self._graph(fields, values, options)
         made = evaluate(
-            graph, fields, wanted, self._options.schedule,
+            graph, fields, wanted, self._schedule_for(graph.dtypes[: graph.given]),
             axes=axes, dims=dims, out=out, threads=threads,
         )  # fmt: skip
         return made[0] if len(made) == 1 else tuple(made)
@@ -190,7 +192,7 @@ class Staged(Stencil):
         fields = [np.empty(0, dtype) for dtype in self._types(given)]
         options = {n: named[n] for n in OPTIONS if n in named}
         graph, wanted = self._graph(fields, self._given(named), options)
-        return graph, plan(graph, wanted, self._options.schedule)
+        return graph, plan(graph, wanted, self._schedule_for(graph.dtypes[: graph.given]))
 
     def source(self, *types: Any) -> str:
         """Give the texts that are compiled for fields of given types, one for each pass.
@@ -264,6 +266,25 @@ class Staged(Stencil):
             return thread_count(options.get("threads")) if points >= on_numpy.SPLIT_POINTS else 1
 
         return measurement(self.__name__, _kernels(found), fields, run, count, repeat, limit)
+
+    def _choices(
+        self,
+        dtypes: Sequence[np.dtype],
+        values: Mapping[str, Any],
+        options: Mapping[str, Any],
+        base: Schedule,
+    ) -> list[list[dict[str, Any]]]:
+        _, found = self._planned(dtypes, {**values, **options})
+        names = [node.label for group in found.groups for node in group.nodes[:-1]]
+        return stage_choices([*found.whole, *names], base)
+
+    def _code(
+        self, dtypes: Sequence[np.dtype], values: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Hashable:
+        _, found = self._planned(dtypes, {**values, **options})
+        together = any(len(group.nodes) > 1 for group in found.groups)
+        schedule = self._schedule_for(dtypes)
+        return tuple(k.module.text for k in _kernels(found)), together and schedule.tile
 
     def _repr_svg_(self) -> str | None:
         return None
