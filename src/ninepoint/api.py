@@ -654,10 +654,10 @@ class Stencil(ArrayFunction):
         """What the stencil was decorated with, or what `tune` found for these types."""
         if self._options.schedule != Schedule():
             return self._options.schedule
-        types = " ".join(map(str, dtypes))
-        found = self._schedules.get(types)
+        kinds = " ".join(map(str, dtypes))
+        found = self._schedules.get(kinds)
         if found is None:
-            found = self._schedules[types] = tuned.load(self._token, types) or Schedule()
+            found = self._schedules[kinds] = tuned.load(self._token, kinds) or Schedule()
         return found
 
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
@@ -696,19 +696,23 @@ class Stencil(ArrayFunction):
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         dtypes = [on_numpy.native(field.dtype) for field in fields]
 
+        # All write to the same arrays: to make new ones would take a part of the time.
+        out = self(*args, **named)
+        kinds = " ".join(map(str, dtypes))
+
         def variant(schedule: Schedule) -> tuple[Hashable, Callable[[], Any]]:
-            other = type(self)(
-                self._function, replace(self._options, schedule=schedule), self._live
-            )
-            run = functools.partial(other, **{**values, **options})
+            scheduled = replace(self._options, schedule=schedule)
+            other = type(self)(self._function, scheduled, self._live)
+            # Not what was found before, should it be the default.
+            other._schedules[kinds] = schedule
+            run = functools.partial(other, *args, **{"out": out, **named})
             return other._code(dtypes, values, options), run
 
         rounds = functools.partial(self._choices, dtypes, values, options)
         found = search(Schedule(), rounds, variant, seconds)
-        types = " ".join(map(str, dtypes))
-        path = tuned.store(self._token, types, found.schedule)
+        path = tuned.store(self._token, kinds, found.schedule)
         # What is compiled and prepared already is of the schedule before.
-        self._schedules[types] = found.schedule
+        self._schedules[kinds] = found.schedule
         self._compiled.clear()
         self._prepared.clear()
         return replace(found, path=path)

@@ -11,7 +11,7 @@ import json
 import os
 import platform
 import tempfile
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def load(token: str, types: str) -> Schedule | None:
     try:
         known = json.loads(path(token, types).read_text(encoding="utf-8"))
         return _schedule(known)
-    except (OSError, ValueError, TypeError, AttributeError):
+    except (OSError, ValueError, TypeError, LookupError):
         return None
 
 
@@ -51,10 +51,12 @@ def store(token: str, types: str, schedule: Schedule) -> Path:
 
 
 def _schedule(known: dict[str, Any]) -> Schedule:
-    names = {one.name for one in fields(Schedule)}
-    if not names >= set(known):
-        raise ValueError("a choice that no schedule has")
-    known["stages"] = tuple((str(name), str(how)) for name, how in known.get("stages", ()))
+    default = asdict(Schedule())
+    numbers = (int, float)
+    kinds = {n: numbers if isinstance(v, numbers) else type(v) for n, v in default.items()}
+    known["stages"] = tuple((str(name), str(how)) for name, how in known["stages"])
+    if set(known) != set(default) or not all(isinstance(v, kinds[n]) for n, v in known.items()):
+        raise ValueError("no schedule of this version")
     return Schedule(**known)
 
 
