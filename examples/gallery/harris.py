@@ -1,4 +1,4 @@
-"""Corners of a photograph, after Harris and Stephens: three stencils, one after the other."""
+"""Corners of a photograph, after Harris and Stephens: stencils that call each other."""
 
 from pathlib import Path
 
@@ -12,16 +12,17 @@ ACROSS = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], "float32") / 8
 
 
 @npt.stencil(boundary="reflect")
-def products(x):
-    along = (x[-1:2, -1:2] * ACROSS.T).sum()
-    across = (x[-1:2, -1:2] * ACROSS).sum()
-    return along * along, along * across, across * across
+def gradients(x):
+    return (x[-1:2, -1:2] * ACROSS.T).sum(), (x[-1:2, -1:2] * ACROSS).sum()
 
 
 @npt.stencil(boundary="reflect")
-def response(a, b, c, k=0.05):
+def response(x, k=0.05):
     """How much the gradients in a window differ in direction: det - k trace**2."""
-    p, q, r = a[-2:3, -2:3].sum(), b[-2:3, -2:3].sum(), c[-2:3, -2:3].sum()
+    along, across = gradients(x)
+    p = (along[-2:3, -2:3] * along[-2:3, -2:3]).sum()
+    q = (along[-2:3, -2:3] * across[-2:3, -2:3]).sum()
+    r = (across[-2:3, -2:3] * across[-2:3, -2:3]).sum()
     return p * r - q * q - k * (p + r) * (p + r)
 
 
@@ -31,7 +32,7 @@ def peaks(x, least):
 
 
 photograph = data.camera()
-strength = response(*products(photograph.astype("float32") / 255))
+strength = response(photograph.astype("float32") / 255)
 corners = peaks(strength, 0.02 * float(strength.max()))
 rows, columns = np.nonzero(corners)
 print(f"{len(rows)} corners in a photograph of {photograph.shape}")
