@@ -66,7 +66,7 @@ class Compiled:
 
     def _load(self) -> Callable[..., None]:
         band: Callable[..., None] = cache.load(
-            self.module.text, self.name, self.types, self.signature, self.fastmath
+            self.module.text, self.name, self.types, self.signature, self.fastmath, self.checked
         )
         if cache.interpreted():
             band = functools.partial(_silent, self.scalar_types, band)
