@@ -267,14 +267,16 @@ def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded
     try:
         from .emit import object_code
 
-        code, needs = object_code(_module(path).band, signature(), fastmath=fastmath)
+        made = object_code(_module(path).band, signature(), fastmath=fastmath)
     except _OTHER_NUMBA:
         return None
+    if made is None:
+        return None
     try:
-        _replace(file, native.packed(code, needs))
+        _replace(file, native.packed(*made))
     except OSError as error:
         _warn_not_kept(path, error)
-    band = native.loaded(code, needs)
+    band = native.loaded(*made)
     return None if band is None else _Loaded(band, from_disk=False)
 
 

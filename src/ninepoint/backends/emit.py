@@ -34,11 +34,14 @@ class _Library(JITCodeLibrary):
 
 def object_code(
     function: Callable[..., None], signature: Any, *, fastmath: bool
-) -> tuple[bytes, tuple[str, ...]]:
-    """The object code of a function with an entry, and the names of what it calls."""
+) -> tuple[bytes, tuple[str, ...]] | None:
+    """The object code of a function with an entry, and the names of what it calls.
+
+    Nothing if it holds addresses of this process, or needs more than to be loaded.
+    """
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
     target = dispatcher.targetdescr
-    flags = compiler.Flags()
+    flags: Any = compiler.Flags()
     target.options.parse_as_flags(flags, dispatcher.targetoptions)
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     context = target.target_context
@@ -56,6 +59,8 @@ def object_code(
         library = result.library
         library.add_ir_module(_entry(context, result.fndesc))
         library.finalize()
+        if library.has_dynamic_globals or library._reload_init:
+            return None
         module = library._final_module
         module.link_in(llvm.parse_assembly(str(_buffers(module.triple))))
         code = context.codegen()._tm.emit_object(module)
@@ -112,7 +117,13 @@ def _entry(context: Any, described: Any) -> Any:
             builder.ret(_POINTER(None))
     thread = python("PyEval_SaveThread", _POINTER)
     status, _ = convention.call_function(
-        builder, callee, described.restype, described.argtypes, values
+        builder,
+        callee,
+        described.restype,
+        described.argtypes,
+        values,
+        # As in Numba's own wrappers: loops stay as they were optimised by themselves.
+        attrs=("noinline",),
     )
     python("PyEval_RestoreThread", ir.VoidType(), thread)
     with builder.if_then(status.is_error, likely=False):
@@ -161,9 +172,7 @@ def _fits(builder: Any, array: Any, kind: Any) -> Any:
     tests = [
         builder.icmp_signed("==", _field(builder, array, native.NDIM, _INT), _INT(kind.ndim)),
         builder.icmp_signed("==", found, flags),
-        builder.icmp_signed(
-            "==", _field(builder, at, native.KIND, _BYTE), _BYTE(ord(dtype.kind))
-        ),
+        builder.icmp_signed("==", _field(builder, at, native.KIND, _BYTE), _BYTE(ord(dtype.kind))),
         builder.icmp_signed(
             "==", _field(builder, at, native.ITEMSIZE, _WORD), _WORD(dtype.itemsize)
         ),
@@ -219,9 +228,7 @@ def _buffers(triple: str) -> Any:
     begin = builder.sub(begin, builder.urem(begin, align))
     info = builder.bitcast(block, _meminfo_struct_type.as_pointer())
     values = [_WORD(1), None, None, builder.inttoptr(begin, _POINTER), size]
-    for k, (element, value) in enumerate(
-        zip(_meminfo_struct_type.elements, values, strict=True)
-    ):
+    for k, (element, value) in enumerate(zip(_meminfo_struct_type.elements, values, strict=True)):
         if value is None:
             value = element(None)
         builder.store(value, cgutils.gep_inbounds(builder, info, 0, k))

@@ -31,6 +31,7 @@ ENTRY = "ninepoint_entry"
 
 _MAGIC = b"ninepoint machine code 1\n"
 
+
 class _Method(ctypes.Structure):
     """`PyMethodDef` of Python's binary interface."""
 
@@ -100,6 +101,12 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
     """The function whose object code this is; nothing if something it calls is not found."""
     import llvmlite.binding as llvm
 
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # An engine for each: names that two hold never meet.
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    # Only with an engine are the process's own functions found.
     if not all(map(llvm.address_of_symbol, needs)):
         # Numba brings functions of its own.
         from numba.core.registry import cpu_target
@@ -107,11 +114,6 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
         _ = cpu_target.target_context
         if not all(map(llvm.address_of_symbol, needs)):
             return None
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    # An engine for each: names that two hold never meet.
-    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     method = _Method(b"band", engine.get_function_address(ENTRY), _FASTCALL, None)
