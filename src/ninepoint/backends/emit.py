@@ -59,7 +59,9 @@ def object_code(
         library = result.library
         library.add_ir_module(_entry(context, result.fndesc))
         library.finalize()
-        if library.has_dynamic_globals or library._reload_init:
+        # Numba 0.61 has the former alone, and later releases fill in the latter at this point.
+        to_rerun = result.reload_init or getattr(library, "_reload_init", ())
+        if library.has_dynamic_globals or to_rerun:
             return None
         module = library._final_module
         module.link_in(llvm.parse_assembly(str(_buffers(module.triple))))
