@@ -7,6 +7,7 @@ compiled form is made by Numba from the same text, save for `row`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -301,14 +302,10 @@ class _NoAlias(CompilerBase):
 def row_function(*, noalias=False, fastmath=False):
     """Decorate a generated function that computes one row."""
     pipeline = _NoAlias if noalias else Compiler
+    # Only other compiled functions call it.
+    wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(
-        nogil=True,
-        error_model="numpy",
-        pipeline_class=pipeline,
-        fastmath=fastmath,
-        # Only other compiled functions call it.
-        no_cpython_wrapper=True,
-        no_cfunc_wrapper=True,
+        nogil=True, error_model="numpy", pipeline_class=pipeline, fastmath=fastmath, **wrappers
     )
 
 
