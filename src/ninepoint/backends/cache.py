@@ -1,10 +1,13 @@
-"""The cache: generated modules on disk, with Numba's machine code beside them.
+"""The cache: generated modules on disk, with machine code beside them.
 
 A module is named by a hash of its text, of the types it is compiled for, of this package's
 support text, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
 So a file never changes once it is written, and holds one function for one machine: many
 processes, on many kinds of machines, may write it at once, and all write the same.
 A cache that cannot be written or read costs a compilation and a warning, never a result.
+
+What can only run out of memory is kept as object code and loaded without Numba (`native`); what
+may raise a kernel's own errors, and all machine code where the former cannot be, Numba keeps.
 """
 
 from __future__ import annotations
@@ -22,11 +25,13 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from . import native
 
 VARIABLE = "NINEPOINT_CACHE_DIR"
 
@@ -39,11 +44,27 @@ _WRITTEN = 1_000_000_000
 _UNUSABLE = (OSError, RuntimeError, pickle.UnpicklingError, EOFError, ValueError, TypeError,
              AttributeError, ImportError, LookupError, AssertionError, MemoryError)  # fmt: skip
 
+# What another release of Numba, whose insides differ, raises in `emit`.
+_OTHER_NUMBA = (ImportError, AttributeError, TypeError)
+
+# The modules whose text takes part in what is compiled.
+_CODE = ("support", "relative", "emit", "native")
+
+# Where Numba also looks for its settings.
+_SETTINGS = Path(".numba_config.yaml")
+
 # The names of our files and of Numba's beside them: the folder may hold others.
 _OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
 
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    band: Any
+    from_disk: bool
+
+
 _lock = threading.RLock()
-_loaded: dict[Hashable, Any] = {}
+_loaded: dict[Hashable, _Loaded] = {}
 _modules: dict[Path, ModuleType] = {}
 
 
@@ -66,18 +87,40 @@ def folder() -> Path:
 
 @cache
 def _environment() -> str:
-    texts = [Path(__file__).with_name(f"{n}.py").read_text() for n in ("support", "relative")]
+    texts = [Path(__file__).with_name(f"{name}.py").read_text() for name in _CODE]
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
-    parts = [platform.python_version(), version("numba"), version("llvmlite"), *settings, *texts]
+    if _SETTINGS.exists():
+        settings.append(_SETTINGS.read_text())
+    parts = [platform.python_version(), *_versions(), *settings, *texts]
     return "\n".join(parts)
+
+
+def _versions() -> tuple[str, str]:
+    """Of Numba and of llvmlite, without importing the former."""
+    import llvmlite
+
+    package = importlib.util.find_spec("numba")
+    if package is not None and package.origin is not None:
+        numba = Path(package.origin).with_name("_version.py")
+        if numba.exists():
+            return numba.read_text(), llvmlite.__version__
+    # Imported here, not above: it takes 15 ms.
+    from importlib.metadata import version
+
+    return version("numba"), llvmlite.__version__
 
 
 @cache
 def _machine() -> str:
-    """The CPU, as Numba tells them apart."""
-    from numba.core.registry import cpu_target
+    """The CPU and its features, by which Numba too tells machines apart."""
+    import llvmlite.binding as llvm
 
-    return repr(cpu_target.target_context.codegen().magic_tuple())
+    try:
+        features = llvm.get_host_cpu_features().flatten()
+    except RuntimeError:
+        # LLVM does not know how to ask this kind of CPU.
+        features = ""
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {features}"
 
 
 @cache
@@ -95,12 +138,18 @@ def _fallback() -> Path:
 
 
 def load(
-    text: str, name: str, types: Hashable, signature: Callable[[], Any], fastmath: bool
+    text: str,
+    name: str,
+    types: Hashable,
+    signature: Callable[[], Any],
+    fastmath: bool,
+    raises: bool = True,
 ) -> Any:
     """The compiled function `band` of a generated module; compiled once in a process.
 
     `types` are those of its arguments: one text may serve several.  `signature` gives the
-    Numba signature; it is called only if Numba is needed.
+    Numba signature; it is called only if Numba is needed.  What `raises` errors of its own is
+    left to Numba.
     """
     key = (text, name, types, fastmath)
     found = _loaded.get(key)
@@ -109,15 +158,22 @@ def load(
             found = _loaded.get(key)
             if found is None:
                 unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
-                found = _compiled(_written(text, f"{name}_{unique}"), signature(), fastmath)
+                path = _written(text, f"{name}_{unique}")
+                if not raises and native.possible() and not interpreted():
+                    found = _native(path, signature, fastmath)
+                if found is None:
+                    band = _compiled(path, signature(), fastmath)
+                    statistics = getattr(band, "stats", None)
+                    hits = statistics is not None and bool(statistics.cache_hits)
+                    found = _Loaded(band, from_disk=hits)
                 _loaded[key] = found
-    return found
+    return found.band
 
 
 def from_disk(text: str, name: str, types: Hashable, fastmath: bool) -> bool:
-    """Whether what `load` gave was on disk already, as Numba counts it."""
-    statistics = getattr(_loaded.get((text, name, types, fastmath)), "stats", None)
-    return statistics is not None and bool(statistics.cache_hits)
+    """Whether what `load` gave was on disk already."""
+    found = _loaded.get((text, name, types, fastmath))
+    return found is not None and found.from_disk
 
 
 def _key(text: str, use: str) -> str:
@@ -197,6 +253,33 @@ def _executed(path: Path) -> ModuleType:
     return module
 
 
+def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded | None:
+    """The object code beside a module, made if it is not there; nothing where it cannot be."""
+    file = path.with_suffix(".o")
+    try:
+        band = native.loaded(*native.unpacked(file.read_bytes()))
+        return None if band is None else _Loaded(band, from_disk=True)
+    except ValueError as error:
+        _warn(f"ninepoint compiles {path.stem} anew: its machine code is damaged ({error}).")
+    except OSError:
+        # It is not there yet; what else may be wrong shows when it is written.
+        pass
+    try:
+        from .emit import object_code
+
+        made = object_code(_module(path).band, signature(), fastmath=fastmath)
+    except _OTHER_NUMBA:
+        return None
+    if made is None:
+        return None
+    try:
+        _replace(file, native.packed(*made))
+    except OSError as error:
+        _warn_not_kept(path, error)
+    band = native.loaded(*made)
+    return None if band is None else _Loaded(band, from_disk=False)
+
+
 def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
     """The machine code of a module, from the files beside it if they are there and whole."""
     try:
@@ -210,8 +293,12 @@ def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
             return _machine_code(path, signature, fastmath)
         except _UNUSABLE as error:
             reason = error
-    _warn(f"ninepoint cannot keep the machine code of {path.stem} in {path.parent} ({reason!r}).")
+    _warn_not_kept(path, reason)
     return _machine_code(path, signature, fastmath, keep=False)
+
+
+def _warn_not_kept(path: Path, reason: Exception) -> None:
+    _warn(f"ninepoint cannot keep the machine code of {path.stem} in {path.parent} ({reason!r}).")
 
 
 def _machine_code(path: Path, signature: Any, fastmath: bool, keep: bool = True) -> Any:
@@ -231,6 +318,9 @@ def _machine_code(path: Path, signature: Any, fastmath: bool, keep: bool = True)
 @cache
 def interpreted() -> bool:
     """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
+    asked = "NUMBA_DISABLE_JIT" in os.environ or _SETTINGS.exists()
+    if not asked and "numba" not in sys.modules:
+        return False
     from numba.core import config
 
     return bool(vars(config)["DISABLE_JIT"])

@@ -11,7 +11,6 @@ import numpy as np
 
 from ..language.box import Box, joined
 from ..language.dtypes import DType
-from ..lowering.general.reads import REACH, SITE
 from ..lowering.loops import Module
 from . import cache
 
@@ -66,7 +65,7 @@ class Compiled:
 
     def _load(self) -> Callable[..., None]:
         band: Callable[..., None] = cache.load(
-            self.module.text, self.name, self.types, self.signature, self.fastmath
+            self.module.text, self.name, self.types, self.signature, self.fastmath, self.checked
         )
         if cache.interpreted():
             band = functools.partial(_silent, self.scalar_types, band)
@@ -209,6 +208,8 @@ def _checked(compiled: Compiled, band: Callable[..., None], *arguments: Any) -> 
 
 def _outside(compiled: Compiled, entry: int) -> str:
     """Say which read left the neighborhood, from what `relative.near` wrote down."""
+    from ..lowering.general.reads import REACH, SITE
+
     site, offset = divmod(entry + REACH, SITE)
     offset -= REACH
     axis, file, line = compiled.places[site - 1].split("|")

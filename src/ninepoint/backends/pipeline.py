@@ -43,7 +43,6 @@ from ..lowering.wide import widened
 from ..lowering.windows import unrolled
 from .cache import identifier
 from .cpu import Compiled
-from .general import compile_general
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +85,9 @@ def compile_kernel(
         reason = error.reason
     else:
         return stages.compiled, stages, ""
+    # Imported here, not above: most programs have no such kernel.
+    from .general import compile_general
+
     # Not inside `except`: the user's mistakes would show what they are no consequence of.
     compiled = compile_general(
         function,

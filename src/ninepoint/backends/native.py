@@ -1,0 +1,126 @@
+"""Machine code that needs no Numba to be loaded and called.
+
+Numba takes half a second to be imported and set up.  So what it compiled is kept as object
+code, with the names of what it calls; LLVM alone loads that.  Its entry is a function as those of
+C extensions are, and a call of it takes half the time of a call through Numba's dispatcher.
+
+The entry takes NumPy's arrays as they are in memory, reads where their elements lie, and
+refuses arrays of another kind than it was compiled for.  What the fields of an array are, and
+where, is part of NumPy's binary interface: NumPy's own headers compile it into other packages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import struct
+import sys
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+# Where the fields of an array and of its dtype are [bytes]: `PyArrayObject_fields` and
+# `_PyArray_DescrNumPy2` in NumPy's ndarraytypes.h, with 64-bit pointers.
+TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
+KIND, ORDER, ITEMSIZE = 24, 26, 40
+ALIGNED, WRITEABLE = 0x100, 0x400
+
+ENTRY = "ninepoint_entry"
+
+_MAGIC = b"ninepoint machine code 1\n"
+
+
+class _Method(ctypes.Structure):
+    """`PyMethodDef` of Python's binary interface."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_FASTCALL = 0x80
+
+# Machine code is never freed: another thread may be running it.
+_kept: list[Any] = []
+
+
+@cache
+def possible() -> bool:
+    """Whether arrays lie in this process's memory as the entry reads them."""
+    if struct.calcsize("P") != 8 or sys.byteorder != "little" or object.__basicsize__ != 16:
+        return False
+    if sys.platform == "win32" or np.dtype("O").itemsize != 8:
+        return False
+    array = np.empty((3, 5), dtype="int16")[:, ::2]
+    at, dtype = id(array), id(array.dtype)
+    return (
+        _word(at + TYPE) == id(np.ndarray)
+        and _word(at + DATA) == array.__array_interface__["data"][0]
+        and ctypes.c_int.from_address(at + NDIM).value == 2
+        and (_word(_word(at + SHAPE)), _word(_word(at + SHAPE) + 8)) == array.shape
+        and (_word(_word(at + STRIDES)), _word(_word(at + STRIDES) + 8)) == array.strides
+        and _word(at + DTYPE) == dtype
+        and ctypes.c_int.from_address(at + FLAGS).value == array.flags.num
+        and ctypes.c_char.from_address(dtype + KIND).value == b"i"
+        and ctypes.c_char.from_address(dtype + ORDER).value == b"="
+        and _word(dtype + ITEMSIZE) == 2
+    )
+
+
+def _word(address: int) -> int:
+    return ctypes.c_int64.from_address(address).value
+
+
+def packed(code: bytes, needs: Sequence[str]) -> bytes:
+    """The content of a file: object code, and the names of what it calls."""
+    body = " ".join(needs).encode() + b"\n" + code
+    return _MAGIC + hashlib.sha256(body).hexdigest().encode() + b"\n" + body
+
+
+def unpacked(content: bytes) -> tuple[bytes, list[str]]:
+    """Object code and the names of what it calls.
+
+    Raises
+    ------
+    ValueError
+        If the content is not what `packed` gave.
+    """
+    digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
+    if not content.startswith(_MAGIC) or hashlib.sha256(body).hexdigest().encode() != digest:
+        raise ValueError("not what was written")
+    needs, _, code = body.partition(b"\n")
+    return code, needs.decode().split()
+
+
+def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
+    """The function whose object code this is; nothing if something it calls is not found."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    # An engine for each: names that two hold never meet.
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    # Only with an engine are the process's own functions found.
+    if not all(map(llvm.address_of_symbol, needs)):
+        # Numba brings functions of its own.
+        from numba.core.registry import cpu_target
+
+        _ = cpu_target.target_context
+        if not all(map(llvm.address_of_symbol, needs)):
+            return None
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    method = _Method(b"band", engine.get_function_address(ENTRY), _FASTCALL, None)
+    _kept.append((engine, method))
+    # Bound to the type of arrays, which the entry compares with its arguments'.
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    band: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
+    return band
