@@ -65,18 +65,19 @@ class Frame:
         # The steps of a call are its own until it ends, for the blocks that they write on.
         free = [self._steps()]
         index = lifted(len(self.plan.shape), self.stack is not None)
-        units = [UNITS[dtype.itemsize] for dtype in self.field_dtypes]
+        units = list(enumerate(UNITS[dtype.itemsize] for dtype in self.field_dtypes))
         # Machine code moves into outputs only what was computed of the ends.
         moved = any(piece.ends is not None for piece in self.plan.pieces)
-        out_units = [UNITS[dtype.itemsize] for dtype in self.out_dtypes] if moved else []
+        out_dtypes = self.out_dtypes if moved else ()
+        out_units = list(enumerate(UNITS[dtype.itemsize] for dtype in out_dtypes))
 
         def run(fields: Sequence[Array], outs: Sequence[Array], scalars: Sequence[Any]) -> None:
             try:
                 steps = free.pop()
             except IndexError:
                 steps = self._steps()
-            raws = [f.view(unit)[index] for f, unit in zip(fields, units, strict=True)]
-            raw_outs = [o.view(unit)[index] for o, unit in zip(outs, out_units, strict=False)]
+            raws = [fields[k].view(unit)[index] for k, unit in units]
+            raw_outs = [outs[k].view(unit)[index] for k, unit in out_units]
             for step in steps:
                 step(fields, raws, outs, raw_outs, scalars)
             free.append(steps)

@@ -82,16 +82,25 @@ def key(values: Sequence[Any], is_field: Sequence[bool]) -> tuple[Any, ...] | No
     """
     parts: list[Any] = []
     for value, field in zip(values, is_field, strict=False):
-        kind = type(value)
         if field:
-            if kind is not np.ndarray or not value.flags.aligned:
+            one = array_key(value)
+            if one is None:
                 return None
-            parts += (value.shape, value.strides, value.dtype)
-        elif kind is float or kind is bool or (kind is int and -(2**63) <= value < 2**63):
+            parts.append(one)
+            continue
+        kind = type(value)
+        if kind is float or kind is bool or (kind is int and -(2**63) <= value < 2**63):
             parts.append(kind)
         else:
             return None
     return tuple(parts)
+
+
+def array_key(value: Any) -> tuple[Any, ...] | None:
+    """Give what a call depends on of one array; None if it is no plain one."""
+    if type(value) is not np.ndarray or not value.flags.aligned:
+        return None
+    return value.shape, value.strides, value.dtype
 
 
 def prepare(
@@ -236,12 +245,21 @@ def _writable(outs: list[Array], fields: Sequence[Array]) -> bool:
         if not out.flags.writeable:
             return False
         for other in (*fields, *outs[:k]):
-            if np.may_share_memory(out, other):
+            if _may_overlap(out, other):
                 return False
     return True
 
 
+def _may_overlap(one: Array, other: Array) -> bool:
+    # Two arrays that own their memory share none: 0.1 us, where NumPy's function takes 0.4 us.
+    if one is not other and one.flags.owndata and other.flags.owndata:
+        return False
+    return np.may_share_memory(one, other)
+
+
 def _listed(out: Any) -> list[Any]:
+    if type(out) is np.ndarray:
+        return [out]
     if out is None:
         return []
     return list(out) if isinstance(out, tuple | list) else [out]
@@ -314,7 +332,7 @@ def _single(
             result = make(shape, dtype)
         else:
             result = out
-            if not out.flags.writeable or np.may_share_memory(out, field):
+            if not out.flags.writeable or _may_overlap(out, field):
                 return None
         if gather is None:
             block = field[source]
