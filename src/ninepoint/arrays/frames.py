@@ -24,6 +24,7 @@ from ninepoint.arrays.borders import Array, Index, source_indices
 from ninepoint.arrays.ends import long_rows
 from ninepoint.arrays.layout import Ends, Layout, Piece, Region
 from ninepoint.arrays.moves import AXES, UNITS, Places, lifted, listed, mover
+from ninepoint.arrays.numpy import BLOCK
 
 # fields, the same as bytes, outputs, the same as bytes, scalars
 Step: TypeAlias = Callable[
@@ -33,13 +34,18 @@ Step: TypeAlias = Callable[
 # fields, outputs, scalars
 Runner: TypeAlias = Callable[[Sequence[Array], Sequence[Array], Sequence[Any]], None]
 
-# Up to this many bytes of blocks are kept from call to call; bigger ones are made each time.
-KEPT_BYTES = 200_000
+# Up to this many bytes of a block are kept from call to call: bigger ones are made each time.
+KEPT_BYTES = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """What a prepared call knows: the machine code, where it works, and on what."""
+    """What a prepared call knows: the machine code, where it works, and on what.
+
+    `entry` computes a block, from fields to outputs; `values` are what stands outside under
+    "constant", for each field; `stack` is the length of the axis before the core axes, None if
+    there is none; `warm` is how many rows the machine code makes before the first of a result.
+    """
 
     entry: Callable[..., None]
     plan: Layout
@@ -53,12 +59,23 @@ class Frame:
     def fits(self) -> bool:
         """Whether there are steps for all pieces."""
         pieces = self.plan.pieces
+        # Of many small images, which are padded as a whole, only so many stay near at a time.
+        if self.stack is not None and len(pieces) == 1 and self.stack * self.plan.points > BLOCK:
+            return False
         return (
             len(self.plan.shape) <= AXES
             and all(d.itemsize in UNITS for d in (*self.field_dtypes, *self.out_dtypes))
-            and any(piece.gather is not None or piece.ends is not None for piece in pieces)
+            and any(piece.padded for piece in pieces)
+            and not any(self._is_long(piece) for piece in pieces)
             and all(target.scratch is None for piece in pieces for target in piece.targets)
         )
+
+    def _is_long(self, piece: Piece) -> bool:
+        """Whether the ends of so many rows are too much to be kept."""
+        if piece.ends is None:
+            return False
+        points = (self.stack or 1) * math.prod(piece.region.shape[:-1]) * len(piece.ends.columns)
+        return points * max(dtype.itemsize for dtype in self.field_dtypes) > KEPT_BYTES
 
     def runner(self) -> Runner:
         """Give all steps as one function, which threads may call at the same time."""
@@ -126,7 +143,7 @@ class Frame:
         present = [np.flatnonzero(sources >= 0) for sources in axes]
         places_of = [(s[at], at) for s, at in zip(axes, present, strict=True)]
         shape = (self.stack or 1, *(len(sources) for sources in axes))
-        moves = _moves([(places_of, dtype) for dtype in self.field_dtypes])
+        moves = self._moves(places_of)
         reaches = zip(self.plan.reach.lo, self.plan.reach.hi, strict=True)
         height = [n + b - a for n, (a, b) in zip(piece.region.shape, reaches, strict=True)]
         whole = all(map(len, axes)) and all(
@@ -161,7 +178,7 @@ class Frame:
         columns = np.array(ends.columns)
         (present,) = np.nonzero(columns >= 0)
         axes = [(one, np.arange(len(one))) for one in rows]
-        gathers = _moves([([*axes, (columns[present], present)], d) for d in self.field_dtypes])
+        gathers = self._moves([*axes, (columns[present], present)])
         shape = (self.stack or 1, *map(len, rows), len(columns))
         blocks: list[Array] = [np.empty(shape, dtype) for dtype in self.field_dtypes]
         for block, value in zip(blocks, self.values, strict=True):
@@ -173,10 +190,8 @@ class Frame:
         for k, result in enumerate(results):
             moved = [(place, part) for output, place, part in ends.moves if output == k]
             if moved:
-                places = _moved_columns(moved)
-                index = listed(places)
                 source = result.view(UNITS[result.itemsize])[raw]
-                scatters.append((mover(result.itemsize), source, index, k))
+                scatters.append((mover(result.itemsize), source, listed(_columns(moved)), k))
 
         def step(fields: Any, raws: Any, outs: Any, raw_outs: Any, scalars: Any) -> None:
             for k, (move, index) in gathers:
@@ -186,6 +201,13 @@ class Frame:
                 move(source, index, raw_outs[k])
 
         return step
+
+    def _moves(
+        self, axes: Sequence[tuple[Places, Places]]
+    ) -> list[tuple[int, tuple[Callable[..., None], Places]]]:
+        """The machine code and its list for each field."""
+        places = listed(axes)
+        return [(k, (mover(d.itemsize), places)) for k, d in enumerate(self.field_dtypes)]
 
     def _sources(self, region: Region) -> list[Places]:
         """For each axis, where the neighbours of a region's points come from."""
@@ -204,13 +226,7 @@ class Frame:
         ]
 
 
-def _moves(
-    lists: Sequence[tuple[Sequence[tuple[Places, Places]], np.dtype[Any]]],
-) -> list[tuple[int, tuple[Callable[..., None], Places]]]:
-    return list(enumerate((mover(dtype.itemsize), listed(axes)) for axes, dtype in lists))
-
-
-def _moved_columns(moved: Sequence[tuple[Index, Index]]) -> list[tuple[Places, Places]]:
+def _columns(moved: Sequence[tuple[Index, Index]]) -> list[tuple[Places, Places]]:
     """The places of parts of a result in an output: they differ in their columns only."""
     place, part = moved[0]
     rows = [(_range(b), _range(a)) for a, b in zip(place[1:-1], part[1:-1], strict=True)]

@@ -1,4 +1,4 @@
-"""Prepared calls: what does not depend on the data is done once, for small arrays.
+"""Prepared calls: what does not depend on the data is done once, for all but large arrays.
 
 A call on an array of 100x100 float64 computes for 5 us.  Binding arguments, finding the
 compiled kernel, laying out the border and checking everything take 25 us; so the outcome of all
@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -46,7 +47,7 @@ ZERO_BYTES = 32_768
 
 # The machine code that moves elements is used for a call that came so many times: to load it
 # takes as long as a thousand calls without it, to compile it as long as a hundred thousand.
-PATIENCE = 50
+PATIENCE = 100
 
 # Arrays of more points are computed piece by piece: the border is nothing beside them.
 FRAME_POINTS = 2_000_000
@@ -157,7 +158,7 @@ def prepare(
             short = _single(entry, plan.pieces[0], makers[0], zero, not lead, at[0], scalars)
         else:
             short = _several(entry, plan, makers, values, len(lead), at, scalars)
-    if len(lead) < 2 and not plan.has_keep and not interpreted():
+    if len(lead) < 2 and not plan.has_keep and any(piece.padded for piece in plan.pieces):
         whole = FAR_FRAME_BYTES if looks_far(plan.reach) else FRAME_BYTES
         frame = Frame(
             entry,
@@ -168,15 +169,14 @@ def prepare(
             lead[0] if lead else None,
             program.warm,
         )
-        if frame.fits:
-            short = _patient(short, lambda: _framed(frame, makers, at, scalars))
+        short = _patient(short, partial(_framed, frame, makers, at, scalars))
     if short is long or points < SPLIT_POINTS or options.threads == 1:
         return short
     return _timed(short, long)
 
 
-def _patient(first: Call, later: Callable[[], Call]) -> Call:
-    """Do the first calls in the one way, and all others in the one that `later` makes."""
+def _patient(first: Call, later: Callable[[], Call | None]) -> Call:
+    """Do the first calls in the one way, and all others in the one that `later` makes, if any."""
     calls = 0
     call_later: Call | None = None
 
@@ -186,7 +186,7 @@ def _patient(first: Call, later: Callable[[], Call]) -> Call:
             calls += 1
             if calls <= PATIENCE:
                 return first(args, out)
-            call_later = later()
+            call_later = later() or first
         return call_later(args, out)
 
     return call
@@ -355,8 +355,10 @@ def _framed(
     makers: list[_Maker],
     at: Sequence[int],
     scalars: Sequence[tuple[int, Any]],
-) -> Call:
+) -> Call | None:
     """Compute what lies near the border by machine code."""
+    if interpreted() or not frame.fits:
+        return None
     run = frame.runner()
     filled = [(k, strip, maker.value) for k, maker in enumerate(makers) for strip in maker.strips]
 
