@@ -194,7 +194,8 @@ class Layout:
     def _whole_limit(self) -> int:
         if self._whole_bytes is not None:
             return self._whole_bytes
-        return FAR_BYTES if looks_far(self.reach) else WHOLE_BYTES
+        far = max(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True)) >= FAR
+        return FAR_BYTES if far else WHOLE_BYTES
 
     @cached_property
     def interior(self) -> Region:
@@ -302,11 +303,6 @@ class Layout:
 
     def _like(self, piece: Piece, region: Region) -> Piece:
         return self.piece(region) if piece.ends is None else self.ends(region, self.interior)
-
-
-def looks_far(reach: Box) -> bool:
-    """Whether a stencil looks so far that the points near the border are many."""
-    return max(b - a for a, b in zip(reach.lo, reach.hi, strict=True)) >= FAR
 
 
 @lru_cache(maxsize=512)

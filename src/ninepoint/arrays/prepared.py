@@ -23,7 +23,7 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.frames import Frame
-from ninepoint.arrays.layout import Layout, Piece, Shape, layout, looks_far
+from ninepoint.arrays.layout import Layout, Piece, Shape, layout
 from ninepoint.arrays.numpy import (
     BLOCK,
     HANDOFF,
@@ -52,11 +52,11 @@ PATIENCE = 100
 # Arrays of more points are computed piece by piece: the border is nothing beside them.
 FRAME_POINTS = 2_000_000
 
-# Up to this many bytes of fields an array is padded as a whole by machine code, and for stencils
-# that look far: mean of 3x3, 200x200 float32, 17.9 us against 19.3 us, 200x200 float64, 33.5 us
-# against 29.5 us; maximum of 15x15 equal at 300x300 float64 and 700x700 float32 (Zen 4).
-FRAME_BYTES = 200_000
-FAR_FRAME_BYTES = 1_500_000
+# Up to this many bytes of fields, times how far the stencil looks, an array of two or three axes is
+# padded as a whole by machine code: the more axes, the more points are near the border.  Mean of 3x3 on 200x200 float32 as a whole 17.6 us, in pieces 19.5 us, on 300x300 35.0
+# and 29.7 us; maximum of 9x9 on 512x512 float32 144 and 154 us; 27 points on 64x64x64 float32 443
+# and 643 us, on 100x100x100 2044 and 1838 us (Zen 4).
+FRAME_BYTES = {2: 100_000, 3: 1_000_000}
 
 # So many calls in a row must take longer than a handoff before threads are tried: on a busy
 # machine any single one may.
@@ -158,8 +158,14 @@ def prepare(
             short = _single(entry, plan.pieces[0], makers[0], zero, not lead, at[0], scalars)
         else:
             short = _several(entry, plan, makers, values, len(lead), at, scalars)
-    if len(lead) < 2 and not plan.has_keep and any(piece.padded for piece in plan.pieces):
-        whole = FAR_FRAME_BYTES if looks_far(plan.reach) else FRAME_BYTES
+    if (
+        ndim in FRAME_BYTES
+        and len(lead) < 2
+        and not plan.has_keep
+        and any(piece.padded for piece in plan.pieces)
+    ):
+        span = max(b - a for a, b in zip(plan.reach.lo, plan.reach.hi, strict=True))
+        whole = span * FRAME_BYTES[ndim]
         frame = Frame(
             entry,
             layout(core, program.reaches, options.border, itemsize, program.seams, whole),
