@@ -52,10 +52,11 @@ PATIENCE = 100
 # Arrays of more points are computed piece by piece: the border is nothing beside them.
 FRAME_POINTS = 2_000_000
 
-# Up to this many bytes of fields, times how far the stencil looks, an array of two or three axes is
-# padded as a whole by machine code: the more axes, the more points are near the border.  Mean of 3x3 on 200x200 float32 as a whole 17.6 us, in pieces 19.5 us, on 300x300 35.0
-# and 29.7 us; maximum of 9x9 on 512x512 float32 144 and 154 us; 27 points on 64x64x64 float32 443
-# and 643 us, on 100x100x100 2044 and 1838 us (Zen 4).
+# Up to this many bytes of fields, times how far the stencil looks, an array of two or three axes
+# is padded as a whole by machine code: the more axes, the more points are near the border.  Mean
+# of 3x3 on 200x200 float32 as a whole 17.6 us, in pieces 19.5 us, on 300x300 35.0 and 29.7 us;
+# maximum of 9x9 on 512x512 float32 144 and 154 us; 27 points on 64x64x64 float32 443 and 643 us,
+# on 100x100x100 2044 and 1838 us (Zen 4).  On one axis, NumPy's few copies are as fast.
 FRAME_BYTES = {2: 100_000, 3: 1_000_000}
 
 # So many calls in a row must take longer than a handoff before threads are tried: on a busy
