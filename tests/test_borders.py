@@ -9,8 +9,8 @@ import pytest
 
 from ninepoint.arrays.borders import (
     Border,
+    Gather,
     fitting_cval,
-    pad_block,
     parse_boundary,
     runs,
     source_indices,
@@ -91,7 +91,7 @@ def test_blocks_are_gathered_as_by_indices(seed: int) -> None:
     border = Border(tuple(rules))
     start = tuple(int(k) for k in rng.integers(-7, 7, ndim))
     stop = tuple(a + int(k) for a, k in zip(start, rng.integers(1, 9, ndim), strict=True))
-    got = pad_block(array, start, stop, border, cval=-5)
+    got = Gather(shape, start, stop, border)(array, -5, array.dtype)
     axes = [
         source_indices(a, b, n, *pair)
         for a, b, n, pair in zip(start, stop, shape, rules, strict=True)
@@ -103,19 +103,6 @@ def test_blocks_are_gathered_as_by_indices(seed: int) -> None:
     want[:, absent] = -5
     np.testing.assert_array_equal(got, want)
     assert got.dtype == array.dtype
-
-
-def test_a_block_inside_is_a_view() -> None:
-    array = np.arange(20.0).reshape(4, 5)
-    block = pad_block(array, (1, 1), (3, 4), parse_boundary("wrap", 2))
-    assert np.shares_memory(block, array)
-    np.testing.assert_array_equal(block, array[1:3, 1:4])
-
-
-def test_a_block_of_a_stack_of_stacks() -> None:
-    array = np.arange(2 * 3 * 4).reshape(2, 3, 4)
-    block = pad_block(array, (-2,), (6,), parse_boundary("mirror", 1))
-    np.testing.assert_array_equal(block, np.pad(array, [(0, 0), (0, 0), (2, 2)], "reflect"))
 
 
 def test_parse_one_name_one_per_axis_pairs_and_aliases() -> None:

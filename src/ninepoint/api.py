@@ -318,7 +318,7 @@ class Stencil(ArrayFunction):
             return None
         given = None
         if out is not None:
-            given = prepared.key((out,), (True,))
+            given = prepared.array_key(out)
             if given is None:
                 return None
         return (parts, given, boundary, cval, dtype, overflow, threads)

@@ -316,30 +316,6 @@ def _own(axis: tuple[Run, ...], start: int) -> Run | None:
     return own
 
 
-def pad_block(
-    array: Array, starts: Sequence[int], stops: Sequence[int], border: Border, cval: Any = 0
-) -> Array:
-    """Give the block [starts, stops) along the last axes; positions may lie outside.
-
-    A block that lies inside is a view.
-    """
-    ndim = border.ndim
-    shape = array.shape[-ndim:]
-    if all(a >= 0 and b <= n for a, b, n in zip(starts, stops, shape, strict=True)):
-        inside: tuple[Any, ...] = (..., *map(slice, starts, stops))
-        view: Array = array[inside]
-        return view
-    gather = Gather(shape, starts, stops, border)
-    lead = array.shape[:-ndim]
-    # One axis for the stack; a lead axis of its own cannot always be merged without a copy.
-    if len(lead) == 1:
-        return gather(array, cval, array.dtype)
-    block: Array = np.empty((*lead, *gather.shape), array.dtype)
-    for place in np.ndindex(*lead):
-        block[place] = gather(array[place][None], cval, array.dtype)[0]
-    return block
-
-
 def fitting_cval(cval: Any, dtype: np.dtype[Any], what: str) -> Any:
     """Give `cval` as a value of `dtype`, the dtype of `what` ("the result", "field 'x'").
 

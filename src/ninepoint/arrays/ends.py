@@ -68,6 +68,15 @@ def compute_ends(
     `spans` is by how much the blocks are longer than the results, axis by axis; the first axis
     of a block is the stack.
     """
+    blocks, outs, results = long_rows(blocks, spans, dtypes, warm)
+    run(blocks, outs)
+    return results
+
+
+def long_rows(
+    blocks: Sequence[Array], spans: Sequence[int], dtypes: Sequence[np.dtype[Any]], warm: int
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """Say what to compute to get the ends: fields, outputs, and the results these lie in."""
     shape = blocks[0].shape
     rows, width, span = shape[-2] - spans[-2], shape[-1], spans[-1]
     lead = shape[:-2]
@@ -75,8 +84,7 @@ def compute_ends(
         lead = (shape[0], *(n - s for n, s in zip(shape[1:-2], spans[:-2], strict=True)))
     if warm > FLAT_ROWS:
         results: list[Array] = [np.empty((*lead, rows, width - span), d) for d in dtypes]
-        run(list(blocks), results)
-        return results
+        return list(blocks), results, results
     long = rows * width
     flat: list[Array] = [
         np.ndarray((*shape[:-2], spans[-2] + 1, long), block.dtype, block, 0, block.strides)
@@ -84,5 +92,4 @@ def compute_ends(
     ]
     results = [np.empty((*lead, rows, width), dtype) for dtype in dtypes]
     outs = [result.reshape(*lead, 1, long)[..., : long - span] for result in results]
-    run(flat, outs)
-    return results
+    return flat, outs, results

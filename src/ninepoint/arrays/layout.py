@@ -104,6 +104,11 @@ class Piece:
     points: int
     ends: Ends | None = None
 
+    @property
+    def padded(self) -> bool:
+        """Whether it is computed from a copy, with neighbours that lie outside."""
+        return self.gather is not None or self.ends is not None
+
 
 @dataclass(frozen=True, slots=True)
 class Ends:
