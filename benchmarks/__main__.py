@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from . import machine, report, start, worker
-from .problems import PROBLEMS, Problem
+from .problem import Problem
+from .problems import PROBLEMS
 
 LATEST = Path(__file__).parent / "results" / "latest.json"
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .peers import Peer, Tolerance, Work
-from .problems import Case, Problem, array
+from .problem import Case, Problem, array
 
 # Seconds: a sample takes at least the first, and one peer at most the second in all, but for
 # one sample, which everybody gets.
@@ -146,7 +146,7 @@ def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, 
     """One cell of the table, as data: who differs by how much, and the times of who does not."""
     x = array(problem, case)
     our_work = problem.ours.prepare(x, threads)
-    mine = np.asarray(our_work()).copy()
+    mine = problem.ours.finish(our_work()).copy()
     works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
     for peer in peers_for(problem, case, threads):
         try:

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import kernels
+from ..steps import State, results
 from . import Peer
+
+
+def _compiled(ps: Any, assignments: list[Any], dtype: np.dtype, threads: int) -> Any:
+    config = ps.CreateKernelConfig(target=ps.Target.CurrentCPU, default_dtype=dtype.name)
+    config.cpu.vectorize.enable = True
+    config.cpu.vectorize.assume_inner_stride_one = True
+    config.cpu.openmp.enable = threads > 1
+    config.cpu.openmp.num_threads = threads
+    return ps.create_kernel(assignments, config).compile()
 
 
 def _volume(weights: np.ndarray) -> Peer:
@@ -21,12 +32,7 @@ def _volume(weights: np.ndarray) -> Peer:
             for i, j, k in itertools.product((-1, 0, 1), repeat=3)
             if weights[i + 1, j + 1, k + 1]
         )
-        config = ps.CreateKernelConfig(target=ps.Target.CurrentCPU, default_dtype=x.dtype.name)
-        config.cpu.vectorize.enable = True
-        config.cpu.vectorize.assume_inner_stride_one = True
-        config.cpu.openmp.enable = threads > 1
-        config.cpu.openmp.num_threads = threads
-        kernel = ps.create_kernel([ps.Assignment(out[0, 0, 0], total)], config).compile()
+        kernel = _compiled(ps, [ps.Assignment(out[0, 0, 0], total)], x.dtype, threads)
         result = np.zeros_like(x)
 
         def work() -> np.ndarray:
@@ -44,3 +50,48 @@ def seven() -> Peer:
 
 def cube() -> Peer:
     return _volume(kernels.CUBE)
+
+
+def stepping(
+    kernel: Callable[..., Any],
+    start: Callable[[np.ndarray], State],
+    steps: int,
+    history: bool = False,
+) -> Peer:
+    """The kernel's own text on fields, and a loop over time in Python that swaps the buffers.
+
+    With `history` the second state is what the first was one step before: the new one is
+    written over it.  A call goes on from where the last one ended.
+    """
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import pystencils as ps
+
+        state = [part.copy() for part in start(x)]
+        other = state[::-1] if history else [part.copy() for part in state]
+        names = [f"given_{k}" for k in range(len(state))]
+        spare = names[::-1] if history else [f"out_{k}" for k in range(len(state))]
+        fields = {
+            name: ps.fields(f"{name}: {x.dtype.name}[{x.ndim}D]", layout="c")
+            for name in dict.fromkeys(names + spare)
+        }
+        here = (0,) * x.ndim
+        made = results(kernel(*(fields[name] for name in names)))
+        assignments = [
+            ps.Assignment(fields[name][here], value)
+            for name, value in zip(spare[:1] if history else spare, made, strict=False)
+        ]
+        compiled = _compiled(ps, assignments, x.dtype, threads)
+        buffers = [state, other]
+
+        def work() -> list[np.ndarray]:
+            for _ in range(steps):
+                now, then = buffers
+                arrays = dict(zip(names, now, strict=True)) | dict(zip(spare, then, strict=True))
+                compiled(**arrays)
+                buffers.reverse()
+            return buffers[0]
+
+        return work
+
+    return Peer("pystencils", "pystencils", prepare, threads=True)
