@@ -16,6 +16,9 @@ from .problem import Problem, Shape
 
 GROUP = "time"
 
+# Seconds: of some tenths that a call takes, enough for a median.
+SHARE = 2.0
+
 
 def _problem(
     name: str,
@@ -45,6 +48,7 @@ def _problem(
         near=near,
         group=GROUP,
         steps=count,
+        share=SHARE,
         dtypes=("float32",),
         shapes=(shape,),
         tiny=tiny,
@@ -109,6 +113,7 @@ EVOLUTION: tuple[Problem, ...] = (
         near=(1, 1),
         group=GROUP,
         steps=16,
+        share=SHARE,
         dtypes=("uint8",),
         shapes=((4096, 4096),),
         everybody=True,

@@ -48,6 +48,7 @@ class Problem:
     tiny: Shape = (40, 45)  # for the tests: enough for every window
     everybody: bool = False  # with two threads, peers that know one thread only take part as well
     span: float = 1.0  # floats are in 0..span
+    share: float = 0.6  # seconds that the samples of each peer may take in all
     greatest: int | None = None  # integers are in 0..greatest; None: in all that the type holds
     tolerance: Tolerance = field(default_factory=Tolerance)
 

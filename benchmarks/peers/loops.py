@@ -254,17 +254,19 @@ def wave(steps: int) -> Peer:
 
         @numba.njit(nogil=True)
         def loops(state, out, first, last):
-            (u, before), (new, _) = state, out
+            u, new = state[0], out[0]
             for i in range(first, last):
                 a, b, c, d, e = u[i - 2], u[i - 1], u[i], u[i + 1], u[i + 2]
-                past, o = before[i], new[i]
+                # One row for what was and what will be: of two, LLVM would have to fear that
+                # they overlap, as they do.
+                o = new[i]
                 for j in range(u.shape[1] - 4):
                     around = (
                         near * (b[j + 2] + d[j + 2] + c[j + 1] + c[j + 3])
                         - (a[j + 2] + e[j + 2] + c[j] + c[j + 4])
                         - centre * c[j + 2]
                     )
-                    o[j + 2] = two * c[j + 2] - past[j + 2] + rate * around
+                    o[j + 2] = two * c[j + 2] - o[j + 2] + rate * around
 
         return loops
 
