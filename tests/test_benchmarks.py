@@ -178,7 +178,7 @@ def test_the_readme_says_when_each_run_was() -> None:
     text = report.readme_part([first, second])
     assert "A processor, 2 cores, 2026-01-02; A processor, 2 cores, 2026-01-03." in text
     assert "2 threads:" in text
-    assert "| unsharp mask | float32 4096x4096 | 1.68 | Halide | 2.00 |" in text
+    assert "| unsharp mask | float32 4096x4096 | 1.68 | Halide | 2.0 |" in text
 
 
 def test_the_page_says_what_was_measured_in_which_run() -> None:
