@@ -116,7 +116,8 @@ def _machines(stored: list[Run]) -> str:
     lines = ["The figures are of several runs; those of one row are always of one run."]
     for run in stored:
         names = dict.fromkeys(cell["problem"] for cell in runs.cells([run]))
-        lines.append(f"- {run['machine']['date'][:16]}: {'; '.join(names)}. {_machine(run)}")
+        what = "; ".join(names) or "starting processes"
+        lines.append(f"- {run['machine']['date'][:16]}: {what}. {_machine(run)}")
     return "\n".join(lines)
 
 

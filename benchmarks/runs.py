@@ -43,8 +43,9 @@ def merged(before: list[Run], run: Run) -> list[Run]:
 
 
 def cells(runs: list[Run]) -> list[Cell]:
-    """The cells of all runs, in the order of the tables."""
-    return sorted((cell for run in runs for cell in run["cells"]), key=place)
+    """The cells of all runs, in the order of the tables; a problem that is no more is left out."""
+    known = (cell for run in runs for cell in run["cells"] if cell["problem"] in _NAMES)
+    return sorted(known, key=place)
 
 
 def place(cell: Cell) -> tuple[int, list[int], int]:
