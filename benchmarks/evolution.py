@@ -108,6 +108,7 @@ EVOLUTION: tuple[Problem, ...] = (
             loops.life(16),
             scipy.life(16),
             jax.life(16),
+            pystencils.life(16),
             numpy.life(16),
         ),
         near=(1, 1),
