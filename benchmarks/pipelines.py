@@ -1,6 +1,6 @@
 """The table of pipelines: stencils of which each reads what another made.
 
-"separate calls" stands beside ninepoint where one call does all of them.
+Ours are stencils that call stencils; "separate calls" are the same one by one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ GROUP = "pipelines"
 PIPELINES: tuple[Problem, ...] = (
     Problem(
         "Harris corners",
-        ours.separate(stages.HARRIS, "reflect", ours.NAME),
-        (scipy.harris(), opencv.harris(), halide_pipelines.harris(), jax.harris()),
+        ours.staged(stages.harris, "reflect"),
+        (
+            ours.separate(stages.HARRIS, "reflect"),
+            scipy.harris(),
+            opencv.harris(),
+            halide_pipelines.harris(),
+            jax.harris(),
+        ),
         near=(2, 2),
         group=GROUP,
         dtypes=("float32",),
@@ -23,8 +29,14 @@ PIPELINES: tuple[Problem, ...] = (
     ),
     Problem(
         "unsharp mask",
-        ours.separate(stages.UNSHARP, "reflect", ours.NAME),
-        (scipy.unsharp(), opencv.unsharp(), halide_pipelines.unsharp(), jax.unsharp()),
+        ours.staged(stages.unsharp, "reflect"),
+        (
+            ours.separate(stages.UNSHARP, "reflect"),
+            scipy.unsharp(),
+            opencv.unsharp(),
+            halide_pipelines.unsharp(),
+            jax.unsharp(),
+        ),
         near=(2, 2),
         group=GROUP,
         dtypes=("float32",),
@@ -32,8 +44,14 @@ PIPELINES: tuple[Problem, ...] = (
     ),
     Problem(
         "four Gaussian blurs",
-        ours.separate(stages.BLURS, "reflect", ours.NAME),
-        (scipy.blurs(), opencv.blurs(), halide_pipelines.blurs(), jax.blurs()),
+        ours.staged(stages.blurs, "reflect"),
+        (
+            ours.separate(stages.BLURS, "reflect"),
+            scipy.blurs(),
+            opencv.blurs(),
+            halide_pipelines.blurs(),
+            jax.blurs(),
+        ),
         near=(8, 8),
         group=GROUP,
         dtypes=("float32",),

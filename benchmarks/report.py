@@ -41,7 +41,8 @@ _GROUPS = {
     ),
     "pipelines": (
         "Pipelines",
-        "Several filters, each of which reads what another made. Halide's are scheduled by "
+        "Several filters, each of which reads what another made, in one call; "
+        f"“{SEPARATE}” is ninepoint with a call for each. Halide's are scheduled by "
         "hand as its own examples of them are, and in other ways, and by Mullapudi2016; the "
         "fastest is taken.",
     ),

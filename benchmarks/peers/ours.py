@@ -61,7 +61,20 @@ def stepping(
     return Peer(name, "ninepoint", prepare, threads=True)
 
 
-def separate(calls: tuple[Call, ...], boundary: str, name: str = SEPARATE) -> Peer:
+def staged(build: Callable[[Any], Any], boundary: str) -> Peer:
+    """The stencil of `build(decorator)`, which calls others, writing into a ready array."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import ninepoint as npt
+
+        stencil = build(npt.stencil(boundary=boundary))
+        out = stencil(x, threads=threads)
+        return lambda: stencil(x, out=out, threads=threads)
+
+    return Peer(NAME, "ninepoint", prepare, threads=True)
+
+
+def separate(calls: tuple[Call, ...], boundary: str) -> Peer:
     """One call after the other, each writing into arrays that are there."""
 
     def prepare(x: np.ndarray, threads: int) -> Any:
@@ -85,4 +98,4 @@ def separate(calls: tuple[Call, ...], boundary: str, name: str = SEPARATE) -> Pe
 
         return work
 
-    return Peer(name, "ninepoint", prepare, threads=True)
+    return Peer(SEPARATE, "ninepoint", prepare, threads=True)
