@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import machine, report, start, worker
-from .problems import PROBLEMS, Problem
+from . import machine, report, runs, start, worker
+from .problem import Problem
+from .problems import PROBLEMS
 
 LATEST = Path(__file__).parent / "results" / "latest.json"
 
@@ -22,15 +23,15 @@ def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     if options.command == "run":
         return _run(options)
-    if not options.file.exists():
+    stored = runs.load(options.file)
+    if not stored:
         raise SystemExit(f"{options.file} is not there; `python -m benchmarks` measures.")
-    results = json.loads(options.file.read_text())
     if options.command == "readme":
-        report.write_readme(results)
+        report.write_readme(stored)
     elif options.command == "plot":
-        report.write_plot(results)
+        report.write_plot(stored)
     else:
-        print(report.page(results))
+        print(report.page(stored))
     return 0
 
 
@@ -53,11 +54,12 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="NAME",
-        help="problems whose name contains NAME, may be repeated; shown, not stored",
+        help="problems whose name contains NAME, or all of a table: filters, time or pipelines; "
+        "may be repeated; shown, not stored",
     )
     parser.add_argument("--repeat", type=int, default=9, help="samples of each (default 9)")
     parser.add_argument(
-        "--minutes", type=float, help="begin no cell after so long (default 22; quick 2)"
+        "--minutes", type=float, help="begin no cell after so long (default 30; quick 2)"
     )
     parser.add_argument(
         "--limit", type=int, default=150, help="seconds that a cell may take (default 150)"
@@ -66,7 +68,11 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--file", type=Path, default=LATEST, help="where results are (default: latest.json)"
     )
-    parser.add_argument("--store", action="store_true", help="store partial results as well")
+    parser.add_argument(
+        "--store",
+        action="store_true",
+        help="store partial results as well, in place of the stored ones of the same problems",
+    )
     parser.add_argument("--list", action="store_true", help="show the problems and stop")
     return parser.parse_args(arguments)
 
@@ -74,7 +80,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
 def _run(options: argparse.Namespace) -> int:
     if options.list:
         for problem in PROBLEMS:
-            print(f"{problem.name}: {', '.join(dict.fromkeys(p.name for p in problem.peers))}")
+            peers = ", ".join(dict.fromkeys(peer.name for peer in problem.peers))
+            print(f"{problem.group}: {problem.name}: {peers}")
         return 0
     problems = _chosen(options.only)
     counts = _counts(options.threads, options.quick)
@@ -82,7 +89,7 @@ def _run(options: argparse.Namespace) -> int:
     begin = time.perf_counter()
     results: dict[str, Any] = {"machine": machine.describe(), "copy": [], "cells": []}
     crashed: list[str] = []
-    minutes = options.minutes or (2 if options.quick else 22)
+    minutes = options.minutes or (2 if options.quick else 30)
     late: list[str] = []
     for k, threads in enumerate(counts, start=1):
         # Two threads have fewer peers; still, half of what is left is theirs.
@@ -91,21 +98,21 @@ def _run(options: argparse.Namespace) -> int:
         )
         found, died = _measure(problems, threads, options, until)
         results["copy"] += found["copy"]
-        results["cells"] += sorted(found["cell"], key=_place)
+        results["cells"] += sorted(found["cell"], key=runs.place)
         crashed += died
         late += [f"{' '.join(map(str, cell))}, threads: {threads}" for cell in found["late"]]
     if not options.only:
         print("Starting processes, cold and warm ...", flush=True)
         results["start"] = start.start_times(1 if options.quick else 3)
     results["seconds"] = round(time.perf_counter() - begin)
-    print("\n" + report.page(results))
+    print("\n" + report.page([results]))
     print(f"Measured in {results['seconds']} s.")
     if not partial or options.store:
-        options.file.parent.mkdir(parents=True, exist_ok=True)
-        options.file.write_text(json.dumps(results, indent=1) + "\n")
+        stored = runs.merged(runs.load(options.file) if partial else [], results)
+        runs.save(options.file, stored)
         print(f"Stored in {options.file}.")
         if options.file == LATEST:
-            report.write_readme(results)
+            report.write_readme(stored)
             print("README.md and docs/benchmarks.md are written from it.")
     if late:
         print("Left out, as the time was up (--minutes): " + "; ".join(late))
@@ -114,17 +121,11 @@ def _run(options: argparse.Namespace) -> int:
     return 1 if crashed or any(cell["refused"] for cell in results["cells"]) else 0
 
 
-def _place(cell: dict[str, Any]) -> tuple[int, list[int], int]:
-    """Where a cell stands in the tables, whenever it was measured."""
-    names = [problem.name for problem in PROBLEMS]
-    row = names.index(cell["problem"])
-    return row, cell["shape"], PROBLEMS[row].dtypes.index(cell["dtype"])
-
-
 def _chosen(only: list[str] | None) -> list[Problem]:
     if not only:
         return list(PROBLEMS)
-    found = [p for p in PROBLEMS if any(text.lower() in p.name.lower() for text in only)]
+    texts = [text.lower() for text in only]
+    found = [p for p in PROBLEMS if p.group in texts or any(t in p.name.lower() for t in texts)]
     if not found:
         names = "; ".join(problem.name for problem in PROBLEMS)
         raise SystemExit(f"No problem has {' or '.join(only)} in its name. There are: {names}")

@@ -15,12 +15,10 @@ from typing import Any
 import numpy as np
 
 from .peers import Peer, Tolerance, Work
-from .problems import Case, Problem, array
+from .problem import Case, Problem, array
 
-# Seconds: a sample takes at least the first, and one peer at most the second in all, but for
-# one sample, which everybody gets.
+# Seconds that a sample takes at least.
 _SAMPLE = 0.002
-_SHARE = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,19 +104,26 @@ def peers_for(problem: Problem, case: Case, threads: int) -> list[Peer]:
     ]
 
 
-def take_times(works: Mapping[str, Work], repeat: int) -> dict[str, Times]:
-    """Time works in turn, `repeat` times or until one has used up its share of time."""
+def take_times(works: Mapping[str, Work], repeat: int, share: float = 0.6) -> dict[str, Times]:
+    """Time works in turn, `repeat` times or until one has used up its share of time [s].
+
+    The first turn says how many calls make a sample.  A call that takes the whole share needs
+    no such turn, and is a sample itself; so everybody has one.
+    """
     counts = {}
+    samples: dict[str, list[float]] = {name: [] for name in works}
+    spent = dict.fromkeys(works, 0.0)
     for name, work in works.items():
         once = _seconds(work, 1)
         if once < _SAMPLE:
             once = _seconds(work, 3)
         counts[name] = max(1, round(_SAMPLE / max(once, 1e-7)))
-    samples: dict[str, list[float]] = {name: [] for name in works}
-    spent = dict.fromkeys(works, 0.0)
+        if once > share:
+            samples[name].append(once)
+            spent[name] += once
     for _ in range(repeat):
         for name, work in works.items():
-            if samples[name] and spent[name] > _SHARE:
+            if spent[name] > share:
                 continue
             if counts[name] > 1:
                 work()  # brings back into cache what the others drove out, as in a loop
@@ -146,7 +151,7 @@ def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, 
     """One cell of the table, as data: who differs by how much, and the times of who does not."""
     x = array(problem, case)
     our_work = problem.ours.prepare(x, threads)
-    mine = np.asarray(our_work()).copy()
+    mine = problem.ours.finish(our_work()).copy()
     works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
     for peer in peers_for(problem, case, threads):
         try:
@@ -163,9 +168,11 @@ def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, 
         note = getattr(checked.work, "note", None) or (checked.difference and peer.why)
         if note:
             notes[peer.name] = note
-    times = take_times(works, repeat)
+    times = take_times(works, repeat, problem.share)
     return {
         "problem": problem.name,
+        "group": problem.group,
+        "steps": problem.steps,
         "dtype": case.dtype,
         "shape": list(case.shape),
         "threads": threads,

@@ -5,16 +5,12 @@ Everything else is driven by `PROBLEMS`: the checks, the times, the tests and th
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from . import kernels
+from .evolution import EVOLUTION
 from .peers import (
     Peer,
-    Tolerance,
     devito,
     halide,
     jax,
@@ -27,64 +23,8 @@ from .peers import (
     scipy,
     skimage,
 )
-
-IMAGES = ("uint8", "uint16", "float32", "float64")
-FLOATS = ("float32", "float64")
-
-Shape = tuple[int, ...]
-
-# In cache (an image of float64 with its result takes 4 MiB), and far beyond any.
-PLANES = ((512, 512), (4096, 4096))
-VOLUMES = ((64, 64, 64), (384, 384, 384))
-LINES = ((1 << 15,), (1 << 24,))
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One array that a problem is solved for."""
-
-    dtype: str
-    shape: Shape
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One row of the table.
-
-    `near` says how far the stencil looks along the last axes; as much is left out of the
-    comparison with peers whose border is another.
-    """
-
-    name: str
-    ours: Peer
-    peers: tuple[Peer, ...]
-    near: tuple[int, ...]
-    dtypes: tuple[str, ...] = IMAGES
-    shapes: tuple[Shape, ...] = PLANES
-    tiny: Shape = (40, 45)  # for the tests: enough for every window
-    everybody: bool = False  # with two threads, peers that know one thread only take part as well
-    span: float = 1.0  # floats are in 0..span
-    tolerance: Tolerance = field(default_factory=Tolerance)
-
-    def cases(self, quick: bool = False) -> Iterator[Case]:
-        """Every array of the problem; `quick` asks for the smallest one of the first type."""
-        if quick:
-            yield Case(self.dtypes[0], self.shapes[0])
-            return
-        for shape, dtype in itertools.product(self.shapes, self.dtypes):
-            yield Case(dtype, shape)
-
-
-def array(problem: Problem, case: Case) -> np.ndarray:
-    """Noise that fills the type, the same in every run.
-
-    int8 holds no negative numbers, so that a peer that knows only uint8 can take the same bytes.
-    """
-    random = np.random.default_rng(9)
-    dtype = np.dtype(case.dtype)
-    if dtype.kind == "f":
-        return random.random(case.shape, dtype=dtype.type) * dtype.type(problem.span)
-    return random.integers(0, np.iinfo(dtype).max, case.shape, dtype=dtype, endpoint=True)
+from .pipelines import PIPELINES
+from .problem import FLOATS, LINES, VOLUMES, Problem
 
 
 def _integers(dtype: np.dtype) -> bool:
@@ -103,7 +43,7 @@ def _border(rule: str) -> Peer:
     return ours.ours(lambda dtype: kernels.mean(3, _integers(dtype)), rule, rule, True)
 
 
-PROBLEMS: tuple[Problem, ...] = (
+FILTERS: tuple[Problem, ...] = (
     Problem(
         "recipe: mean 3x3, 64 frames",
         ours.ours(lambda dtype: kernels.recipe, "fill"),
@@ -340,3 +280,5 @@ PROBLEMS: tuple[Problem, ...] = (
         shapes=((1000, 1000),),
     ),
 )
+
+PROBLEMS = FILTERS + EVOLUTION + PIPELINES

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Any
 
+from . import runs
 from .peers.ours import NAME as OURS
+from .peers.ours import SEPARATE, SINGLE
+from .runs import Cell, Run
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
@@ -16,8 +18,9 @@ PLOT = ROOT / "docs" / "images" / "benchmarks.png"
 _MARKS = ("<!-- bench:start -->", "<!-- bench:end -->")
 _RECIPE = "recipe: mean 3x3, 64 frames"
 _BORDERS = "border rules"
+_OWN = (SINGLE, SEPARATE)
 _COLUMNS = (
-    "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
+    *_OWN, "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
     "pystencils", "Devito", "NumPy", "njit of numba.stencil",
 )  # fmt: skip
 # The problems that OpenCV and SciPy have functions for: DESIGN calls them the filter list.
@@ -27,7 +30,23 @@ _FILTERS = (
     "maximum 31x31 (dilate)", "mean 31x31", "local std 7x7",
 )  # fmt: skip
 
-Cell = dict[str, Any]
+# The other tables, each with what has to be said of it.
+_GROUPS = {
+    "time": (
+        "Steps in time",
+        "A call does all the steps of a state; the speed counts every point at every step. "
+        f"“{SINGLE}” is ninepoint with one step in each pass over memory. Devito has its own "
+        "loop over time, JAX one under its compiler, pystencils one in Python between two "
+        "arrays; what these keep goes on from call to call, after the first was compared.",
+    ),
+    "pipelines": (
+        "Pipelines",
+        "Several filters, each of which reads what another made, in one call; "
+        f"“{SEPARATE}” is ninepoint with a call for each. Halide's are scheduled by "
+        "hand as its own examples of them are, and in other ways, and by Mullapudi2016; the "
+        "fastest is taken.",
+    ),
+}
 
 
 def _ours(cell: Cell) -> float:
@@ -46,7 +65,7 @@ def _size(shape: list[int]) -> str:
 
 
 def _points(cell: Cell) -> str:
-    speed = math.prod(cell["shape"]) / _ours(cell)
+    speed = cell["steps"] * math.prod(cell["shape"]) / _ours(cell)
     return f"{speed / 1e9:.3g}"
 
 
@@ -79,8 +98,8 @@ def _markdown(rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], rule, *rows[1:]])
 
 
-def _machine(results: dict[str, Any]) -> str:
-    machine = results["machine"]
+def _machine(run: Run) -> str:
+    machine = run["machine"]
     versions = machine["versions"]
     shown = [f"{name} {versions[name]}" for name in sorted(versions) if name != "llvmlite"]
     caches = ", ".join(f"{name} {size}" for name, size in machine["caches"].items())
@@ -91,11 +110,25 @@ def _machine(results: dict[str, Any]) -> str:
     )
 
 
-def recipe_table(results: dict[str, Any]) -> str:
+def _machines(stored: list[Run]) -> str:
+    """What was measured on which machine and when; of one run there is no need to say what."""
+    if len(stored) == 1:
+        return _machine(stored[0])
+    lines = ["The figures are of several runs; those of one row are always of one run."]
+    for run in stored:
+        names = dict.fromkeys(cell["problem"] for cell in runs.cells([run]))
+        what = "; ".join(names) or "starting processes"
+        lines.append(f"- {run['machine']['date'][:16]}: {what}. {_machine(run)}")
+    return "\n".join(lines)
+
+
+def recipe_table(stored: list[Run]) -> str:
     """The first problem, a row for each peer."""
-    cells = {c["threads"]: c for c in results["cells"] if c["problem"] == _RECIPE}
-    if not cells:
+    found = [(cell, run) for run in stored for cell in run["cells"] if cell["problem"] == _RECIPE]
+    if not found:
         return "(not measured)"
+    cells = {cell["threads"]: cell for cell, _ in found}
+    copies = [copy for run in stored if any(of is run for _, of in found) for copy in run["copy"]]
     counts = sorted(cells)
     head = ["3x3 mean of int8, 64 frames of 1000x1000"]
     for count in counts:
@@ -113,7 +146,7 @@ def recipe_table(results: dict[str, Any]) -> str:
             row += [f"{speed:.3g}", "" if name == OURS else _ratio(taken["median"] / _ours(cell))]
         rows.append(row)
     row = ["`np.copyto` of as many bytes"]
-    speeds = {copy["threads"]: copy["speeds"]["beyond cache"] for copy in results["copy"]}
+    speeds = {copy["threads"]: copy["speeds"]["beyond cache"] for copy in copies}
     for count in counts:
         row += [f"{speeds[count] / 2 / 1e9:.3g}" if count in speeds else "", ""]
     rows.append(row)
@@ -132,15 +165,27 @@ def big_table(cells: list[Cell]) -> str:
     return _markdown(rows)
 
 
-def summary(cells: list[Cell]) -> str:
-    """Over the filter list: the geometric mean of ratios, and the least, for each peer."""
-    rows = [["filter list against", "geometric mean", "least", "where"]]
+def nearest(cell: Cell) -> tuple[str, float] | None:
+    """The fastest of the others, and how many times as long as we it takes."""
+    others = [(name, ratio) for name, ratio in ratios(cell).items() if name not in _OWN]
+    return min(others, key=lambda pair: pair[1]) if others else None
+
+
+def nearest_table(cells: list[Cell]) -> str:
+    """A row for each cell: our speed, and the fastest of the others."""
+    rows = [["in one call", "size", "Gpoint/s", "nearest other", f"{OURS} is faster by"]]
+    for cell in cells:
+        near = nearest(cell)
+        row = [cell["problem"], f"{cell['dtype']} {_size(cell['shape'])}", _points(cell)]
+        rows.append([*row, *((near[0], _ratio(near[1])) if near else ("", ""))])
+    return _markdown(rows)
+
+
+def summary(cells: list[Cell], title: str) -> str:
+    """The geometric mean of ratios, and the least, for each peer."""
+    rows = [[title, "geometric mean", "least", "where"]]
     for name in _COLUMNS:
-        found = [
-            (ratios(cell)[name], cell)
-            for cell in cells
-            if cell["problem"] in _FILTERS and name in cell["times"]
-        ]
+        found = [(ratios(cell)[name], cell) for cell in cells if name in cell["times"]]
         if not found:
             continue
         middle = math.exp(sum(math.log(ratio) for ratio, _ in found) / len(found))
@@ -168,8 +213,9 @@ def _refused(cells: list[Cell]) -> list[str]:
     ]
 
 
-def page(results: dict[str, Any]) -> str:
+def page(stored: list[Run]) -> str:
     """The whole page of results, in Markdown."""
+    every = runs.cells(stored)
     parts = [
         "# Benchmarks",
         "This page is written by `python -m benchmarks readme` from `benchmarks/results/`; "
@@ -181,18 +227,25 @@ def page(results: dict[str, Any]) -> str:
         "ninepoint it takes**: above 1, ninepoint is faster. What can be made before (output "
         "arrays, compiled code, device arrays) is made before. For Halide the fastest of its "
         "schedules by hand and Mullapudi2016 is taken, and its work leaves out the border.",
-        _machine(results),
+        _machines(stored),
     ]
-    for count in sorted({cell["threads"] for cell in results["cells"]}):
-        cells = [c for c in results["cells"] if c["threads"] == count]
-        filters = [cell for cell in cells if cell["problem"] != _BORDERS]
-        parts += [f"## {_threads(count).capitalize()}", summary(filters)]
-        parts += [big_table(filters) if filters else ""]
+    for count in sorted({cell["threads"] for cell in every}):
+        cells = [cell for cell in every if cell["threads"] == count]
+        single = [c for c in cells if c["group"] not in _GROUPS and c["problem"] != _BORDERS]
+        filters = [cell for cell in single if cell["problem"] in _FILTERS]
+        parts += [f"## {_threads(count).capitalize()}", summary(filters, "filter list against")]
+        parts += [big_table(single) if single else ""]
         parts += [_border_table([cell for cell in cells if cell["problem"] == _BORDERS])]
-    parts += ["## Copying", _copy_table(results["copy"])]
-    if results.get("start"):
-        parts += ["## From nothing to the first result", _start_table(results["start"])]
-    notes, refused = _notes(results["cells"]), _refused(results["cells"])
+        for group, (title, words) in _GROUPS.items():
+            found = [cell for cell in cells if cell["group"] == group]
+            if found:
+                parts += [f"### {title}, {_threads(count)}", words, big_table(found)]
+                parts += [summary(found, "against")]
+    parts += ["## Copying", _copy_table(stored)]
+    started = [run["start"] for run in stored if run.get("start")]
+    if started:
+        parts += ["## From nothing to the first result", _start_table(started[-1])]
+    notes, refused = _notes(every), _refused(every)
     if notes:
         parts += ["## Differences that are known", "\n".join(notes)]
     if refused:
@@ -211,12 +264,14 @@ def _border_table(cells: list[Cell]) -> str:
     return _markdown(rows)
 
 
-def _copy_table(copies: list[dict[str, Any]]) -> str:
+def _copy_table(stored: list[Run]) -> str:
     rows = [["`np.copyto`, GB/s, counted once in and once out", "in cache", "beyond cache"]]
-    for copy in copies:
-        speeds = copy["speeds"]
-        values = [f"{speeds[name] / 1e9:.3g}" for name in ("in cache", "beyond cache")]
-        rows.append([_threads(copy["threads"]), *values])
+    for run in stored:
+        when = f", {run['machine']['date'][:16]}" if len(stored) > 1 else ""
+        for copy in run["copy"]:
+            speeds = copy["speeds"]
+            values = [f"{speeds[name] / 1e9:.3g}" for name in ("in cache", "beyond cache")]
+            rows.append([_threads(copy["threads"]) + when, *values])
     return _markdown(rows)
 
 
@@ -226,31 +281,46 @@ def _start_table(start: dict[str, dict[str, float]]) -> str:
     return _markdown(rows)
 
 
-def write_readme(results: dict[str, Any]) -> None:
-    """Put the first table between the README's marks, and write the page of all."""
+def write_readme(stored: list[Run]) -> None:
+    """Put two tables between the README's marks, and write the page of all."""
     text = README.read_text()
     before, mark, rest = text.partition(_MARKS[0])
     _, end, after = rest.partition(_MARKS[1])
     if not mark or not end:
         raise SystemExit(f"README.md lacks the lines {_MARKS[0]} and {_MARKS[1]}.")
-    machine = results["machine"]
-    under = (
-        f"{machine['cpu']}, {machine['cores']} cores, {machine['date'][:10]}. "
-        "All other problems, types and sizes: [benchmarks](docs/benchmarks.md)."
+    README.write_text(before + mark + readme_part(stored) + end + after)
+    PAGE.write_text(page(stored))
+
+
+def readme_part(stored: list[Run]) -> str:
+    """What stands between the marks: the first problem, and the steps and pipelines."""
+    machines = dict.fromkeys(
+        f"{run['machine']['cpu']}, {run['machine']['cores']} cores, {run['machine']['date'][:10]}"
+        for run in stored
     )
-    table = f"\n{recipe_table(results)}\n\n{under}\n"
-    README.write_text(before + mark + table + end + after)
-    PAGE.write_text(page(results))
+    parts = [recipe_table(stored)]
+    many = [cell for cell in runs.cells(stored) if cell["group"] in _GROUPS]
+    if many:
+        count = max(cell["threads"] for cell in many)
+        parts += [
+            f"Many steps in time, and filters that read each other's results, {_threads(count)}:",
+            nearest_table([cell for cell in many if cell["threads"] == count]),
+        ]
+    parts += [
+        f"{'; '.join(machines)}. "
+        "All other problems, types and sizes: [benchmarks](docs/benchmarks.md)."
+    ]
+    return "\n" + "\n\n".join(parts) + "\n"
 
 
-def write_plot(results: dict[str, Any], path: Path = PLOT) -> None:
+def write_plot(stored: list[Run], path: Path = PLOT) -> None:
     """Draw the ratios of one thread, on the first type and the largest array of each problem."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
         raise SystemExit("The plot needs matplotlib: pip install matplotlib") from error
     chosen: dict[str, Cell] = {}
-    for cell in results["cells"]:
+    for cell in runs.cells(stored):
         if cell["threads"] != 1 or cell["problem"] == _BORDERS:
             continue
         before = chosen.get(cell["problem"])
@@ -259,7 +329,7 @@ def write_plot(results: dict[str, Any], path: Path = PLOT) -> None:
     names = [n for n in _COLUMNS if any(n in cell["times"] for cell in chosen.values())]
     figure = Figure(figsize=(9, 0.45 * len(chosen) + 1.6), layout="constrained")
     axes = figure.add_subplot()
-    marks = "osD^vP*Xh<>"
+    marks = "osD^vP*Xh<>pd"
     for name, mark in zip(names, marks, strict=False):
         points = [
             (ratios(cell)[name], row)

@@ -29,7 +29,8 @@ def main(order: dict[str, Any]) -> None:
 
     # Only now: these load NumPy.
     from . import machine, measure, report
-    from .problems import PROBLEMS, Case
+    from .problem import Case
+    from .problems import PROBLEMS
 
     with Path(order["file"]).open("a") as file:
 

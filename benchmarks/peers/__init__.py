@@ -29,6 +29,13 @@ class Tolerance:
     float64: float = 1e-12
 
 
+def as_array(result: Any) -> np.ndarray:
+    """A result as one array; a state of several fields becomes a stack of them."""
+    if isinstance(result, tuple | list):
+        return np.stack(result) if len(result) > 1 else np.asarray(result[0])
+    return np.asarray(result)
+
+
 @dataclass(frozen=True, slots=True)
 class Peer:
     """One way to solve a problem.
@@ -45,7 +52,7 @@ class Peer:
     interior: bool = False
     tolerance: Tolerance | None = None  # in place of the problem's
     why: str = ""  # the reason for such a tolerance
-    finish: Callable[[Any], np.ndarray] = field(default=np.asarray)
+    finish: Callable[[Any], np.ndarray] = field(default=as_array)
 
     @property
     def installed(self) -> bool:

@@ -9,7 +9,7 @@ strips of rows.  Every one is compiled and tried, and the fastest is what is mea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ _VECTOR = 64
 _STRIP = 32
 
 Algorithm = Callable[[Any, Any, np.dtype], Sequence[Any]]
+Schedule = Callable[[Sequence[Any], list[Any], int, Any], None]
 
 
 def _variables(hl: Any, ndim: int) -> list[Any]:
@@ -72,6 +73,7 @@ def halide(
     algorithm: Algorithm,
     near: tuple[int, ...],
     result: Callable[[np.dtype], Any] = lambda given: given,
+    schedules: Mapping[str, Schedule] = SCHEDULES,
     **options: Any,
 ) -> Peer:
     """A peer from `algorithm(hl, input, axes)`, which leaves out `near` at the border.
@@ -98,7 +100,7 @@ def halide(
 
         lanes = _VECTOR // min(x.dtype.itemsize, dtype.itemsize)
         works: dict[str, Any] = {}
-        for name, schedule in SCHEDULES.items():
+        for name, schedule in schedules.items():
             given, stages, axes = build()
             if name == "inlined" and len(stages) > 1 and max(near) > 7:
                 continue  # a thousand terms at every point, which compile for minutes

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..steps import State, alone, at_rest, inner, mixed
 from . import Peer, Tolerance
 
 NAME = "Numba by hand"
@@ -163,3 +164,157 @@ def signal() -> Peer:
         return loops
 
     return _banded(build, 12, tolerance=Tolerance())
+
+
+def _stepping(
+    build: Callable[[Any], Callable[..., None]],
+    start: Callable[[np.ndarray], State],
+    steps: int,
+    near: int = 1,
+    ring: int = 0,
+    history: bool = False,
+) -> Peer:
+    """A peer from compiled loops `(state, out, first, last)` over bands of the first axis.
+
+    They step to and fro between two sets of arrays, with `ring` dead points around; a call
+    goes on from where the last one ended.  With `history` the second state is what the first
+    was one step before, and the new one is written over it.
+    """
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import numba
+
+        loops = build(numba)
+        buffers = [tuple(np.pad(part, ring) for part in start(x)) for _ in range(2)]
+        if history:
+            buffers[1] = buffers[0][::-1]
+        ends = np.linspace(near, len(buffers[0][0]) - near, threads + 1).astype(int).tolist()
+        pool = ThreadPoolExecutor(threads) if threads > 1 else None
+
+        def work() -> list[np.ndarray]:
+            for _ in range(steps):
+                now, then = buffers
+                if pool is None:
+                    loops(now, then, *ends)
+                else:
+                    parts = pool.map(loops, [now] * threads, [then] * threads, ends[:-1], ends[1:])
+                    list(parts)
+                buffers.reverse()
+            return [part[inner((ring,) * x.ndim)] for part in buffers[0]]
+
+        return work
+
+    return Peer(NAME, "numba", prepare, threads=True)
+
+
+def heat(steps: int) -> Peer:
+    def build(numba: Any) -> Any:
+        four, rate = np.float32(4), np.float32(0.2)
+
+        @numba.njit(nogil=True)
+        def loops(state, out, first, last):
+            (u,), (new,) = state, out
+            for i in range(first, last):
+                above, here, below, o = u[i - 1], u[i], u[i + 1], new[i]
+                for j in range(u.shape[1] - 2):
+                    o[j + 1] = here[j + 1] + rate * (
+                        above[j + 1] + below[j + 1] + here[j] + here[j + 2] - four * here[j + 1]
+                    )
+
+        return loops
+
+    return _stepping(build, alone, steps)
+
+
+def heat_3d(steps: int) -> Peer:
+    def build(numba: Any) -> Any:
+        centre, side = np.float32(0.4), np.float32(0.1)
+
+        @numba.njit(nogil=True)
+        def loops(state, out, first, last):
+            (u,), (new,) = state, out
+            for i in range(first, last):
+                for j in range(1, u.shape[1] - 1):
+                    before, after, here = u[i - 1, j], u[i + 1, j], u[i, j]
+                    above, below, o = u[i, j - 1], u[i, j + 1], new[i, j]
+                    for k in range(u.shape[2] - 2):
+                        o[k + 1] = centre * here[k + 1] + side * (
+                            before[k + 1] + after[k + 1] + above[k + 1] + below[k + 1]
+                            + here[k] + here[k + 2]
+                        )  # fmt: skip
+
+        return loops
+
+    return _stepping(build, alone, steps)
+
+
+def wave(steps: int) -> Peer:
+    def build(numba: Any) -> Any:
+        two, near, centre, rate = (np.float32(value) for value in (2, 16, 60, 0.01))
+
+        @numba.njit(nogil=True)
+        def loops(state, out, first, last):
+            u, new = state[0], out[0]
+            for i in range(first, last):
+                a, b, c, d, e = u[i - 2], u[i - 1], u[i], u[i + 1], u[i + 2]
+                # One row for what was and what will be: of two, LLVM would have to fear that
+                # they overlap, as they do.
+                o = new[i]
+                for j in range(u.shape[1] - 4):
+                    around = (
+                        near * (b[j + 2] + d[j + 2] + c[j + 1] + c[j + 3])
+                        - (a[j + 2] + e[j + 2] + c[j] + c[j + 4])
+                        - centre * c[j + 2]
+                    )
+                    o[j + 2] = two * c[j + 2] - o[j + 2] + rate * around
+
+        return loops
+
+    return _stepping(build, at_rest, steps, near=2, history=True)
+
+
+def react(steps: int) -> Peer:
+    def build(numba: Any) -> Any:
+        one, four, fast, slow, feed, fade = (
+            np.float32(value) for value in (1, 4, 0.16, 0.08, 0.037, 0.097)
+        )
+
+        @numba.njit(nogil=True)
+        def loops(state, out, first, last):
+            (u, v), (new_u, new_v) = state, out
+            for i in range(first, last):
+                above_u, here_u, below_u, out_u = u[i - 1], u[i], u[i + 1], new_u[i]
+                above_v, here_v, below_v, out_v = v[i - 1], v[i], v[i + 1], new_v[i]
+                for j in range(u.shape[1] - 2):
+                    p, q = here_u[j + 1], here_v[j + 1]
+                    spread = above_u[j + 1] + below_u[j + 1] + here_u[j] + here_u[j + 2] - four * p
+                    other = above_v[j + 1] + below_v[j + 1] + here_v[j] + here_v[j + 2] - four * q
+                    made = p * q * q
+                    out_u[j + 1] = p + fast * spread - made + feed * (one - p)
+                    out_v[j + 1] = q + slow * other + made - fade * q
+
+        return loops
+
+    return _stepping(build, mixed, steps)
+
+
+def life(steps: int) -> Peer:
+    def build(numba: Any) -> Any:
+        byte = np.uint8
+
+        @numba.njit(nogil=True)
+        def loops(state, out, first, last):
+            (x,), (new,) = state, out
+            sums = np.empty(x.shape[1], np.uint8)
+            for i in range(first, last):
+                above, here, below, o = x[i - 1], x[i], x[i + 1], new[i]
+                for j in range(x.shape[1]):
+                    sums[j] = byte(byte(above[j] + here[j]) + below[j])
+                for j in range(x.shape[1] - 2):
+                    count = byte(byte(byte(sums[j] + sums[j + 1]) + sums[j + 2]) - here[j + 1])
+                    # Three make a cell, and with one that is there two are enough.
+                    o[j + 1] = byte(byte(count | here[j + 1]) == byte(3))
+
+        return loops
+
+    return _stepping(build, alone, steps, ring=1)

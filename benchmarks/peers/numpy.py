@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .. import kernels
+from ..steps import State, inner, results
 from . import Peer, Tolerance
 
 
@@ -178,5 +179,47 @@ def signal() -> Peer:
     def prepare(x: np.ndarray, threads: int) -> Any:
         taps = kernels.TAPS.astype(x.dtype)
         return lambda: np.convolve(x, taps, mode="valid")
+
+    return Peer("NumPy", "numpy", prepare)
+
+
+def stepping(
+    kernel: Callable[..., Any],
+    start: Callable[[np.ndarray], State],
+    steps: int,
+    near: tuple[int, ...],
+) -> Peer:
+    """The kernel's own text on shifted views; a call goes on from where the last one ended."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        state = [part.copy() for part in start(x)]
+        within = inner(near)
+
+        def work() -> list[np.ndarray]:
+            for _ in range(steps):
+                made = results(kernel(*(shifted(part, near) for part in state)))
+                # All are made before the first is written to; a view would change with it.
+                made = [new if new.base is None else new.copy() for new in made]
+                for part, new in zip(state, made, strict=True):
+                    part[within] = new
+            return state
+
+        return work
+
+    return Peer("NumPy", "numpy", prepare)
+
+
+def life(steps: int) -> Peer:
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        def work() -> np.ndarray:
+            alive = x
+            for _ in range(steps):
+                padded = np.pad(alive, 1)
+                rows = padded[:-2] + padded[1:-1] + padded[2:]
+                count = rows[:, :-2] + rows[:, 1:-1] + rows[:, 2:] - alive
+                alive = ((count == 3) | ((count == 2) & (alive == 1))).astype(np.uint8)
+            return alive
+
+        return work
 
     return Peer("NumPy", "numpy", prepare)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
+from .. import kernels, stages
 from . import Peer, Tolerance
 
 IMAGES = ("uint8", "uint16", "float32", "float64")
@@ -164,3 +164,27 @@ def signal() -> Peer:
         cv2.filter2D(x[None], -1, taps, dst=out[None])
 
     return _filter(call, dtypes=("float32", "float64"), interior=True)
+
+
+def harris() -> Peer:
+    def call(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
+        cv2.cornerHarris(x, 3, 3, 0.04, dst=out, borderType=cv2.BORDER_REFLECT)
+
+    return _filter(call, dtypes=("float32",))
+
+
+def unsharp() -> Peer:
+    def call(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
+        cv2.GaussianBlur(x, (5, 5), 1, dst=out, borderType=cv2.BORDER_REFLECT)
+        cv2.addWeighted(x, 1 + stages.AMOUNT, out, -stages.AMOUNT, 0, dst=out)
+
+    return _filter(call)
+
+
+def blurs() -> Peer:
+    def call(cv2: Any, x: np.ndarray, out: np.ndarray) -> None:
+        for k in range(4):
+            source = out if k else x
+            cv2.GaussianBlur(source, (5, 5), 1, dst=out, borderType=cv2.BORDER_REFLECT)
+
+    return _filter(call)

@@ -7,9 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from ..stages import Call
+from ..steps import State
 from . import Peer
 
 NAME = "ninepoint"
+
+# The same without what makes many steps or stages one pass over memory.
+SINGLE = "single sweeps"
+SEPARATE = "separate calls"
 
 
 def ours(
@@ -28,3 +34,68 @@ def ours(
         return lambda: stencil(x, out=out, threads=threads)
 
     return Peer(name, "ninepoint", prepare, threads=True, interior=interior)
+
+
+def stepping(
+    kernel: Callable[..., Any],
+    start: Callable[[np.ndarray], State],
+    steps: int,
+    boundary: str = "keep",
+    name: str = NAME,
+    dtype: str | None = None,
+) -> Peer:
+    """So many steps from `start(array)`; as single sweeps where that is the name."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import ninepoint as npt
+        from ninepoint.lowering.schedule import Schedule
+
+        stencil = npt.stencil(
+            boundary=boundary,
+            dtype=dtype,
+            schedule=Schedule(steps=1) if name == SINGLE else None,
+        )(kernel)
+        state = start(x)
+        return lambda: stencil.iterate(*state, steps=steps, threads=threads)
+
+    return Peer(name, "ninepoint", prepare, threads=True)
+
+
+def staged(build: Callable[[Any], Any], boundary: str) -> Peer:
+    """The stencil of `build(decorator)`, which calls others, writing into a ready array."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import ninepoint as npt
+
+        stencil = build(npt.stencil(boundary=boundary))
+        out = stencil(x, threads=threads)
+        return lambda: stencil(x, out=out, threads=threads)
+
+    return Peer(NAME, "ninepoint", prepare, threads=True)
+
+
+def separate(calls: tuple[Call, ...], boundary: str) -> Peer:
+    """One call after the other, each writing into arrays that are there."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import ninepoint as npt
+
+        known: dict[str, np.ndarray] = {"x": x}
+        works = []
+        for kernel, reads, makes in calls:
+            stencil = npt.stencil(boundary=boundary)(kernel)
+            fields = [known[name] for name in reads.split()]
+            names = makes.split()
+            for made in names:
+                known.setdefault(made, np.empty_like(x))
+            out = tuple(known[made] for made in names)
+            works.append((stencil, fields, out if len(out) > 1 else out[0]))
+
+        def work() -> np.ndarray:
+            for stencil, fields, out in works:
+                stencil(*fields, out=out, threads=threads)
+            return known["out"]
+
+        return work
+
+    return Peer(SEPARATE, "ninepoint", prepare, threads=True)

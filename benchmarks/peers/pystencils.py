@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .. import kernels
+from ..steps import State, results
 from . import Peer
+
+
+def _compiled(
+    ps: Any, assignments: list[Any], dtype: np.dtype, threads: int, vectors: bool = True
+) -> Any:
+    config = ps.CreateKernelConfig(target=ps.Target.CurrentCPU, default_dtype=dtype.name)
+    config.cpu.vectorize.enable = vectors
+    config.cpu.vectorize.assume_inner_stride_one = vectors
+    config.cpu.openmp.enable = threads > 1
+    config.cpu.openmp.num_threads = threads
+    return ps.create_kernel(assignments, config).compile()
 
 
 def _volume(weights: np.ndarray) -> Peer:
@@ -21,12 +34,7 @@ def _volume(weights: np.ndarray) -> Peer:
             for i, j, k in itertools.product((-1, 0, 1), repeat=3)
             if weights[i + 1, j + 1, k + 1]
         )
-        config = ps.CreateKernelConfig(target=ps.Target.CurrentCPU, default_dtype=x.dtype.name)
-        config.cpu.vectorize.enable = True
-        config.cpu.vectorize.assume_inner_stride_one = True
-        config.cpu.openmp.enable = threads > 1
-        config.cpu.openmp.num_threads = threads
-        kernel = ps.create_kernel([ps.Assignment(out[0, 0, 0], total)], config).compile()
+        kernel = _compiled(ps, [ps.Assignment(out[0, 0, 0], total)], x.dtype, threads)
         result = np.zeros_like(x)
 
         def work() -> np.ndarray:
@@ -44,3 +52,74 @@ def seven() -> Peer:
 
 def cube() -> Peer:
     return _volume(kernels.CUBE)
+
+
+def stepping(
+    kernel: Callable[..., Any],
+    start: Callable[[np.ndarray], State],
+    steps: int,
+    history: bool = False,
+) -> Peer:
+    """The kernel's own text on fields, and a loop over time in Python that swaps the buffers.
+
+    With `history` the second state is what the first was one step before: the new one is
+    written over it.  A call goes on from where the last one ended.
+    """
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import pystencils as ps
+
+        state = [part.copy() for part in start(x)]
+        other = state[::-1] if history else [part.copy() for part in state]
+        names = [f"given_{k}" for k in range(len(state))]
+        spare = names[::-1] if history else [f"out_{k}" for k in range(len(state))]
+        fields = {
+            name: ps.fields(f"{name}: {x.dtype.name}[{x.ndim}D]", layout="c")
+            for name in dict.fromkeys(names + spare)
+        }
+        here = (0,) * x.ndim
+        made = results(kernel(*(fields[name] for name in names)))
+        assignments = [
+            ps.Assignment(fields[name][here], value)
+            for name, value in zip(spare[:1] if history else spare, made, strict=False)
+        ]
+        compiled = _compiled(ps, assignments, x.dtype, threads)
+        buffers = [state, other]
+
+        def work() -> list[np.ndarray]:
+            for _ in range(steps):
+                now, then = buffers
+                arrays = dict(zip(names, now, strict=True)) | dict(zip(spare, then, strict=True))
+                compiled(**arrays)
+                buffers.reverse()
+            return buffers[0]
+
+        return work
+
+    return Peer("pystencils", "pystencils", prepare, threads=True)
+
+
+def life(steps: int) -> Peer:
+    """In plain loops, as pystencils has no choices in vectors; with dead points around."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import pystencils as ps
+        import sympy
+
+        given, out = ps.fields(f"given, out: {x.dtype.name}[2D]", layout="c")
+        around = [offset for offset in itertools.product((-1, 0, 1), repeat=2) if any(offset)]
+        count, here = sum(given[offset] for offset in around), given[0, 0]
+        lives = sympy.Or(sympy.Eq(count, 3), sympy.And(sympy.Eq(count, 2), sympy.Eq(here, 1)))
+        rule = [ps.Assignment(out[0, 0], sympy.Piecewise((1, lives), (0, True)))]
+        compiled = _compiled(ps, rule, x.dtype, threads, vectors=False)
+        buffers = [np.pad(x, 1), np.pad(np.zeros_like(x), 1)]
+
+        def work() -> np.ndarray:
+            for _ in range(steps):
+                compiled(given=buffers[0], out=buffers[1])
+                buffers.reverse()
+            return buffers[0][1:-1, 1:-1]
+
+        return work
+
+    return Peer("pystencils", "pystencils", prepare, threads=True)

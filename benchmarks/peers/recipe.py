@@ -56,3 +56,23 @@ def jitted(kernel: Callable[..., Any]) -> Peer:
         return lambda: outer(x)
 
     return Peer("njit of numba.stencil", "numba", prepare, interior=True)
+
+
+def stepping(kernel: Callable[..., Any], steps: int) -> Peer:
+    """numba.stencil in a loop over time; the border stays."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import numba
+
+        inner = numba.stencil(kernel)
+
+        @numba.njit
+        def outer(x: Any) -> Any:
+            state = x.copy()
+            for _ in range(steps):
+                state[1:-1, 1:-1] = inner(state)[1:-1, 1:-1]
+            return state
+
+        return lambda: outer(x)
+
+    return Peer("njit of numba.stencil", "numba", prepare)

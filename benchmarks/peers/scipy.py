@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .. import kernels
+from .. import kernels, stages
 from . import Peer, Tolerance
 
 TRUNCATES = "SciPy cuts the decimals off, once for each axis; ours rounds once"
@@ -136,3 +136,53 @@ def signal() -> Peer:
         n.correlate1d(x, kernels.TAPS, output=out)
 
     return _filter(call, interior=True)
+
+
+def life(steps: int) -> Peer:
+    """SciPy counts, NumPy decides."""
+    around = np.ones((3, 3), np.uint8)
+    around[1, 1] = 0
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        from scipy import ndimage
+
+        count = np.empty_like(x)
+
+        def work() -> np.ndarray:
+            alive = x
+            for _ in range(steps):
+                ndimage.convolve(alive, around, output=count, mode="constant")
+                alive = ((count == 3) | ((count == 2) & (alive == 1))).astype(np.uint8)
+            return alive
+
+        return work
+
+    return Peer("SciPy", "scipy", prepare)
+
+
+def harris() -> Peer:
+    def call(n: Any, x: np.ndarray, out: np.ndarray) -> None:
+        p, q = n.sobel(x, axis=0) / np.float32(12), n.sobel(x, axis=1) / np.float32(12)
+        # Means of nine, where OpenCV and ours take sums.
+        a, b, c = (9 * n.uniform_filter(product, 3) for product in (p * p, p * q, q * q))
+        np.subtract(a * c - b * b, 0.04 * (a + c) * (a + c), out=out)
+
+    return _filter(call)
+
+
+def unsharp() -> Peer:
+    def call(n: Any, x: np.ndarray, out: np.ndarray) -> None:
+        n.gaussian_filter(x, 1, output=out, radius=2)
+        np.subtract(x, out, out=out)
+        np.multiply(out, stages.AMOUNT, out=out)
+        np.add(x, out, out=out)
+
+    return _filter(call)
+
+
+def blurs() -> Peer:
+    def call(n: Any, x: np.ndarray, out: np.ndarray) -> None:
+        for k in range(4):
+            n.gaussian_filter(out if k else x, 1, output=out, radius=2)
+
+    return _filter(call)
