@@ -583,6 +583,21 @@ def each_its_own(x, gain):
     return math.exp(x[0, 1] * gain) + math.exp(x[1, 1] * (gain + 1))
 
 
+def test_stages_that_read_the_same_rows_are_made_together():
+    tilted = np.array([[-1, 0, 1], [-3, 0, 3], [-1, 0, 1]], "float32")
+
+    @npt.stencil(boundary="nearest")
+    def slope(x):
+        across = (x[-1:2, -1:2] * tilted).sum()
+        return abs(across) + abs((x[-1:2, -1:2] * tilted.T).sum())
+
+    text = slope.source("float32")
+    assert text.count("_row(x_0") == 1
+    assert "o1[j] = " in text
+    x = np.random.default_rng(0).random((12, 13), dtype="float32")
+    np.testing.assert_allclose(slope(x), slope.debug(x), rtol=1e-5)
+
+
 def test_what_is_cheap_or_different_is_not_shared():
     assert not lowered(cheap, "int16").stages
     assert not lowered(each_its_own, "float64").stages

@@ -67,7 +67,7 @@ def explanation(
     if stages is not None:
         _numbers(page, stages.simplified)
         _choices(page, stages)
-        _work(page, work(stages.lowered))
+        _work(page, work(stages.merged))
     inside, outside = _bytes(compiled)
     page.add(
         "memory",
@@ -107,7 +107,7 @@ def _predicted(
     if stages is None:
         most = rate_text(memory, "point")
         return (f"at most {most}: memory at the speed of a copy; operations are not counted",)
-    operations = _AT_ONCE * speed.add / max(work(stages.lowered).vector_bytes, 1)
+    operations = _AT_ONCE * speed.add / max(work(stages.merged).vector_bytes, 1)
     pair = (("memory", memory), ("operations", operations))
     (limit, least), (other, more) = sorted(pair, key=lambda one: one[1])
     return (

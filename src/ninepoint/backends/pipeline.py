@@ -9,6 +9,7 @@
     unrolled    small windows become straight lines   lowering.windows
     wholesome   floats that are whole become integers lowering.whole
     shared      what neighbours compute too is kept   lowering.sharing
+    merged      what reads the same rows is made together   lowering.merging
     module      loops, as text                        lowering.loops
     Compiled    machine code, when it first runs      backends.cpu
 
@@ -35,6 +36,7 @@ from ..lowering.chain import chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.linear import windowed
 from ..lowering.loops import module
+from ..lowering.merging import merged
 from ..lowering.schedule import Schedule
 from ..lowering.sharing import shared
 from ..lowering.storage import natural_dtypes, stored
@@ -68,6 +70,7 @@ class Stages:
     unrolled: Kernel
     wholesome: Kernel
     lowered: Kernel
+    merged: Kernel
     compiled: Compiled
     request: Request
 
@@ -116,11 +119,12 @@ def compile_understood(
     written = unrolled(by_axes, schedule)
     lines = wholesome(written)
     lowered = shared(lines, schedule)
+    joint = merged(lowered)
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
         looks = (declared,) * len(looks)
-    text = module(lowered, function.name, joined(looks), fastmath=request.fastmath)
+    text = module(joint, function.name, joined(looks), fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
         module=replace(
@@ -137,7 +141,16 @@ def compile_understood(
         fastmath=request.fastmath,
     )
     return Stages(
-        kernel, simplified, converted, in_windows, written, lines, lowered, compiled, request
+        kernel,
+        simplified,
+        converted,
+        in_windows,
+        written,
+        lines,
+        lowered,
+        joint,
+        compiled,
+        request,
     )
 
 
@@ -158,7 +171,7 @@ def compile_chain(
     names = tuple(name for name, _ in found.lowered.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
     own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
-    kernel = chained(found.lowered, names, steps, tuple(own[name] for name in varying))
+    kernel = merged(chained(found.lowered, names, steps, tuple(own[name] for name in varying)))
     # The last step looks at the fields that stay no farther than one step does.
     reach = one.reach | Box(
         tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)
@@ -192,7 +205,7 @@ def compile_fused(
     `margin` is where all of them look together.  Its scalars are those of the parts, in order.
     """
     named = {made for part in parts for made in part.made}
-    kernel = renumbered(inlined(fused(parts, outputs), request.schedule), named)
+    kernel = renumbered(merged(inlined(fused(parts, outputs), request.schedule)), named)
     text = module(kernel, name, margin, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(name),

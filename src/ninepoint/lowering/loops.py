@@ -115,9 +115,16 @@ def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) ->
 
 def rows_kept(kernel: Kernel) -> dict[str, int]:
     """How many rows of each stage are kept."""
-    origin = Box((0,) * kernel.ndim, (0,) * kernel.ndim)
-    kept = _Writer(kernel, origin).kept
-    return {name: one.rows for one in kept for name in one.stage.names}
+    return {name: one.rows for one in _kept_of(kernel) for name in one.stage.names}
+
+
+def needs(kernel: Kernel) -> dict[str, tuple[Offset, Offset]]:
+    """The first and the last row and column at which each stage is needed for a point."""
+    return {name: (one.low, one.high) for one in _kept_of(kernel) for name in one.stage.names}
+
+
+def _kept_of(kernel: Kernel) -> tuple[_Kept, ...]:
+    return _Writer(kernel, Box((0,) * kernel.ndim, (0,) * kernel.ndim)).kept
 
 
 @dataclass(frozen=True, slots=True)
