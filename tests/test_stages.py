@@ -290,6 +290,66 @@ def test_the_general_path_can_read_stages():
     assert "general path" in first.explain("float32")
 
 
+# Expressions that are read at other points.
+
+
+@npt.stencil(boundary="mirror")
+def moved(x, gain=0.5):
+    slope = gain * (x[1, 0] - x[-1, 0])
+    peak = x[-1:2, -1:2].max()
+    steep = slope if slope > 3 else slope[0, 1]
+    return slope[0, 2] - peak[1, 0] * steep[-1, -1] + slope[-1:2, 0].sum()
+
+
+@npt.stencil(boundary="mirror")
+def written_out(x, gain=0.5):
+    def slope(i, j):
+        return gain * (x[i + 1, j] - x[i - 1, j])
+
+    peak = x[0:3, -1:2].max()
+    steep = slope(-1, -1) if slope(-1, -1) > 3 else slope(-1, 0)
+    around = slope(-1, 0) + slope(0, 0) + slope(1, 0)
+    return slope(0, 2) - peak * steep + around
+
+
+def test_an_expression_is_read_as_a_field_is():
+    x = image((12, 13))
+    same(moved(x), written_out(x))
+    assert "looks       offsets -2..2 x -1..2" in moved.explain("float32")
+
+
+def test_the_reference_reads_expressions_too():
+    @npt.stencil(boundary="mirror")
+    def kernel(x, gain=0.5):
+        slope = gain * (x[1, 0] - x[-1, 0])
+        steep = slope if slope > 3 else -slope
+        return steep[-1, -1] + slope[0, 1] * slope[-1:2, 0].sum()
+
+    x = image((12, 13), "float64")
+    np.testing.assert_allclose(kernel(x), kernel.debug(x), rtol=1e-12)
+
+
+def test_expressions_of_integers_and_truths():
+    @npt.stencil(boundary="wrap", neighborhood=((-3, 3),))
+    def kernel(x):
+        more = x[0] > x[1]
+        both = more & more[1]
+        fall = x[0] - x[1]
+        return both[-2] + 2 * fall[1] + more[-1:2].any()
+
+    x = image((40,), "uint8")
+    same(kernel(x), kernel.debug(x))
+
+
+def test_expressions_outside_the_neighborhood():
+    with pytest.raises(npt.StencilError, match="outside"):
+
+        @npt.stencil(neighborhood=((-1, 1),))
+        def kernel(x):
+            d = x[1] - x[0]
+            return d[1]
+
+
 # Where it runs.
 
 

@@ -4,9 +4,9 @@ import ninepoint as npt
 
 
 @npt.stencil
-def twice(x):
-    y = x[0]
-    return y[1] + y[0]
+def twice(x, gain=3):
+    y = 2 * gain
+    return x[0] + y[1]
 
 
 twice(np.zeros(5))

@@ -7,23 +7,20 @@ Only what is exact is done: for floats 0 + x is not x when x is -0.0.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language.ir import (
     Assign,
     Atom,
     Binary,
-    Call,
-    Cast,
     Const,
     Expr,
     Kernel,
-    Reduce,
     Ref,
     Select,
-    Unary,
     atoms,
+    renamed,
+    renamed_atom,
 )
 
 
@@ -59,33 +56,6 @@ def drop_dead(kernel: Kernel) -> Kernel:
             kept.append(assign)
             needed.update(a.name for a in atoms(assign.value) if isinstance(a, Ref))
     return replace(kernel, body=tuple(reversed(kept)))
-
-
-def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
-    """The operand, or another one in the place of its name."""
-    return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
-
-
-def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
-    """The operation with other operands in the place of some names."""
-
-    def new(atom: Atom) -> Atom:
-        return renamed_atom(atom, alias)
-
-    match expr:
-        case Unary() | Cast():
-            return replace(expr, arg=new(expr.arg))
-        case Binary():
-            return replace(expr, left=new(expr.left), right=new(expr.right))
-        case Select():
-            return replace(expr, test=new(expr.test), then=new(expr.then), other=new(expr.other))
-        case Call():
-            return replace(expr, args=tuple(new(a) for a in expr.args))
-        case Reduce():
-            body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
-            return replace(expr, body=body, result=new(expr.result))
-        case _:
-            return expr
 
 
 def _identity(expr: Expr) -> Atom | None:

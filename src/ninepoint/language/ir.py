@@ -22,8 +22,8 @@ of offsets; *reach* is the box of all offsets an output needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
 import numpy as np
@@ -281,6 +281,33 @@ def atoms(expr: Expr) -> tuple[Atom, ...]:
             return tuple(a for a in used if not (isinstance(a, Ref) and a.name in inner))
         case _:
             assert_never(expr)
+
+
+def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
+    """The operand, or another one in the place of its name."""
+    return alias.get(atom.name, atom) if isinstance(atom, Ref) else atom
+
+
+def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
+    """The operation with other operands in the place of some names."""
+
+    def new(atom: Atom) -> Atom:
+        return renamed_atom(atom, alias)
+
+    match expr:
+        case Unary() | Cast():
+            return replace(expr, arg=new(expr.arg))
+        case Binary():
+            return replace(expr, left=new(expr.left), right=new(expr.right))
+        case Select():
+            return replace(expr, test=new(expr.test), then=new(expr.then), other=new(expr.other))
+        case Call():
+            return replace(expr, args=tuple(new(a) for a in expr.args))
+        case Reduce():
+            body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
+            return replace(expr, body=body, result=new(expr.result))
+        case _:
+            return expr
 
 
 def window_indices(shape: Offset) -> Iterator[Offset]:

@@ -1,12 +1,14 @@
 """Subscripts: reads of fields at offsets, and elements of what is known.
 
 x[-1, 0]        ->     Read(x, (-1, 0))
+d[-1, 0]        ->     what d is, with each read moved by (-1, 0)
 x[-1:2, 0]      ->     Tap(x, from (-1, 0), along axis 0), a window of 3
 """
 
 from __future__ import annotations
 
 import ast
+import operator
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ from .dtypes import value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
+from .moving import moved, reads, varies, windowed
 from .values import Coefficients, Field, NotUnderstood, Value, constant, words
 
 
@@ -63,6 +66,8 @@ class Subscripts(Frame):
                 return base[index]
             case Value(shape=shape) if shape is not None:
                 raise NotUnderstood("an element of a window", span)
+            case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
+                return self.read_value(base, indices, node)
             case _:
                 raise errors.bad_operand(span, "Indexing", words(base))
 
@@ -88,6 +93,36 @@ class Subscripts(Frame):
         return tuple(known)
 
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
+        first, last = self.box(indices, node)
+        self.axes.check(field.name, first, last, self.at(node))
+        dtype = value_type(field.storage)
+        if not any(isinstance(i, slice) for i in indices):
+            return self.ops.emit(ir.Read(dtype, field.label, first))
+        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
+        return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
+
+    def read_value(self, value: Value, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
+        """An expression of fields at another point, or over a window of points."""
+        first, last = self.box(indices, node)
+        span = self.at(node)
+        name = ast.unparse(node.value)
+        if len(first) != self.axes.count:
+            raise errors.offset_count(span, name, len(first), self.axes.count or 0)
+        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
+        made = (
+            windowed(self.ops, value, first, along, shape)
+            if along
+            else moved(self.ops, value, first)
+        )
+        for low, high in reads(self.ops, value.atom):
+            least = tuple(map(operator.add, low, first))
+            self.axes.check(name, least, tuple(map(operator.add, high, last)), span)
+        return made
+
+    def box(self, indices: tuple[Any, ...], node: ast.Subscript) -> tuple[Offset, Offset]:
+        """The first and the last offset along each axis."""
         self.at(node)
         low, high = [], []
         nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -96,14 +131,7 @@ class Subscripts(Frame):
             start, stop = self.offsets(constant(index), place)
             low.append(start)
             high.append(stop)
-        first, last = tuple(low), tuple(high)
-        self.axes.check(field.name, first, last, self.at(node))
-        dtype = value_type(field.storage)
-        if not any(isinstance(i, slice) for i in indices):
-            return self.ops.emit(ir.Read(dtype, field.label, first))
-        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
-        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
-        return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
+        return tuple(low), tuple(high)
 
     def offsets(self, index: Any, place: ast.expr) -> tuple[int, int]:
         """The first and the last offset along one axis."""

@@ -121,9 +121,13 @@ class Body:
             self.names[expr] = found
         return found
 
+    def expressions(self) -> dict[str, ir.Expr]:
+        """What each name holds."""
+        return {ref.name: expr for expr, ref in self.names.items()}
+
     def assignments(self, wanted: tuple[Atom, ...]) -> tuple[ir.Assign, ...]:
         """The assignments that `wanted` need, in order."""
-        expressions = {ref.name: expr for expr, ref in self.names.items()}
+        expressions = self.expressions()
         needed: set[str] = set()
         pending = [a.name for a in wanted if isinstance(a, Ref)]
         while pending:

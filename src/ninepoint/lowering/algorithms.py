@@ -20,7 +20,6 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..analysis.simplify import renamed, renamed_atom
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -39,6 +38,8 @@ from ..language.ir import (
     Stage,
     Tap,
     atoms,
+    renamed,
+    renamed_atom,
 )
 from .choices import Method, Refused, Step
 from .lines import Lines

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..analysis.simplify import drop_dead, renamed, renamed_atom
+from ..analysis.simplify import drop_dead
 from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
@@ -30,6 +30,8 @@ from ..language.ir import (
     Reduce,
     Ref,
     Stage,
+    renamed,
+    renamed_atom,
 )
 from .schedule import Schedule
 from .sharing import cost

@@ -22,9 +22,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.ranges import Interval, ranges
-from ..analysis.simplify import renamed
 from ..language.box import Box
-from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, Stage
+from ..language.ir import (
+    Assign,
+    Atom,
+    Binary,
+    Kernel,
+    Offset,
+    Read,
+    Ref,
+    Stage,
+    renamed,
+)
 from .expressions import SHORT, Expressions
 from .histograms import histogram_function
 from .machine import machine_type

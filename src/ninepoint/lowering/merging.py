@@ -12,8 +12,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..analysis.simplify import renamed, renamed_atom
-from ..language.ir import Assign, Atom, Expr, Kernel, Read, Ref, Stage
+from ..language.ir import (
+    Assign,
+    Atom,
+    Expr,
+    Kernel,
+    Read,
+    Ref,
+    Stage,
+    renamed,
+    renamed_atom,
+)
 from .loops import needs
 
 # Operations and rows beyond which a row function runs out of registers.

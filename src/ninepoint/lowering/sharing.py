@@ -18,7 +18,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ..analysis.simplify import drop_dead, renamed
+from ..analysis.simplify import drop_dead
 from ..language.ir import (
     Assign,
     Atom,
@@ -32,6 +32,7 @@ from ..language.ir import (
     Ref,
     Stage,
     atoms,
+    renamed,
 )
 from .schedule import Schedule
 

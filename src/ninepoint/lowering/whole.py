@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.ranges import Interval, bound, interval, of_storage, ranges
-from ..analysis.simplify import renamed, renamed_atom, simplify
+from ..analysis.simplify import simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
@@ -32,6 +32,8 @@ from ..language.ir import (
     Ref,
     Select,
     Unary,
+    renamed,
+    renamed_atom,
 )
 
 _EXACT = {DType.F32: 2**24, DType.F64: 2**53}

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.footprint import zero_product
-from ..analysis.simplify import renamed, renamed_atom, simplify
+from ..analysis.simplify import simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     Atom,
@@ -33,6 +33,8 @@ from ..language.ir import (
     Select,
     Tap,
     Weight,
+    renamed,
+    renamed_atom,
     window_indices,
 )
 from .lines import Lines

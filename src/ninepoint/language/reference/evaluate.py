@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,7 @@ import numpy as np
 from .arguments import argument, call_arguments, python_function, results
 from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, outside, parsed_rules
 from .footprints import dimensions, reaches
-from .number import see
+from .number import Number, elsewhere, see
 from .views import Field
 from .world import rebound
 
@@ -106,6 +109,14 @@ def evaluate(
     )
 
 
+class _Reached(Exception):
+    """The function came to the expression whose value is asked for."""
+
+    def __init__(self, value: Number) -> None:
+        super().__init__()
+        self.value = value
+
+
 class _Kernel:
     """The function with its arrays, to be called at one point after another."""
 
@@ -126,11 +137,16 @@ class _Kernel:
         self._arguments = call_arguments(function, others | views)
         self._rules, self._cval, self._reach = rules, cval, reach
         self._point: tuple[int, ...] = ()
+        # How often each place of the text indexed an expression in this run, and which of these
+        # is asked for.
+        self._indexed: Counter[Any] = Counter()
+        self._wanted: Any = None
 
     def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
         """The outputs at `point`; None where Python has no number for them."""
-        self._point = point
+        self._point, self._indexed = point, Counter()
         positional, named = self._arguments
+        token = elsewhere.set(self._elsewhere)
         try:
             return results(self._function(*positional, **named))
         except ArithmeticError:
@@ -139,6 +155,39 @@ class _Kernel:
             if str(error).startswith(_DOMAIN_ERRORS):
                 return None
             raise
+        finally:
+            elsewhere.reset(token)
+
+    def _elsewhere(self, value: Number, index: Any) -> Any:
+        """The value of an indexed expression at other points: a number, or a window.
+
+        The function is run again there, until it comes to the same index.
+        """
+        frame = sys._getframe(2)
+        # Not the instruction itself, which Python exchanges for quicker ones as it runs.
+        place = frame.f_code, next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
+        self._indexed[place] += 1
+        found = place, self._indexed[place]
+        if found == self._wanted:
+            raise _Reached(value)
+        here, ndim = self._point, len(self._rules)
+
+        def read(offset: tuple[int, ...]) -> Any:
+            if len(offset) != ndim:
+                raise IndexError(f"an expression is read with {len(offset)} indices, not {ndim}")
+            before = self._point, self._indexed, self._wanted
+            core = tuple(p + o for p, o in zip(here[-ndim:], offset, strict=True))
+            self._point, self._indexed, self._wanted = (*here[:-ndim], *core), Counter(), found
+            positional, named = self._arguments
+            try:
+                self._function(*positional, **named)
+            except _Reached as reached:
+                return reached.value
+            finally:
+                self._point, self._indexed, self._wanted = before
+            raise AssertionError("the function took another way at another point")
+
+        return Field("an expression", read, value)[index]
 
     def _field(self, name: str, array: Array) -> Field:
         seen = np.broadcast_to(array, self._shape)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -105,6 +106,10 @@ class Operand:
         return other // self, other % self
 
 
+# What gives the value that an expression has at other points; see `evaluate`.
+elsewhere: ContextVar[Callable[[Any, Any], Any]] = ContextVar("elsewhere")
+
+
 class Number(Operand):
     """One value of a field, a scalar argument, or what was computed from them."""
 
@@ -112,6 +117,12 @@ class Number(Operand):
 
     def __init__(self, value: Any) -> None:
         self.value = value
+
+    # Python would take what has an index for a sequence.
+    __iter__ = None
+
+    def __getitem__(self, index: Any) -> Any:
+        return elsewhere.get()(self, index)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
         if isinstance(other, np.ndarray):
