@@ -79,6 +79,8 @@ def random_schedule(rng: Random) -> Schedule:
         separable=rng.choice([0.0, 1.0, 1.4, 99.0]),
         shared=rng.choice([-2, 1, 6]),
         running=rng.random() < 0.5,
+        rows=rng.choice([1, 2, 3, 4]),
+        gain=rng.choice([0.95, 99.0]),
     )
 
 

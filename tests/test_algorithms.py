@@ -46,7 +46,8 @@ CROSS = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]])
 
 
 def stages_of(function: Callable[..., Any], *dtypes: str, **options: Any) -> Any:
-    """The stages of a compilation, of the first path."""
+    """The stages of a compilation, of the first path; one row after the other unless asked."""
+    options.setdefault("schedule", Schedule(rows=1))
     stencil = npt.stencil(**options)(function)
     given = dict.fromkeys(stencil._others, 3)
     _, stages, reason = stencil._compile([np.dtype(d) for d in dtypes], given)

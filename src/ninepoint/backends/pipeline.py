@@ -9,6 +9,7 @@
     unrolled    small windows become straight lines   lowering.windows
     wholesome   floats that are whole become integers lowering.whole
     shared      what neighbours compute too is kept   lowering.sharing
+    fastest     or several rows are made at once      lowering.abreast
     module      loops, as text                        lowering.loops
     Compiled    machine code, when it first runs      backends.cpu
 
@@ -30,6 +31,7 @@ from ..language.ir import Kernel
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
+from ..lowering.abreast import fastest
 from ..lowering.algorithms import staged
 from ..lowering.chain import chained
 from ..lowering.linear import windowed
@@ -59,7 +61,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Every stage of one compilation, for those who want to look."""
+    """Every stage of one compilation, for those who want to look.
+
+    `single` makes one row of the result after the other, which steps in a chain do.
+    """
 
     read: Kernel
     simplified: Kernel
@@ -67,6 +72,7 @@ class Stages:
     windowed: Kernel
     unrolled: Kernel
     wholesome: Kernel
+    single: Kernel
     lowered: Kernel
     compiled: Compiled
     request: Request
@@ -109,10 +115,11 @@ def compile_understood(
     converted = widened(stored(simplified, dtypes, request.overflow))
     schedule = request.schedule
     in_windows = windowed(converted, schedule, floats=request.fastmath)
-    by_axes = staged(in_windows, schedule)
-    written = unrolled(by_axes, schedule)
+    written = unrolled(staged(in_windows, schedule), schedule)
     lines = wholesome(written)
-    lowered = shared(lines, schedule)
+    single = shared(lines, schedule)
+    in_place = wholesome(unrolled(staged(in_windows, schedule, in_place=True), schedule))
+    lowered = fastest(single, in_place, schedule)
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
@@ -134,7 +141,7 @@ def compile_understood(
         fastmath=request.fastmath,
     )
     return Stages(
-        kernel, simplified, converted, in_windows, written, lines, lowered, compiled, request
+        kernel, simplified, converted, in_windows, written, lines, single, lowered, compiled, request
     )
 
 
@@ -152,10 +159,10 @@ def compile_chain(
     `varying` has a value for each step.
     """
     one = found.compiled
-    names = tuple(name for name, _ in found.lowered.fields[:states])
+    names = tuple(name for name, _ in found.single.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
-    own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
-    kernel = chained(found.lowered, names, steps, tuple(own[name] for name in varying))
+    own = {n: k for n, (k, _) in zip(one.module.scalars, found.single.scalars, strict=True)}
+    kernel = chained(found.single, names, steps, tuple(own[name] for name in varying))
     # The last step looks at the fields that stay no farther than one step does.
     reach = one.reach | Box(
         tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)

@@ -11,7 +11,11 @@ import math
 import numba
 import numpy as np
 from numba.core import cgutils, types
-from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
+from llvmlite.ir import PointerType
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
@@ -293,17 +297,77 @@ def padded(length, itemsize):
     return size // itemsize
 
 
-class _NoAlias(CompilerBase):
-    """Numba's own pipeline, with the promise that no two array arguments overlap."""
+_MODULAR = frozenset({"add", "sub", "mul", "and", "or", "xor"})
+
+
+class _Lower(Lower):
+    """Numba's own lowering, with narrow arithmetic and promises about single arguments.
+
+    Numba computes `u16(a + b)` in 64 bits and cuts the result.  LLVM finds out that 16 bits
+    would do, but only where the sum is used once: a 3 x 3 sum of bytes, four rows at once, ran
+    at 3.8 instead of 16 Gpixel/s (Zen 4).
+    """
+
+    def setup_function(self, fndesc):
+        super().setup_function(fndesc)
+        for argument in self.function.args:
+            # The pointers of an array are called "arg.<name>.<number>".
+            name = argument.name.removeprefix("arg.").rpartition(".")[0]
+            if name in self.metadata["apart"] and isinstance(argument.type, PointerType):
+                argument.add_attribute("noalias")
+
+    def lower_call(self, resty, expr):
+        value = super().lower_call(resty, expr)
+        wide = value.operands[0] if getattr(value, "opname", "") == "trunc" else None
+        if getattr(wide, "opname", "") not in _MODULAR:
+            return value
+        left, right = (_cut(self.builder, operand, value.type) for operand in wide.operands)
+        return getattr(self.builder, {"and": "and_", "or": "or_"}.get(wide.opname, wide.opname))(
+            left, right
+        )
+
+
+def _cut(builder, value, kind):
+    """The lowest bits of an integer; those of what it was widened from, if it was."""
+    if getattr(value, "opname", "") in ("zext", "sext"):
+        (narrow,) = value.operands
+        if narrow.type.width <= kind.width:
+            return getattr(builder, value.opname)(narrow, kind)
+    return builder.trunc(value, kind)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "row_lowering"
+
+    @property
+    def lowering_class(self):
+        return _Lower
+
+
+class _RowCompiler(CompilerBase):
+    """Numba's own pipeline, but for the lowering.
+
+    `noalias` promises LLVM that no two array arguments overlap, `apart` names those that
+    overlap no other.
+    """
+
+    noalias = False
+    apart: tuple[str, ...] = ()
 
     def define_pipelines(self):
-        self.state.flags.noalias = True
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        self.state.flags.noalias = self.noalias
+        self.state.metadata["apart"] = self.apart
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_Lowering, NativeLowering)
+        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.finalize()
+        return [passes]
 
 
-def row_function(*, noalias=False, fastmath=False):
-    """Decorate a generated function that computes one row."""
-    pipeline = _NoAlias if noalias else Compiler
+def row_function(*, noalias=False, apart=(), fastmath=False):
+    """Decorate a generated function that computes one row, or several."""
+    pipeline = type("_RowCompiler", (_RowCompiler,), {"noalias": noalias, "apart": apart})
     return numba.njit(nogil=True, error_model="numpy", pipeline_class=pipeline, fastmath=fastmath)
 
 

@@ -42,7 +42,7 @@ from ..language.ir import (
 )
 from .choices import Method, Refused, Step
 from .lines import Lines
-from .ranks import interpolated, not_nan, of_sorted_columns, quantile_position, sort
+from .ranks import interpolated, not_nan, of_sorted, quantile_position, sort
 from .schedule import Schedule
 from .separable import factors
 
@@ -67,9 +67,12 @@ class Source:
 Piece: TypeAlias = tuple[Source, int, float | None]
 
 
-def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
-    """Do every reduction that allows it axis by axis."""
-    plan = _Plan(kernel, schedule)
+def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Kernel:
+    """Do every reduction that allows it axis by axis.
+
+    Small windows that are done `in_place` need no stage: see `lowering.abreast`.
+    """
+    plan = _Plan(kernel, schedule, in_place)
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
@@ -81,9 +84,11 @@ def staged(kernel: Kernel, schedule: Schedule) -> Kernel:
     return replace(kernel, body=tuple(plan.main.body), outputs=outputs, stages=tuple(plan.stages))
 
 
-def steps(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> tuple[Step, ...] | Refused:
+def steps(
+    kernel: Kernel, reduce: Reduce, schedule: Schedule, *, in_place: bool = False
+) -> tuple[Step, ...] | Refused:
     """How `staged` does a window of a kernel, or why it leaves it."""
-    plan = _Plan(kernel, schedule)
+    plan = _Plan(kernel, schedule, in_place)
     made = plan.reduction(reduce)
     return made if isinstance(made, Refused) else tuple(plan.steps)
 
@@ -91,9 +96,10 @@ def steps(kernel: Kernel, reduce: Reduce, schedule: Schedule) -> tuple[Step, ...
 class _Plan:
     """The stages made so far; equal stages are made once."""
 
-    def __init__(self, kernel: Kernel, schedule: Schedule) -> None:
+    def __init__(self, kernel: Kernel, schedule: Schedule, in_place: bool) -> None:
         self.kernel = kernel
         self.schedule = schedule
+        self.in_place = in_place
         self.main = Lines("t")
         self.stages: list[Stage] = []
         self.steps: list[Step] = []
@@ -306,32 +312,55 @@ class _Plan:
         source, dtype = element[0], reduce.result.dtype
         if source.axes != (self.kernel.ndim - 2, self.kernel.ndim - 1):
             return Refused("columns are sorted once for all along the last two axes only")
-        ground, (height, width) = _grounded(source), reduce.shape
+        low, fraction = quantile_position(count, reduce.quantile)
+        wanted = 1 if fraction == 0 else 2
+        if self._short_enough(reduce.shape):
+            lists = self._sorted_rows(source, reduce.shape, dtype)
+        else:
+            lists = self._sorted_columns(source, reduce.shape, dtype)
+        found = of_sorted(lists, low, wanted, self.main.emit)
+        value = interpolated(found, fraction, reduce.dtype, self.main.emit)
+        return not_nan(value, [one[-1] for one in lists], self.main.emit)
+
+    def _sorted_columns(self, source: Source, shape: Offset, dtype: DType) -> list[list[Atom]]:
+        """Columns in order, which are kept for the neighbours."""
+        ground, (height, width) = _grounded(source), shape
 
         def make(lines: Lines) -> list[Atom]:
             items = [_read(lines, ground, source.axes[0], k, dtype) for k in range(height)]
-            ordered = sort(items, lines.emit)
-            # Comparisons leave a NaN anywhere: the last element says that there is one.
-            return [*ordered[:-1], not_nan(ordered[-1], items, lines.emit)]
+            return _ordered(items, lines)
 
         names = self.stage(make)
         self.steps += [
             Step("sorted", source.axes[0], height, True, dtype),
             Step("merged", source.axes[1], width, False, dtype),
         ]
-        last, emit = _along_rows(source.origin), self.main.emit
-        columns = [
+        kept = replace(source, dtype=dtype, origin=_along_rows(source.origin))
+        return [
             [
-                _read(self.main, Source(name, dtype, last, source.axes), source.axes[1], k, dtype)
+                _read(self.main, replace(kept, name=name), source.axes[1], k, dtype)
                 for name in names
             ]
             for k in range(width)
         ]
-        low, fraction = quantile_position(count, reduce.quantile)
-        wanted = 1 if fraction == 0 else 2
-        found = of_sorted_columns(columns, low, wanted, emit)
-        value = interpolated(found, fraction, reduce.dtype, emit)
-        return not_nan(value, [column[-1] for column in columns], emit)
+
+    def _sorted_rows(self, source: Source, shape: Offset, dtype: DType) -> list[list[Atom]]:
+        """Rows of the window in order, which the rows of the result below need as well."""
+        height, width = shape
+        self.steps += [
+            Step("sorted", source.axes[1], width, False, dtype),
+            Step("merged", source.axes[0], height, False, dtype),
+        ]
+        lists: list[list[Atom]] = []
+        for k in range(height):
+            row = _moved(source, source.axes[0], k)
+            items = [_read(self.main, row, source.axes[1], j, dtype) for j in range(width)]
+            lists.append(_ordered(items, self.main))
+        return lists
+
+    def _short_enough(self, shape: Offset) -> bool:
+        """Whether a window is done in place."""
+        return self.in_place and max(shape) <= self.schedule.direct
 
     # Axis by axis.
 
@@ -349,10 +378,34 @@ class _Plan:
             for k, (axis, length) in enumerate(zip(source.axes, shape, strict=True))
             if length > 1 or weights[k]
         ] or [(source.axes[-1], 1, ())]
+        if self._short_enough(shape):
+            for axis, length, factor in reversed(work):
+                self._note(axis, length, length, factor, dtype, op, kept=False)
+            return self._nested(source, work, dtype, op)
         for axis, length, factor in work[:-1]:
             source = self._along(source, axis, length, factor, dtype, op)
         axis, length, factor = work[-1]
         return self._combined(self.main, source, axis, length, factor, dtype, op)
+
+    def _nested(
+        self,
+        source: Source,
+        work: Sequence[tuple[int, int, tuple[float, ...]]],
+        dtype: DType,
+        op: BinaryOp,
+    ) -> Atom:
+        """Reduce in place, along the last axis first: that much the next rows need as well."""
+        axis, length, factor = work[0]
+        weights = factor or (None,) * length
+        places = [k for k in range(length) if weights[k] != 0]
+        if len(work) == 1:
+            pieces = [(source, k, weights[k]) for k in places]
+            return _joined(self.main, axis, pieces, dtype, op)
+        items = [
+            (self._nested(_moved(source, axis, k), work[1:], dtype, op), weights[k])
+            for k in places
+        ]
+        return _weighed(self.main, items, dtype, op)
 
     def _along(
         self,
@@ -462,8 +515,7 @@ def _joined(
     op: BinaryOp,
 ) -> Atom:
     """Combine reads, each `step` further along the axis and with its weight."""
-    items: list[Atom] = []
-    groups: dict[float | None, list[Atom]] = {}
+    items: list[tuple[Atom, float | None]] = []
     for piece, step, weight in pieces:
         offset = list(piece.origin)
         offset[axis] += step
@@ -472,7 +524,18 @@ def _joined(
             item = lines.emit(Cast(DType.INT, item))
         elif not piece.dtype.is_integer and piece.dtype is not dtype:
             item = lines.emit(Cast(dtype, item))
+        items.append((item, weight))
+    return _weighed(lines, items, dtype, op)
+
+
+def _weighed(
+    lines: Lines, items: Sequence[tuple[Atom, float | None]], dtype: DType, op: BinaryOp
+) -> Atom:
+    """Combine values, each with its weight."""
+    groups: dict[float | None, list[Atom]] = {}
+    for item, weight in items:
         groups.setdefault(weight, []).append(item)
+    totals: list[Atom] = []
     for weight, group in groups.items():
         # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
         # are added as such, in narrow lanes, before they become floats.
@@ -481,8 +544,15 @@ def _joined(
             total = lines.emit(Cast(dtype, total))
         if weight is not None and weight != 1:
             total = lines.emit(Binary(dtype, "*", total, number(dtype, weight)))
-        items.append(total)
-    return lines.tree(items, op)
+        totals.append(total)
+    return lines.tree(totals, op)
+
+
+def _ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
+    """The elements in order; the last one is NaN if there is any."""
+    ordered = sort(items, lines.emit)
+    # Comparisons leave a NaN anywhere: the last element says that there is one.
+    return [*ordered[:-1], not_nan(ordered[-1], items, lines.emit)]
 
 
 def _named(
@@ -509,6 +579,12 @@ def _grounded(source: Source) -> Source:
     origin = source.origin
     outer = tuple(o if axis < len(origin) - 2 else 0 for axis, o in enumerate(origin))
     return replace(source, origin=outer)
+
+
+def _moved(source: Source, axis: int, step: int) -> Source:
+    """The source, `step` further along an axis."""
+    origin = tuple(o + step * (k == axis) for k, o in enumerate(source.origin))
+    return replace(source, origin=origin)
 
 
 def _added(left: Offset, right: Offset) -> Offset:

@@ -45,6 +45,11 @@ class Schedule:
         kept in a row of its own.
     running : bool
         Whether sums of integers run down the rows.
+    rows : int
+        Rows of the result that are made at once, where values that rows share are then loaded
+        or computed less often; 1 for one after the other.
+    gain : float
+        How much of the effort for one row must be left then.
     steps : int
         How many steps of `Stencil.iterate` are done in one pass over memory: 1 for one after
         the other, 0 for what `arrays.iterating` says.
@@ -58,4 +63,6 @@ class Schedule:
     separable: float = 1.4
     shared: float = 6
     running: bool = True
+    rows: int = 4
+    gain: float = 0.95
     steps: int = 0
