@@ -141,7 +141,16 @@ def compile_understood(
         fastmath=request.fastmath,
     )
     return Stages(
-        kernel, simplified, converted, in_windows, written, lines, single, lowered, compiled, request
+        kernel,
+        simplified,
+        converted,
+        in_windows,
+        written,
+        lines,
+        single,
+        lowered,
+        compiled,
+        request,
     )
 
 

@@ -10,8 +10,8 @@ import math
 
 import numba
 import numpy as np
+from llvmlite.ir import IRBuilder, PointerType
 from numba.core import cgutils, types
-from llvmlite.ir import PointerType
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
@@ -297,7 +297,15 @@ def padded(length, itemsize):
     return size // itemsize
 
 
-_MODULAR = frozenset({"add", "sub", "mul", "and", "or", "xor"})
+# Operations whose lowest bits depend on nothing but the lowest bits of their operands.
+_MODULAR = {
+    "add": IRBuilder.add,
+    "sub": IRBuilder.sub,
+    "mul": IRBuilder.mul,
+    "and": IRBuilder.and_,
+    "or": IRBuilder.or_,
+    "xor": IRBuilder.xor,
+}
 
 
 class _Lower(Lower):
@@ -317,14 +325,19 @@ class _Lower(Lower):
                 argument.add_attribute("noalias")
 
     def lower_call(self, resty, expr):
-        value = super().lower_call(resty, expr)
-        wide = value.operands[0] if getattr(value, "opname", "") == "trunc" else None
-        if getattr(wide, "opname", "") not in _MODULAR:
-            return value
-        left, right = (_cut(self.builder, operand, value.type) for operand in wide.operands)
-        return getattr(self.builder, {"and": "and_", "or": "or_"}.get(wide.opname, wide.opname))(
-            left, right
-        )
+        return _narrowed(self.builder, super().lower_call(resty, expr))
+
+
+def _narrowed(builder, value):
+    """`value`, computed in its own width if it is a wider operation's result that was cut."""
+    if getattr(value, "opname", "") != "trunc":
+        return value
+    (wide,) = value.operands
+    operation = getattr(wide, "opname", "")
+    if operation not in _MODULAR:
+        return value
+    left, right = (_cut(builder, operand, value.type) for operand in wide.operands)
+    return _MODULAR[operation](builder, left, right)
 
 
 def _cut(builder, value, kind):

@@ -29,6 +29,7 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
+    atoms,
 )
 from .lines import Lines
 from .machine import machine_type
@@ -41,6 +42,10 @@ from .sharing import COSTLY, FUNCTION
 # fast as 4 (Zen 4).
 _POINTERS = 14
 
+# Operations up to which several rows are made at once: a median of 5 x 3 bytes, 448 of them,
+# took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
+_LONGEST = 450
+
 # What a load, a store, and the pass over a row that makes a stage cost, in additions.  With
 # these what is counted as less was faster: extremes, means and medians of 3 x 3 to 5 x 5
 # elements of 8 to 32 bits, 512 x 512 and 4096 x 4096 (Zen 4).
@@ -48,10 +53,12 @@ _LOAD = 2
 _STORE = 2
 _PASS = 4
 
-# LLVM takes as many points at once as the widest load or store has lanes.  Floats wider than
-# that take several registers each, and those of several rows do not fit: a 3 x 3 window of
-# bytes, weighted in float64, lost a third of its speed (Zen 4).
-_WIDER = 2
+# LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
+# that take several registers each, which those of several rows do not fit into: a 5 x 5 window
+# of float32, weighted in float64, lost a third of its speed, one of 3 x 3 bytes as well (Zen 4).
+# So they cost more, and floats more than twice as wide are not tried.
+_WIDE = 1.5
+_WIDEST = 2
 
 
 def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
@@ -59,20 +66,19 @@ def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
 
     Both give the same results; the second is the one whose small windows are done in place.
     """
-    if not _suitable(in_place):
+    if schedule.rows == 1 or not _suitable(in_place):
         return kept
-    best, least = kept, effort(kept) * schedule.gain
-    rows = schedule.rows
-    while rows > 1:
-        several = replace(in_place, rows=rows)
-        written = abreast(several)
-        read = len({row for assign in written.body for row in _row(assign)})
-        if read <= POINTER_CHECKS and read + len(written.outputs) <= _POINTERS:
-            spent = effort(several)
-            if spent < least:
-                best, least = several, spent
-        rows //= 2
-    return best
+    if not kept.stages and max(dtype.itemsize for _, dtype in kept.fields) == 1:
+        # The first cache holds rows of bytes: 4096 x 4096 lost a tenth, where 16 and 32 bits
+        # gained up to a half (Laplace and Sobel, Zen 4).
+        return kept
+    several = replace(in_place, rows=schedule.rows)
+    written = abreast(several)
+    read = {row for assign in written.body for row in _row(assign)}
+    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
+    if not fits or _length(written.body) > _LONGEST:
+        return kept
+    return several if effort(several) < effort(kept) * schedule.gain else kept
 
 
 def _suitable(kernel: Kernel) -> bool:
@@ -87,11 +93,13 @@ def _suitable(kernel: Kernel) -> bool:
         return False
     sizes = _sizes(kernel)
     floats = [sizes[assign.name] for assign in kernel.body if not assign.value.dtype.is_integer]
-    return max(floats, default=0) <= _WIDER * _lane(kernel.body, kernel.outputs, sizes)
+    return max(floats, default=0) <= _WIDEST * _lane(kernel.body, kernel.outputs, sizes)
 
 
 def abreast(kernel: Kernel) -> Kernel:
     """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first."""
+    if kernel.rows == 1:
+        return kernel
     lines = Lines("r")
     outputs: list[Atom] = []
     for row in range(kernel.rows):
@@ -118,7 +126,12 @@ def effort(kernel: Kernel) -> float:
 def _effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> float:
     lane = _lane(body, values, sizes)
     total = float(_STORE * lane * len(values))
+    varying: set[str] = set()
     for assign in body:
+        used = {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        if not isinstance(assign.value, Read) and not used & varying:
+            continue  # of scalars alone: done once for the whole row
+        varying.add(assign.name)
         cost = 1.0
         match assign.value:
             case Read():
@@ -129,8 +142,14 @@ def _effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str,
                 cost = COSTLY.get(op, 1)
             case Call():
                 cost = FUNCTION
-        total += cost * max(lane, sizes[assign.name])
+        size = sizes[assign.name]
+        total += cost * (size * _WIDE if size > lane else lane)
     return total
+
+
+def _length(body: tuple[Assign, ...]) -> int:
+    """How much machine code a body becomes, in operations."""
+    return sum(FUNCTION if isinstance(assign.value, Call) else 1 for assign in body)
 
 
 def _lane(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> int:
@@ -144,7 +163,7 @@ def _sizes(kernel: Kernel) -> dict[str, int]:
     """The size of each value, and of the elements of each field and stage [bytes]."""
     known = ranges(kernel)
     sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
-    kinds = {name: dtype for name, dtype in kernel.scalars}
+    kinds = dict(kernel.scalars)
     for stage in kernel.stages:
         kinds |= {a.name: a.value.dtype for a in stage.body}
         kinds |= {n: v.dtype for n, v in zip(stage.names, stage.values, strict=True)}

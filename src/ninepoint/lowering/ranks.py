@@ -110,9 +110,7 @@ def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
     return merged
 
 
-def of_sorted(
-    columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit
-) -> list[Atom]:
+def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit) -> list[Atom]:
     """The `wanted` elements from rank `low` on, of columns (or rows) that are in order each."""
     height, width = len(columns[0]), len(columns)
     count = height * width
