@@ -814,11 +814,11 @@ def two_of_two(x, y):
 @pytest.mark.parametrize(
     ("function", "dtypes", "loads"),
     [
-        (spread, ["uint8"], 18 / 4),
-        (bend, ["float32"], (6 + 2 * 4) / 4),
-        (lambda x: np.median(x[-1:2, 0:3]), ["float64"], 18 / 4),
-        (lambda x: x[-1:2, 0:2].argmin(), ["int16"], 12 / 4),
-        (lambda x: x[2, -1:2, -1:2].mean(), ["float32"], 18 / 4),
+        (spread, ["uint8"], 15 / 3),
+        (bend, ["float32"], (5 + 2 * 3) / 3),
+        (lambda x: np.median(x[-1:2, 0:3]), ["float64"], 15 / 3),
+        (lambda x: x[-1:2, 0:2].argmin(), ["int16"], 10 / 3),
+        (lambda x: x[2, -1:2, -1:2].mean(), ["float32"], 15 / 3),
     ],
 )
 def test_rows_that_share_are_made_together(function, dtypes, loads):

@@ -26,8 +26,8 @@ def band_row(u_0, u_1, u_2, o0, n, rate_):
         o0[j] = t12
 
 
-@row_function(apart=("o0", "o1", "o2"))
-def band_rows(u_0, u_1, u_2, u_3, u_4, u_5, o0, o1, o2, o3, n, rate_):
+@row_function(apart=("o0", "o1"))
+def band_rows(u_0, u_1, u_2, u_3, u_4, o0, o1, o2, n, rate_):
     for j in range(n):
         r0 = u_1[j + 1]
         r1 = u_0[j + 1]
@@ -62,26 +62,15 @@ def band_rows(u_0, u_1, u_2, u_3, u_4, u_5, o0, o1, o2, o3, n, rate_):
         r30 = r28 - r29
         r31 = r10 * r30
         r32 = r13 + r31
-        r33 = u_5[j + 1]
-        r34 = r13 + r33
-        r35 = u_4[j]
-        r36 = r34 + r35
-        r37 = u_4[j + 2]
-        r38 = r36 + r37
-        r39 = 4.0 * r23
-        r40 = r38 - r39
-        r41 = r10 * r40
-        r42 = r23 + r41
         o0[j] = r12
         o1[j] = r22
         o2[j] = r32
-        o3[j] = r42
 
 
 def band(u, out0, rate_):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        for i in range(0, out0.shape[1] - 3, 4):
-            band_rows(row(u, (b, i)), row(u, (b, i + 1)), row(u, (b, i + 2)), row(u, (b, i + 3)), row(u, (b, i + 4)), row(u, (b, i + 5)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), row(out0, (b, i + 3)), n, rate_)
-        for i in range(out0.shape[1] - out0.shape[1] % 4, out0.shape[1]):
+        for i in range(0, out0.shape[1] - 2, 3):
+            band_rows(row(u, (b, i)), row(u, (b, i + 1)), row(u, (b, i + 2)), row(u, (b, i + 3)), row(u, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n, rate_)
+        for i in range(out0.shape[1] - out0.shape[1] % 3, out0.shape[1]):
             band_row(row(u, (b, i)), row(u, (b, i + 1)), row(u, (b, i + 2)), row(out0, (b, i)), n, rate_)

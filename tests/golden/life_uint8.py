@@ -38,8 +38,8 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t22
 
 
-@row_function(apart=("o0", "o1", "o2"))
-def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
+@row_function(apart=("o0", "o1"))
+def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]
         r1 = x_0[j + 1]
@@ -90,29 +90,15 @@ def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
         r46 = r24 != u8(0)
         r47 = r45 & r46
         r48 = r44 | r47
-        r49 = x_5[j]
-        r50 = x_5[j + 1]
-        r51 = x_5[j + 2]
-        r52 = u16(u16(r49) + u16(r50))
-        r53 = u16(r52 + u16(r51))
-        r54 = u16(r27 + r40)
-        r55 = u16(r54 + r53)
-        r56 = i16(i16(r55) - i16(r37))
-        r57 = r56 == i16(3)
-        r58 = r56 == i16(2)
-        r59 = r37 != u8(0)
-        r60 = r58 & r59
-        r61 = r57 | r60
         o0[j] = r22
         o1[j] = r35
         o2[j] = r48
-        o3[j] = r61
 
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        for i in range(0, out0.shape[1] - 3, 4):
-            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), row(out0, (b, i + 3)), n)
-        for i in range(out0.shape[1] - out0.shape[1] % 4, out0.shape[1]):
+        for i in range(0, out0.shape[1] - 2, 3):
+            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
+        for i in range(out0.shape[1] - out0.shape[1] % 3, out0.shape[1]):
             band_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(out0, (b, i)), n)

@@ -96,8 +96,8 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t85
 
 
-@row_function(apart=("o0", "o1", "o2"))
-def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
+@row_function(apart=("o0", "o1"))
+def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]
         r1 = x_0[j + 1]
@@ -269,60 +269,15 @@ def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
         r167 = r78 | r122
         r168 = r167 | r166
         r169 = f32(nan) if r168 else r165
-        r170 = x_5[j]
-        r171 = x_5[j + 1]
-        r172 = x_5[j + 2]
-        r173 = r172 < r170
-        r174 = r172 if r173 else r170
-        r175 = r170 if r173 else r172
-        r176 = r171 < r174
-        r177 = r171 if r176 else r174
-        r178 = r174 if r176 else r171
-        r179 = r175 < r178
-        r180 = r175 if r179 else r178
-        r181 = r178 if r179 else r175
-        r182 = r170 != r170
-        r183 = r171 != r171
-        r184 = r172 != r172
-        r185 = r182 | r183
-        r186 = r185 | r184
-        r187 = f32(nan) if r186 else r181
-        r188 = r133 > r89
-        r189 = r133 if r188 else r89
-        r190 = r177 > r189
-        r191 = r177 if r190 else r189
-        r192 = r180 < r92
-        r193 = r180 if r192 else r92
-        r194 = r92 if r192 else r180
-        r195 = r136 < r193
-        r196 = r193 if r195 else r136
-        r197 = r194 < r196
-        r198 = r194 if r197 else r196
-        r199 = r143 < r99
-        r200 = r143 if r199 else r99
-        r201 = r187 < r200
-        r202 = r187 if r201 else r200
-        r203 = r198 < r191
-        r204 = r198 if r203 else r191
-        r205 = r191 if r203 else r198
-        r206 = r202 < r204
-        r207 = r204 if r206 else r202
-        r208 = r207 < r205
-        r209 = r207 if r208 else r205
-        r210 = r187 != r187
-        r211 = r122 | r166
-        r212 = r211 | r210
-        r213 = f32(nan) if r212 else r209
         o0[j] = r81
         o1[j] = r125
         o2[j] = r169
-        o3[j] = r213
 
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        for i in range(0, out0.shape[1] - 3, 4):
-            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), row(out0, (b, i + 3)), n)
-        for i in range(out0.shape[1] - out0.shape[1] % 4, out0.shape[1]):
+        for i in range(0, out0.shape[1] - 2, 3):
+            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
+        for i in range(out0.shape[1] - out0.shape[1] % 3, out0.shape[1]):
             band_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(out0, (b, i)), n)

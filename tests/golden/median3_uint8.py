@@ -70,8 +70,8 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t60
 
 
-@row_function(apart=("o0", "o1", "o2"))
-def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
+@row_function(apart=("o0", "o1"))
+def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]
         r1 = x_0[j + 1]
@@ -199,50 +199,15 @@ def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
         r123 = r120 if r122 else r118
         r124 = r123 < r121
         r125 = r123 if r124 else r121
-        r126 = x_5[j]
-        r127 = x_5[j + 1]
-        r128 = x_5[j + 2]
-        r129 = r128 < r126
-        r130 = r128 if r129 else r126
-        r131 = r126 if r129 else r128
-        r132 = r127 < r130
-        r133 = r127 if r132 else r130
-        r134 = r130 if r132 else r127
-        r135 = r131 < r134
-        r136 = r131 if r135 else r134
-        r137 = r134 if r135 else r131
-        r138 = r99 > r65
-        r139 = r99 if r138 else r65
-        r140 = r133 > r139
-        r141 = r133 if r140 else r139
-        r142 = r136 < r68
-        r143 = r136 if r142 else r68
-        r144 = r68 if r142 else r136
-        r145 = r102 < r143
-        r146 = r143 if r145 else r102
-        r147 = r144 < r146
-        r148 = r144 if r147 else r146
-        r149 = r103 < r69
-        r150 = r103 if r149 else r69
-        r151 = r137 < r150
-        r152 = r137 if r151 else r150
-        r153 = r148 < r141
-        r154 = r148 if r153 else r141
-        r155 = r141 if r153 else r148
-        r156 = r152 < r154
-        r157 = r154 if r156 else r152
-        r158 = r157 < r155
-        r159 = r157 if r158 else r155
         o0[j] = r57
         o1[j] = r91
         o2[j] = r125
-        o3[j] = r159
 
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        for i in range(0, out0.shape[1] - 3, 4):
-            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), row(out0, (b, i + 3)), n)
-        for i in range(out0.shape[1] - out0.shape[1] % 4, out0.shape[1]):
+        for i in range(0, out0.shape[1] - 2, 3):
+            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
+        for i in range(out0.shape[1] - out0.shape[1] % 3, out0.shape[1]):
             band_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(out0, (b, i)), n)

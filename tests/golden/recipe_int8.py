@@ -35,8 +35,8 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t17
 
 
-@row_function(apart=("o0", "o1", "o2"))
-def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
+@row_function(apart=("o0", "o1"))
+def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]
         r1 = x_0[j + 1]
@@ -72,24 +72,15 @@ def band_rows(x_0, x_1, x_2, x_3, x_4, x_5, o0, o1, o2, o3, n):
         r31 = i16(r14 + r22)
         r32 = i16(r31 + r30)
         r33 = i8(i32(u16(u32(u32(u16(r32 + i32(1152))) * u32(7282)) >> u32(16))) - i32(128))
-        r34 = x_5[j]
-        r35 = x_5[j + 1]
-        r36 = x_5[j + 2]
-        r37 = i16(i16(r34) + i16(r35))
-        r38 = i16(r37 + i16(r36))
-        r39 = i16(r22 + r30)
-        r40 = i16(r39 + r38)
-        r41 = i8(i32(u16(u32(u32(u16(r40 + i32(1152))) * u32(7282)) >> u32(16))) - i32(128))
         o0[j] = r17
         o1[j] = r25
         o2[j] = r33
-        o3[j] = r41
 
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        for i in range(0, out0.shape[1] - 3, 4):
-            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), row(out0, (b, i + 3)), n)
-        for i in range(out0.shape[1] - out0.shape[1] % 4, out0.shape[1]):
+        for i in range(0, out0.shape[1] - 2, 3):
+            band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
+        for i in range(out0.shape[1] - out0.shape[1] % 3, out0.shape[1]):
             band_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(out0, (b, i)), n)

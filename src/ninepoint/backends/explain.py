@@ -174,7 +174,7 @@ def _choices(page: _Lines, stages: Stages) -> None:
 
 
 def _work(page: _Lines, counted: Work) -> None:
-    lanes = ", ".join(f"{count:g} in {name}" for name, count in counted.lanes)
+    lanes = ", ".join(f"{round(count, 1):g} in {name}" for name, count in counted.lanes)
     if lanes:
         page.add("lanes", f"{counted.widest} bits at the widest: {lanes}")
     page.add(
@@ -185,7 +185,7 @@ def _work(page: _Lines, counted: Work) -> None:
 
 
 def _many(count: float, word: str) -> str:
-    return f"{count:g} {word}" if count == 1 else f"{count:g} {word}s"
+    return f"{count:g} {word}" if count == 1 else f"{round(count, 1):g} {word}s"
 
 
 def _span(value: Interval) -> str:

@@ -91,12 +91,15 @@ def row_notes(single: Kernel, lowered: Kernel) -> tuple[Note, ...]:
     """How many rows of the result are made at once, and what that saves."""
     if lowered.rows == 1:
         return ()
-    before, after = work(single), work(lowered)
+    counts = [
+        [f"{round(count, 1):g}" for count in (one.loads, one.stores, one.operations)]
+        for one in (work(single), work(lowered))
+    ]
+    (loads, stores, operations), after = counts
     words = (
         f"{lowered.rows} made at once, which share what they load and compute",
-        f"one after the other: {before.loads:g} loads, {before.stores:g} stores and "
-        f"{before.operations:g} operations a point, not {after.loads:g}, {after.stores:g} "
-        f"and {after.operations:g}",
+        f"one after the other: {loads} loads, {stores} stores and {operations} operations a "
+        f"point, not {', '.join(after[:2])} and {after[2]}",
     )
     return (Note("rows", words),)
 
