@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 
@@ -25,6 +26,7 @@ from ninepoint.language.dtypes import DType
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.machine import machine_type
 from ninepoint.lowering.schedule import Schedule
+from ninepoint.lowering.work import work
 
 # Windows: height, width, and the offset of the first element, one-sided ones among them.
 WINDOWS = [
@@ -46,7 +48,8 @@ CROSS = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]])
 
 
 def stages_of(function: Callable[..., Any], *dtypes: str, **options: Any) -> Any:
-    """The stages of a compilation, of the first path."""
+    """The stages of a compilation, of the first path; one row after the other unless asked."""
+    options.setdefault("schedule", Schedule(rows=1))
     stencil = npt.stencil(**options)(function)
     given = dict.fromkeys(stencil._others, 3)
     _, stages, reason = stencil._compile([np.dtype(d) for d in dtypes], given)
@@ -318,10 +321,10 @@ def short_maximum(x):
 def test_long_windows_are_doubled(dtype):
     kernel = lowered(long_maximum, dtype)
     assert len(kernel.stages) >= 2
-    assert reads(kernel) == 4 + 4 + 2  # of 31
+    assert reads(kernel) == 2 + 4 + 4  # of 31
     summed = lowered(long_sum, dtype)
     assert not runs(summed)  # along a row each element would wait for the one before
-    assert reads(summed) == 4 + 4 + 7
+    assert reads(summed) == 2 + 3 + 6
 
 
 def test_short_windows_are_not_doubled():
@@ -330,7 +333,7 @@ def test_short_windows_are_not_doubled():
     assert reads(kernel) == 7
 
 
-@pytest.mark.parametrize("radix", [2, 3, 4])
+@pytest.mark.parametrize("radix", [0, 2, 3, 4])
 @pytest.mark.parametrize("length", [9, 16, 17, 30, 64])
 def test_doubling_of_any_length(length, radix):
     schedule = Schedule(radix=radix, direct=2)
@@ -721,7 +724,7 @@ def types_of(kernel: ir.Kernel) -> list[str]:
         (tall_sum, "uint8", ["uint16"], "u16"),
         (tall_sum, "uint32", ["uint64"], "u64"),
         (tall_sum, "bool", ["uint8"], "u8"),
-        (window_kernel("sum", 19, 19, 0, 0), "bool", ["uint8", "uint8", "uint16"], "u16"),
+        (window_kernel("sum", 19, 19, 0, 0), "bool", ["uint8"] * 3, "u16"),
         (weighted_integers, "int8", ["int16"], "i16"),
         (local_deviation, "uint8", ["uint16", "uint16", "uint32"], "u32"),
     ],
@@ -808,6 +811,89 @@ def test_nan_and_infinity_spread_as_they_should(kind, dtype, height, width):
         np.testing.assert_allclose(result, wanted, rtol=1e-5)
 
 
+# Several rows at once.
+
+
+def spread(x):
+    return x[-1:2, -1:2].max() - x[-1:2, -1:2].min()
+
+
+def bend(x):
+    return x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0]
+
+
+def two_of_two(x, y):
+    return x[0:2, 0:3].max(), y[-1, 0] + 2 * y[-1, 1]
+
+
+@pytest.mark.parametrize(
+    ("function", "dtypes", "loads"),
+    [
+        (spread, ["uint8"], 15 / 3),
+        (bend, ["float32"], (5 + 2 * 3) / 3),
+        (lambda x: np.median(x[-1:2, 0:3]), ["float64"], 15 / 3),
+        (lambda x: x[-1:2, 0:2].argmin(), ["int16"], 10 / 3),
+        (lambda x: x[2, -1:2, -1:2].mean(), ["float32"], 15 / 3),
+    ],
+)
+def test_rows_that_share_are_made_together(function, dtypes, loads):
+    stages = stages_of(function, *dtypes, schedule=Schedule())
+    assert stages.lowered.rows > 1
+    assert not stages.lowered.stages
+    counted, single = work(stages.lowered), work(stages.single)
+    assert counted.loads == loads
+    assert counted.loads + counted.stores < single.loads + single.stores
+    assert f"range(0, out0.shape[{stages.lowered.ndim - 1}] - " in stages.compiled.module.text
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        (lambda x: x[-4:5, -4:5].sum(), "float32"),  # done with fewer loads if rows are kept
+        (lambda x: 2 * x[0, 0] + 1, "float32"),
+        (lambda x: x[0, -1] + x[0, 0] + x[0, 1], "float32"),
+        (lambda x: x[-1] + x[1], "float32"),
+        (lambda x: x[-1, 0, 0] + x[1, 0, 0] + x[0, 1, 0] + x[0, 0, 0], "float32"),
+        (bend, "uint8"),  # rows of bytes are in the first cache as they are
+        (weighted_floats, "uint8"),  # registers would not hold it
+        (lambda x: x[-9:10, -9:10].std(), "float64"),  # a loop at each point
+    ],
+)
+def test_other_rows_are_made_one_by_one(function, dtype):
+    assert lowered(function, dtype, schedule=Schedule()).rows == 1
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4])
+@pytest.mark.parametrize("height", [3, 4, 5, 6, 7, 8, 11])
+def test_values_of_rows_made_together(rows, height):
+    schedule = Schedule(rows=rows, gain=99.0)
+    for function, dtype in ((spread, "int8"), (bend, "int16"), (small_middle, "float32")):
+        x = image(dtype, (height, 9))
+        assert lowered(function, dtype, schedule=schedule).rows == rows
+        agree(function, x, schedule=schedule, close=1e-6)
+    x, y = image("uint8", (height, 9)), image("uint8", (height, 9), seed=1)
+    agree(two_of_two, x, y, schedule=schedule)
+
+
+def test_what_scalars_make_is_no_work_that_rows_share():
+    def scaled(x, a):
+        return x[0, 0] * (a * a + 1 / a)
+
+    assert lowered(scaled, "float32", schedule=Schedule()).rows == 1
+
+
+def test_sums_that_are_used_twice_stay_narrow():
+    """Numba adds in 64 bits; LLVM alone would leave it so."""
+    names: dict[str, Any] = {}
+    exec(text(recipe, "uint8", schedule=Schedule(rows=2)), names)
+    row_of = numba.types.Array(numba.uint8, 1, "C")
+    function = names["band_rows"]
+    function.compile((row_of,) * 6 + (numba.int64,))
+    (code,) = function.inspect_llvm().values()
+    assert "x i16>" in code
+    assert "x i64>" not in code
+
+
 # Compiled.
 
 
@@ -822,7 +908,13 @@ def all_at_once(x):
 
 @pytest.mark.parametrize(
     ("function", "dtype"),
-    [(all_at_once, "uint8"), (small_middle, "float32"), (weighted_floats, "float32")],
+    [
+        (all_at_once, "uint8"),
+        (small_middle, "float32"),
+        (weighted_floats, "float32"),
+        (bend, "int16"),
+        (spread, "float64"),
+    ],
 )
 def test_compiled(function, dtype):
     x = image(dtype, (2, 12, 13))

@@ -11,7 +11,7 @@ import pytest
 from ninepoint.language import ir
 from ninepoint.language.dtypes import DType
 from ninepoint.lowering.division import multiplier
-from ninepoint.lowering.ranks import merge, of_sorted_columns, quantile_position, sort
+from ninepoint.lowering.ranks import merge, of_sorted, quantile_position, sort
 from ninepoint.lowering.separable import FINE, separated
 
 # Division.
@@ -201,7 +201,7 @@ def test_every_rank_of_every_set_of_ordered_columns(height, width):
             machine = Machine()
             refs = [machine.given(v) for v in items]
             columns = [refs[k * height : (k + 1) * height] for k in range(width)]
-            found = of_sorted_columns(columns, low, many, machine.emit)
+            found = of_sorted(columns, low, many, machine.emit)
             assert len(found) == many
             for k, one in enumerate(found):
                 np.testing.assert_array_equal(machine.values[one.name], wanted[low + k])
@@ -215,7 +215,7 @@ def test_ranks_of_random_lists_with_equal_elements():
         machine = Machine()
         columns = [[machine.given(table[i, j]) for i in range(height)] for j in range(width)]
         low = int(rng.integers(height * width))
-        (found,) = of_sorted_columns(columns, low, 1, machine.emit)
+        (found,) = of_sorted(columns, low, 1, machine.emit)
         wanted = np.sort(table.reshape(-1, 50), axis=0)[low]
         np.testing.assert_array_equal(machine.values[found.name], wanted)
 

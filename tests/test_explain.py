@@ -12,6 +12,8 @@ import pytest
 import ninepoint as npt
 from ninepoint.backends.explain import notes
 from ninepoint.language.ir import Read, Reduce
+from ninepoint.lowering.schedule import Schedule
+from ninepoint.lowering.work import work
 
 FOLDER = Path(__file__).parent / "explanations"
 WEIGHTS = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]])
@@ -51,7 +53,7 @@ def near(x):
     return (np.exp(-((window - x[0, 0]) ** 2)) * window).sum()
 
 
-@npt.stencil
+@npt.stencil(schedule=Schedule(rows=1))
 def roots(x):
     return np.sqrt(abs(x[0, 1] - x[0, -1])) + np.sqrt(abs(x[1, 1] - x[1, -1]))
 
@@ -135,9 +137,11 @@ def test_local_value_is_the_reason_not_to_share():
 
 
 def test_columns_and_histograms():
-    (stage,) = stages_of(middle, "uint8").lowered.stages
+    one_by_one = npt.stencil(schedule=Schedule(rows=1))(middle.__wrapped__)
+    (stage,) = stages_of(one_by_one, "uint8").lowered.stages
     assert len(stage.names) == 3
-    assert "columns of 3 sorted once" in note_text(middle, "uint8")
+    assert "columns of 3 sorted once" in note_text(one_by_one, "uint8")
+    assert "rows of 3 sorted once" in note_text(middle, "float32")
     (stage,) = stages_of(ranked, "uint8").lowered.stages
     assert stage.ranks is not None
     assert "histogram" in note_text(ranked, "uint8")
@@ -170,7 +174,22 @@ def test_lanes_are_those_of_the_text():
     text = npt.stencil(nine.__wrapped__).source("int8")
     assert "i16(" in text
     assert "i64(" not in text
-    assert "4 in int16" in nine.explain("int8")
+    # 2 of each of the 5 rows that 3 results need, and 2 of each result.
+    assert "5.3 in int16" in nine.explain("int8")
+
+
+def test_rows_made_at_once_are_counted():
+    single, several = (work(kernel) for kernel in _single_and_lowered(nine, "int8"))
+    text = note_text(nine, "int8")
+    assert "3 made at once" in text
+    assert f"{single.loads:g} loads" in text
+    assert f"not {several.loads:g}" in text
+    assert "made at once" not in note_text(blur, "int8")
+
+
+def _single_and_lowered(stencil, dtype):
+    stages = stages_of(stencil, dtype)
+    return stages.single, stages.lowered
 
 
 def test_border_is_that_of_the_call():

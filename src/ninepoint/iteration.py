@@ -282,8 +282,8 @@ def _longest(
     steps: int,
 ) -> int:
     """How many steps to do in one pass over memory."""
-    names = tuple(name for name, _ in stages.lowered.fields[:count])
-    if chainable(stages.lowered, names):
+    names = tuple(name for name, _ in stages.single.fields[:count])
+    if chainable(stages.single, names):
         return 1
     itemsize = sum(dtype.itemsize for dtype in compiled.field_dtypes[:count])
     asked = stages.request.schedule.steps

@@ -139,7 +139,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
         stages = lowered(graph, one)
-        reason = stages if isinstance(stages, str) else unfit(stages.lowered)
+        reason = stages if isinstance(stages, str) else unfit(stages.single)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
         if one.border.uses("valid"):
@@ -203,7 +203,7 @@ def _compiled(
     }
     parts: list[Part] = []
     for node, one in zip(nodes, stages, strict=True):
-        kernel = one.lowered
+        kernel = one.single
         sources = {
             name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
         }

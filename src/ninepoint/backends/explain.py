@@ -11,7 +11,7 @@ from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges
 from ..language.box import Box
 from ..language.ir import Kernel, Ref
-from ..lowering.notes import Note, shared_notes, sum_notes, whole_notes, window_notes
+from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
 from .cpu import Compiled
 from .measure import (
@@ -67,7 +67,7 @@ def explanation(
     if stages is not None:
         _numbers(page, stages.simplified)
         _choices(page, stages)
-        _work(page, work(stages.merged))
+        _work(page, work(stages.lowered))
     inside, outside = _bytes(compiled)
     page.add(
         "memory",
@@ -107,7 +107,7 @@ def _predicted(
     if stages is None:
         most = rate_text(memory, "point")
         return (f"at most {most}: memory at the speed of a copy; operations are not counted",)
-    operations = _AT_ONCE * speed.add / max(work(stages.merged).vector_bytes, 1)
+    operations = _AT_ONCE * speed.add / max(work(stages.lowered).vector_bytes, 1)
     pair = (("memory", memory), ("operations", operations))
     (limit, least), (other, more) = sorted(pair, key=lambda one: one[1])
     return (
@@ -158,8 +158,9 @@ def notes(stages: Stages) -> tuple[Note, ...]:
     request = stages.request
     return (
         *sum_notes(stages.stored, request.schedule, floats=request.fastmath),
-        *window_notes(stages.windowed, request.schedule),
+        *window_notes(stages.windowed, request.schedule, in_place=stages.lowered.rows > 1),
         *whole_notes(stages.unrolled, stages.wholesome),
+        *row_notes(stages.single, stages.lowered),
         *shared_notes(stages.wholesome, stages.lowered, request.schedule),
     )
 
@@ -173,7 +174,7 @@ def _choices(page: _Lines, stages: Stages) -> None:
 
 
 def _work(page: _Lines, counted: Work) -> None:
-    lanes = ", ".join(f"{count} in {name}" for name, count in counted.lanes)
+    lanes = ", ".join(f"{round(count, 1):g} in {name}" for name, count in counted.lanes)
     if lanes:
         page.add("lanes", f"{counted.widest} bits at the widest: {lanes}")
     page.add(
@@ -183,8 +184,8 @@ def _work(page: _Lines, counted: Work) -> None:
     )
 
 
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+def _many(count: float, word: str) -> str:
+    return f"{count:g} {word}" if count == 1 else f"{round(count, 1):g} {word}s"
 
 
 def _span(value: Interval) -> str:

@@ -9,7 +9,8 @@
     unrolled    small windows become straight lines   lowering.windows
     wholesome   floats that are whole become integers lowering.whole
     shared      what neighbours compute too is kept   lowering.sharing
-    merged      what reads the same rows is made together   lowering.merging
+    merged      what reads the same rows is one stage lowering.merging
+    fastest     or several rows are made at once      lowering.abreast
     module      loops, as text                        lowering.loops
     Compiled    machine code, when it first runs      backends.cpu
 
@@ -31,6 +32,7 @@ from ..language.ir import Kernel
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
+from ..lowering.abreast import fastest
 from ..lowering.algorithms import staged
 from ..lowering.chain import chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
@@ -61,7 +63,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Every stage of one compilation, for those who want to look."""
+    """Every stage of one compilation, for those who want to look.
+
+    `single` makes one row of the result after the other, which steps in a chain do.
+    """
 
     read: Kernel
     simplified: Kernel
@@ -69,8 +74,8 @@ class Stages:
     windowed: Kernel
     unrolled: Kernel
     wholesome: Kernel
+    single: Kernel
     lowered: Kernel
-    merged: Kernel
     compiled: Compiled
     request: Request
 
@@ -115,16 +120,16 @@ def compile_understood(
     converted = widened(stored(simplified, dtypes, request.overflow))
     schedule = request.schedule
     in_windows = windowed(converted, schedule, floats=request.fastmath)
-    by_axes = staged(in_windows, schedule)
-    written = unrolled(by_axes, schedule)
+    written = unrolled(staged(in_windows, schedule), schedule)
     lines = wholesome(written)
-    lowered = shared(lines, schedule)
-    joint = merged(lowered)
+    single = shared(lines, schedule)
+    in_place = wholesome(unrolled(staged(in_windows, schedule, in_place=True), schedule))
+    lowered = fastest(merged(single), in_place, schedule)
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
         looks = (declared,) * len(looks)
-    text = module(joint, function.name, joined(looks), fastmath=request.fastmath)
+    text = module(lowered, function.name, joined(looks), fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
         module=replace(
@@ -147,8 +152,8 @@ def compile_understood(
         in_windows,
         written,
         lines,
+        single,
         lowered,
-        joint,
         compiled,
         request,
     )
@@ -168,10 +173,10 @@ def compile_chain(
     `varying` has a value for each step.
     """
     one = found.compiled
-    names = tuple(name for name, _ in found.lowered.fields[:states])
+    names = tuple(name for name, _ in found.single.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
-    own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
-    kernel = merged(chained(found.lowered, names, steps, tuple(own[name] for name in varying)))
+    own = {n: k for n, (k, _) in zip(one.module.scalars, found.single.scalars, strict=True)}
+    kernel = merged(chained(found.single, names, steps, tuple(own[name] for name in varying)))
     # The last step looks at the fields that stay no farther than one step does.
     reach = one.reach | Box(
         tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)

@@ -11,8 +11,12 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.ir import IRBuilder, PointerType
 from numba.core import cgutils, types
-from numba.core.compiler import Compiler, CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable, type_callable
 from numba.np.arrayobj import make_array, populate_array
 
@@ -291,17 +295,90 @@ def padded(length, itemsize):
     return size // itemsize
 
 
-class _NoAlias(CompilerBase):
-    """Numba's own pipeline, with the promise that no two array arguments overlap."""
+# Operations whose lowest bits depend on nothing but the lowest bits of their operands.
+_MODULAR = {
+    "add": IRBuilder.add,
+    "sub": IRBuilder.sub,
+    "mul": IRBuilder.mul,
+    "and": IRBuilder.and_,
+    "or": IRBuilder.or_,
+    "xor": IRBuilder.xor,
+}
+
+
+class _Lower(Lower):
+    """Numba's own lowering, with narrow arithmetic and promises about single arguments.
+
+    Numba computes `u16(a + b)` in 64 bits and cuts the result.  LLVM finds out that 16 bits
+    would do, but only where the sum is used once: a 3 x 3 sum of bytes, four rows at once, ran
+    at 3.8 instead of 16 Gpixel/s (Zen 4).
+    """
+
+    def setup_function(self, fndesc):
+        super().setup_function(fndesc)
+        for argument in self.function.args:
+            # The pointers of an array are called "arg.<name>.<number>".
+            name = argument.name.removeprefix("arg.").rpartition(".")[0]
+            if name in self.metadata["apart"] and isinstance(argument.type, PointerType):
+                argument.add_attribute("noalias")
+
+    def lower_call(self, resty, expr):
+        return _narrowed(self.builder, super().lower_call(resty, expr))
+
+
+def _narrowed(builder, value):
+    """`value`, computed in its own width if it is a wider operation's result that was cut."""
+    if getattr(value, "opname", "") != "trunc":
+        return value
+    (wide,) = value.operands
+    operation = getattr(wide, "opname", "")
+    if operation not in _MODULAR:
+        return value
+    left, right = (_cut(builder, operand, value.type) for operand in wide.operands)
+    return _MODULAR[operation](builder, left, right)
+
+
+def _cut(builder, value, kind):
+    """The lowest bits of an integer; those of what it was widened from, if it was."""
+    if getattr(value, "opname", "") in ("zext", "sext"):
+        (narrow,) = value.operands
+        if narrow.type.width <= kind.width:
+            return getattr(builder, value.opname)(narrow, kind)
+    return builder.trunc(value, kind)
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    _name = "row_lowering"
+
+    @property
+    def lowering_class(self):
+        return _Lower
+
+
+class _RowCompiler(CompilerBase):
+    """Numba's own pipeline, but for the lowering.
+
+    `noalias` promises LLVM that no two array arguments overlap, `apart` names those that
+    overlap no other.
+    """
+
+    noalias = False
+    apart: tuple[str, ...] = ()
 
     def define_pipelines(self):
-        self.state.flags.noalias = True
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        self.state.flags.noalias = self.noalias
+        self.state.metadata["apart"] = self.apart
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_Lowering, NativeLowering)
+        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.finalize()
+        return [passes]
 
 
-def row_function(*, noalias=False, fastmath=False):
-    """Decorate a generated function that computes one row."""
-    pipeline = _NoAlias if noalias else Compiler
+def row_function(*, noalias=False, apart=(), fastmath=False):
+    """Decorate a generated function that computes one row, or several."""
+    pipeline = type("_RowCompiler", (_RowCompiler,), {"noalias": noalias, "apart": apart})
     # Only other compiled functions call it.
     wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(

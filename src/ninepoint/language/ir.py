@@ -250,7 +250,8 @@ class Kernel:
 
     Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
     field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
-    name with its storage type, `scalars` each name with its value type.
+    name with its storage type, `scalars` each name with its value type.  The loops make `rows`
+    rows of the result at once; only the lowering asks for more than one.
     """
 
     ndim: int
@@ -260,6 +261,7 @@ class Kernel:
     body: tuple[Assign, ...]
     outputs: tuple[Atom, ...]
     stages: tuple[Stage, ...] = ()
+    rows: int = 1
 
 
 def atoms(expr: Expr) -> tuple[Atom, ...]:

@@ -34,6 +34,7 @@ from ..language.ir import (
     Stage,
     renamed,
 )
+from .abreast import abreast
 from .expressions import SHORT, Expressions
 from .histograms import histogram_function
 from .machine import machine_type
@@ -177,12 +178,15 @@ class _Writer:
         kernel = self.kernel
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
         final = self._function("band_row", kernel.body, kernel.outputs, 0)
+        several = self._several()
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
             tuple(_once(function, written) for function in self._stage_functions(kept))
             for kept in self.kept
         ]
         final = _once(final, written)
+        if several is not None:
+            several = _once(several, written)
         fields = tuple(n for n, _ in kernel.fields)
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         scalars = tuple(n for n, _ in kernel.scalars)
@@ -193,14 +197,14 @@ class _Writer:
         ]
         lines: list[str] = []
         for function in written.values():
-            options = ["noalias=True"] * function.noalias + [f"fastmath={fastmath}"] * bool(
-                fastmath
-            )
+            options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
+            if function.apart:
+                options.append("apart=" + _tuple([f'"{name}"' for name in function.apart]))
             decorator = f"@row_function({', '.join(options)})"
             constants = ["", "", *function.constants] if function.constants else []
             lines += [*constants, "", "", decorator, *function.lines]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
-        lines += ["    " + line for line in self._band(functions, final, outs)]
+        lines += ["    " + line for line in self._band(functions, final, several, outs)]
         text = "\n".join(lines[1:]) + "\n"
         title += ": written by ninepoint; changes made here are lost."
         text = "\n".join([*heading(title, text, "support", SUPPORT), text])
@@ -307,6 +311,14 @@ class _Writer:
             ),
         )
 
+    def _several(self) -> RowFunction | None:
+        """The function that makes several rows of the result at once."""
+        if self.kernel.rows == 1:
+            return None
+        written = abreast(self.kernel)
+        self.known |= ranges(written)
+        return self._function("band_rows", written.body, written.outputs, 0)
+
     def _function(
         self,
         name: str,
@@ -335,7 +347,11 @@ class _Writer:
     # The loops over rows.
 
     def _band(
-        self, functions: list[tuple[RowFunction, ...]], final: RowFunction, outs: list[str]
+        self,
+        functions: list[tuple[RowFunction, ...]],
+        final: RowFunction,
+        several: RowFunction | None,
+        outs: list[str],
     ) -> list[str]:
         outer = [f"i{axis}" for axis in range(self.kernel.ndim - 2)]
         lines = ["n = out0.shape[out0.ndim - 1]"]
@@ -353,12 +369,31 @@ class _Writer:
         for axis, index in enumerate(outer):
             lines.append("    " * depth + f"for {index} in range(out0.shape[{axis + 1}]):")
             depth += 1
+        if several is not None:
+            return lines + [
+                "    " * depth + line for line in self._together(several, final, outs, outer)
+            ]
         if self.kernel.ndim > 1:
             start = f"{-self.warm}, " if self.warm else ""
             lines.append("    " * depth + f"for i in range({start}out0.shape[{len(outer) + 1}]):")
             depth += 1
         made = self._turn(functions, final, outs, outer)
         return lines + ["    " * depth + line for line in made]
+
+    def _together(
+        self, several: RowFunction, final: RowFunction, outs: list[str], outer: list[str]
+    ) -> list[str]:
+        """Several rows of the result at once, and what remains one by one."""
+        count = self.kernel.rows
+        places = [["b", *outer, plus("i", row)] for row in range(count)]
+        results = [f"row({out}, {_tuple(place)})" for place in places for out in outs]
+        height = f"out0.shape[{len(outer) + 1}]"
+        return [
+            f"for i in range(0, {height} - {count - 1}, {count}):",
+            f"    {self._call(several, 0, 0, results)}",
+            f"for i in range({height} - {height} % {count}, {height}):",
+            f"    {self._call(final, 0, 0, results[: len(outs)])}",
+        ]
 
     def _turn(
         self,

@@ -22,6 +22,7 @@ from .linear import sums
 from .schedule import Schedule
 from .sharing import saving
 from .windows import small
+from .work import work
 
 # Explicit sums of fewer terms are not worth a word.
 _TERMS = 4
@@ -58,14 +59,16 @@ def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note
     return tuple(notes)
 
 
-def window_notes(windowed: Kernel, schedule: Schedule) -> tuple[Note, ...]:
+def window_notes(
+    windowed: Kernel, schedule: Schedule, *, in_place: bool = False
+) -> tuple[Note, ...]:
     """How each window is done."""
     notes: list[Note] = []
     for assign in windowed.body:
         reduce = assign.value
         if not isinstance(reduce, Reduce):
             continue
-        made = steps(windowed, reduce, schedule)
+        made = steps(windowed, reduce, schedule, in_place=in_place)
         if isinstance(made, Refused):
             lines = [_at_each_point(reduce, schedule), f"not shared: {made.reason}"]
         else:
@@ -84,8 +87,27 @@ def whole_notes(unrolled: Kernel, wholesome: Kernel) -> tuple[Note, ...]:
     return (Note("whole numbers", (words,)),)
 
 
+def row_notes(single: Kernel, lowered: Kernel) -> tuple[Note, ...]:
+    """How many rows of the result are made at once, and what that saves."""
+    if lowered.rows == 1:
+        return ()
+    counts = [
+        [f"{round(count, 1):g}" for count in (one.loads, one.stores, one.operations)]
+        for one in (work(single), work(lowered))
+    ]
+    (loads, stores, operations), after = counts
+    words = (
+        f"{lowered.rows} made at once, which share what they load and compute",
+        f"one after the other: {loads} loads, {stores} stores and {operations} operations a "
+        f"point, not {', '.join(after[:2])} and {after[2]}",
+    )
+    return (Note("rows", words),)
+
+
 def shared_notes(before: Kernel, after: Kernel, schedule: Schedule) -> tuple[Note, ...]:
     """What neighbours compute too and is kept for them."""
+    if after.rows > 1:
+        return ()
     made = after.stages[len(before.stages) :]
     lines = [_kept(stage, after) for stage in made]
     left = saving(after)
@@ -150,9 +172,10 @@ def _words(step: Step, reduce: Reduce) -> str:
         case "running":
             return f"axis {step.axis}: running sum of {step.length}, one row in and one row out"
         case "sorted":
-            return f"axis {step.axis}: columns of {step.length} sorted once for all windows"
+            line = "columns" if step.kept else "rows"
+            return f"axis {step.axis}: {line} of {step.length} sorted once for all windows"
         case "merged":
-            return f"axis {step.axis}: {step.length} columns merged as far as the rank needs"
+            return f"axis {step.axis}: {step.length} of them merged as far as the rank needs"
         case "histogram":
             return f"axis {step.axis}: a histogram of the {step.length} elements slides along"
         case "element":
@@ -183,6 +206,7 @@ def _others(step: Step, ndim: int, schedule: Schedule) -> str:
         case "running":
             return "running, not doubling: sums of integers are exact in any order"
         case "sorted":
-            return "not a network of its own: a column serves all the windows it is in"
+            line = "column" if step.kept else "row"
+            return f"not a network of its own: a {line} serves all the windows it is in"
         case _:
             return ""

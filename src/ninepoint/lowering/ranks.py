@@ -110,10 +110,8 @@ def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
     return merged
 
 
-def of_sorted_columns(
-    columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit
-) -> list[Atom]:
-    """The `wanted` elements from rank `low` on, of columns that are in order each."""
+def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit) -> list[Atom]:
+    """The `wanted` elements from rank `low` on, of columns (or rows) that are in order each."""
     height, width = len(columns[0]), len(columns)
     count = height * width
     below = 0

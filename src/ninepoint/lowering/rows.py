@@ -53,7 +53,9 @@ class RowFunction:
     """The text of a row function, and what it must be called with.
 
     `rows` are sources with their offsets along all axes but the last; `others` are scalars
-    and coefficients; `loops` says that it also takes whole fields and the place.
+    and coefficients; `loops` says that it also takes whole fields and the place.  With
+    `noalias` LLVM is promised that no two rows overlap; without it, that the results `apart`
+    overlap nothing.
     """
 
     name: str
@@ -64,6 +66,7 @@ class RowFunction:
     buffers: tuple[tuple[str, int, str], ...]
     loops: bool
     noalias: bool
+    apart: tuple[str, ...]
 
 
 def row_function(
@@ -119,17 +122,19 @@ def row_function(
     arguments += [names[n] for n in others]
     text = [f"def {name}({', '.join(arguments)}):", "    for j in range(n):"]
     text += ["        " + line for line in (*lines, *stores)]
+    noalias = _promised(body, len(rows))
+    # One result is left to be compared with the rows, which keeps LLVM unsure of these.
+    apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
     return RowFunction(
         name, tuple(text), tuple(windows.constants), tuple(rows), others,
-        tuple(windows.buffers), loops, _promised(body, len(rows), len(values)),
+        tuple(windows.buffers), loops, noalias, apart,
     )  # fmt: skip
 
 
-def _promised(body: tuple[Assign, ...], rows: int, results: int) -> bool:
+def _promised(body: tuple[Assign, ...], rows: int) -> bool:
     """Whether to promise LLVM that the rows do not overlap the results."""
     reads = sum(isinstance(assign.value, Read) for assign in body)
-    pairs = rows * results + results * (results - 1) // 2
-    return reads == rows or pairs > POINTER_CHECKS
+    return reads == rows or rows > POINTER_CHECKS
 
 
 def _rows(body: tuple[Assign, ...], sources: dict[str, Source]) -> list[tuple[str, Offset]]:

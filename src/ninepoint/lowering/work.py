@@ -30,6 +30,7 @@ from ..language.ir import (
     Stage,
     Tap,
 )
+from .abreast import abreast
 from .division import multiplier
 from .machine import machine_type, working_type
 from .sharing import COSTLY, FUNCTION
@@ -43,13 +44,14 @@ class Work:
     """Loads, stores and operations for each point.
 
     `lanes` pairs each machine type with the operations done in it; `vector_bytes` is the sum
-    of the widths of all lanes, each counted by what its operation costs in additions.
+    of the widths of all lanes, each counted by what its operation costs in additions.  What
+    several rows share counts in part for each of them.
     """
 
-    loads: int
-    stores: int
-    operations: int
-    lanes: tuple[tuple[str, int], ...]
+    loads: float
+    stores: float
+    operations: float
+    lanes: tuple[tuple[str, float], ...]
     vector_bytes: float
 
     @property
@@ -60,6 +62,7 @@ class Work:
 
 def work(kernel: Kernel) -> Work:
     """Count the work of a kernel whose stages are made."""
+    rows, kernel = kernel.rows, abreast(kernel)
     count = _Count(kernel)
     for stage in kernel.stages:
         count.stage(stage)
@@ -68,7 +71,11 @@ def work(kernel: Kernel) -> Work:
         count.store(machine_type(output.dtype, interval(output, count.known)))
     lanes = sorted(count.lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
     return Work(
-        count.loads, count.stores, sum(count.lanes.values()), tuple(lanes), count.vector_bytes
+        count.loads / rows,
+        count.stores / rows,
+        sum(count.lanes.values()) / rows,
+        tuple((name, operations / rows) for name, operations in lanes),
+        count.vector_bytes / rows,
     )
 
 

@@ -1,0 +1,184 @@
+"""Abreast: several rows of the result made at once, so that what they share is done once.
+
+    2 rows of                                 h = max of x[1] over -1..1;  g = x[0] over ...
+    max of x over 3 x 3        ->             out0 = max(f, g, h)
+                                              out1 = max(g, h, k)
+
+Neighbours along a row share work by keeping rows in memory: each value is stored once and
+loaded as often as it is needed.  Neighbours along a column can share it in registers, when one
+turn of the loop makes their results together.  Which of the two is less work is counted: loads,
+stores and operations for each point.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..analysis.ranges import ranges
+from ..language.ir import (
+    COMPARISONS,
+    Assign,
+    Atom,
+    Binary,
+    Call,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    Ref,
+    atoms,
+    renamed,
+    renamed_atom,
+)
+from .lines import Lines
+from .machine import machine_type
+from .rows import POINTER_CHECKS
+from .schedule import Schedule
+from .sharing import COSTLY, FUNCTION
+
+# Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
+# column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as
+# fast as 4 (Zen 4).
+_POINTERS = 14
+
+# Operations up to which several rows are made at once: a median of 5 x 3 bytes, 448 of them,
+# took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
+_LONGEST = 450
+
+# What a load, a store, and the pass over a row that makes a stage cost, in additions.  With
+# these what is counted as less was faster: extremes, means and medians of 3 x 3 to 5 x 5
+# elements of 8 to 32 bits, 512 x 512 and 4096 x 4096 (Zen 4).
+_LOAD = 2
+_STORE = 2
+_PASS = 4
+
+# LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
+# that take several registers each, which those of several rows do not fit into: a 5 x 5 window
+# of float32, weighted in float64, lost a third of its speed, one of 3 x 3 bytes as well (Zen 4).
+# So they cost more, and floats more than twice as wide are not tried.
+_WIDE = 1.5
+_WIDEST = 2
+
+
+def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
+    """The kernel whose values are kept in rows, or several rows of the other at once.
+
+    Both give the same results; the second is the one whose small windows are done in place.
+    """
+    if schedule.rows == 1 or not _suitable(in_place):
+        return kept
+    if not kept.stages and max(dtype.itemsize for _, dtype in kept.fields) == 1:
+        # The first cache holds rows of bytes: 4096 x 4096 lost a tenth, where 16 and 32 bits
+        # gained up to a half (Laplace and Sobel, Zen 4).
+        return kept
+    several = replace(in_place, rows=schedule.rows)
+    written = abreast(several)
+    read = {row for assign in written.body for row in _row(assign)}
+    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
+    if not fits or _length(written.body) > _LONGEST:
+        return kept
+    return several if effort(several) < effort(kept) * schedule.gain else kept
+
+
+def _suitable(kernel: Kernel) -> bool:
+    """Whether rows can be made together, and registers would hold their values."""
+    if kernel.ndim < 2 or kernel.stages:
+        return False
+    if any(isinstance(assign.value, Reduce) for assign in kernel.body):
+        return False
+    planes = {offset[:-1] for assign in kernel.body for _, offset in _row(assign)}
+    if len(planes) > 1:
+        # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
+        return False
+    sizes = _sizes(kernel)
+    floats = [sizes[assign.name] for assign in kernel.body if not assign.value.dtype.is_integer]
+    return max(floats, default=0) <= _WIDEST * _lane(kernel.body, kernel.outputs, sizes)
+
+
+def abreast(kernel: Kernel) -> Kernel:
+    """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first."""
+    if kernel.rows == 1:
+        return kernel
+    lines = Lines("r")
+    outputs: list[Atom] = []
+    for row in range(kernel.rows):
+        alias: dict[str, Atom] = {}
+        for assign in kernel.body:
+            expr = renamed(assign.value, alias)
+            if isinstance(expr, Read):
+                expr = replace(expr, offset=_down(expr.offset, row))
+            alias[assign.name] = lines.emit(expr)
+        outputs += [renamed_atom(output, alias) for output in kernel.outputs]
+    return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
+
+
+def effort(kernel: Kernel) -> float:
+    """What a point costs: bytes of vectors, as if all were additions."""
+    written = abreast(kernel)
+    sizes = _sizes(written)
+    total = _effort(written.body, written.outputs, sizes) / kernel.rows
+    for stage in kernel.stages:
+        total += _effort(stage.body, stage.values, sizes) + _PASS * sizes[stage.names[0]]
+    return total
+
+
+def _effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> float:
+    lane = _lane(body, values, sizes)
+    total = float(_STORE * lane * len(values))
+    varying: set[str] = set()
+    for assign in body:
+        used = {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        if not isinstance(assign.value, Read) and not used & varying:
+            continue  # of scalars alone: done once for the whole row
+        varying.add(assign.name)
+        cost = 1.0
+        match assign.value:
+            case Read():
+                cost = _LOAD
+            case Binary(op=op) if op in COMPARISONS:
+                cost = 0  # one instruction with the choice that it is made for
+            case Binary(op=op):
+                cost = COSTLY.get(op, 1)
+            case Call():
+                cost = FUNCTION
+        size = sizes[assign.name]
+        total += cost * (size * _WIDE if size > lane else lane)
+    return total
+
+
+def _length(body: tuple[Assign, ...]) -> int:
+    """How much machine code a body becomes, in operations."""
+    return sum(FUNCTION if isinstance(assign.value, Call) else 1 for assign in body)
+
+
+def _lane(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> int:
+    """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
+    read = [sizes[assign.value.field] for assign in body if isinstance(assign.value, Read)]
+    stored = [sizes[value.name] for value in values if isinstance(value, Ref)]
+    return max([1, *read, *stored])
+
+
+def _sizes(kernel: Kernel) -> dict[str, int]:
+    """The size of each value, and of the elements of each field and stage [bytes]."""
+    known = ranges(kernel)
+    sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
+    kinds = dict(kernel.scalars)
+    for stage in kernel.stages:
+        kinds |= {a.name: a.value.dtype for a in stage.body}
+        kinds |= {n: v.dtype for n, v in zip(stage.names, stage.values, strict=True)}
+    kinds |= {a.name: a.value.dtype for a in kernel.body}
+    for name, dtype in kinds.items():
+        sizes[name] = np.dtype(machine_type(dtype, known[name])).itemsize
+    return sizes
+
+
+def _row(assign: Assign) -> tuple[tuple[str, Offset], ...]:
+    """The row that is read, if one is."""
+    read = assign.value
+    return ((read.field, read.offset[:-1]),) if isinstance(read, Read) else ()
+
+
+def _down(offset: Offset, rows: int) -> Offset:
+    return (*offset[:-2], offset[-2] + rows, offset[-1])
