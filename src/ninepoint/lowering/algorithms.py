@@ -372,6 +372,10 @@ class _Plan:
         """Whether a window is done in place."""
         return self.in_place and max(shape) <= self.schedule.direct
 
+    def _small(self, source: Source, shape: Offset) -> bool:
+        """Whether a window might be done in place, and its axes in any order."""
+        return max(shape) <= self.schedule.direct and min(source.axes) >= self.kernel.ndim - 2
+
     # Axis by axis.
 
     def _over_axes(
@@ -392,6 +396,9 @@ class _Plan:
             for axis, length, factor in reversed(work):
                 self._note(axis, length, length, factor, dtype, op, kept=False)
             return self._nested(source, work, dtype, op)
+        if not dtype.is_integer and self._small(source, shape):
+            # As in place: what is rounded must not depend on which of the two is chosen.
+            work.reverse()
         for axis, length, factor in work[:-1]:
             source = self._along(source, axis, length, factor, dtype, op)
         axis, length, factor = work[-1]
