@@ -50,6 +50,11 @@ def ahead(u, c):
     return u[1] * 0.5 + u[2] * 0.25 + c[1]
 
 
+@npt.stencil(schedule=Schedule(steps=3))
+def cube(u):
+    return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 1, 0] + u[0, -1, 1] + u[0, 0, -1]) / 8
+
+
 def image(dtype="float32", shape=(41, 53), seed=0):
     return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
 
@@ -84,8 +89,9 @@ def test_random_kernels(first):
     assert int(done.stdout) >= 20
 
 
+RULES = ["fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap"]
 SIDES = [
-    "fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap",
+    *RULES,
     ("keep", "wrap"), ("wrap", "fill"), (("fill", "keep"), ("mirror", "constant")),
     (("nearest", "fill"), "wrap"), ("wrap", ("keep", "reflect")),
 ]  # fmt: skip
@@ -172,14 +178,33 @@ def test_booleans():
     assert life._chains
 
 
-def test_three_axes_are_not_chained():
+@pytest.mark.parametrize("boundary", [*RULES, ("wrap", "keep", "mirror")], ids=str)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_planes(boundary, threads):
+    x = image(shape=(14, 16, 19))
+    options = {"boundary": boundary, "cval": 3, "threads": threads}
+    same(cube.iterate(x, steps=9, **options), one_by_one(cube, x, steps=9, **options))
+    assert cube._chains
+
+
+def test_planes_that_only_rows_are_read_in():
     @npt.stencil(boundary="mirror", schedule=FOUR)
     def blur(u):
-        return (u[-1, 0, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
+        return (u[0, -1, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
 
     x = image(shape=(9, 10, 11))
     same(blur.iterate(x, steps=5), one_by_one(blur, x, steps=5))
-    assert not blur._chains
+    assert blur._chains
+
+
+def test_four_axes():
+    @npt.stencil(boundary="reflect", schedule=Schedule(steps=2))
+    def blur(u, c):
+        return (u[-1, 0, 0, 0] + u[0, 1, 0, 0] + u[0, 0, 1, 0] + u[0, 0, 0, 2] + c[0, 0, 0, 0]) / 5
+
+    x, c = image(shape=(7, 6, 8, 11)), image(shape=(6, 8, 11), seed=2)
+    same(blur.iterate(x, c, steps=5), one_by_one(blur, x, steps=5, rest=(c,)))
+    assert blur._chains
 
 
 # Scalars that change.

@@ -5,7 +5,7 @@
                                           out = w[-1] + w[1]
 
 A step's rows are made right after the last rows of the step before that it needs, while these
-are in cache: a wavefront that runs down the rows.
+are in cache: a wavefront that runs down the rows, or down the planes where there are planes.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from ..language.ir import Assign, Atom, Expr, Kernel, Read, Reduce, Ref, Stage
 
 def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
     """Why steps of a kernel cannot be chained; empty where they can."""
-    if kernel.ndim > 2:
-        return "only rows are kept, and it has an axis before the rows"
     if any(np.dtype(dtype) == np.float16 for name, dtype in kernel.fields if name in states):
         return "rows are kept as float32, and each step rounds to float16"
     if any(stage.ranks is not None for stage in kernel.stages):
