@@ -12,7 +12,7 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, parse_boundary
-from .arrays.iterating import Steps, advance, block_length
+from .arrays.iterating import Chain, Steps, advance, block_length
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
@@ -228,7 +228,7 @@ def iterate_arrays(
             results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
             if values is not None:
                 assert stages is not None
-                chain = chains(stages, count, length, tuple(scalars.varying)).bind(values)
+                chain = Chain(chains(stages, count, length, tuple(scalars.varying)), values)
                 one, two, three = (_stacked(part, ndim) for part in (states, others, results))
                 advance(
                     chain, program, first, length, compiled.reach, one, two, three, border,

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from ..backends.cpu import Bound
+from ..backends.cpu import Bound, Compiled
 from ..backends.threads import run_parallel
 from ..language.box import Box
-from .borders import Array, Border
+from .borders import Array, Border, Rule, fitting_cval, source_indices
 from .numpy import apply
 from .prepared import Call, Options, prepare
 
@@ -112,8 +113,23 @@ def _prepared(program: Bound, fields: Sequence[Array], out: Any, options: Option
     return prepare(program, entry, args, range(len(fields)), scalars, options, out)
 
 
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What some steps at once are compiled to, and the scalars of these steps."""
+
+    compiled: Compiled
+    values: Mapping[str, Any]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes, counted from the last, at whose ends it applies the border's rule itself."""
+        return tuple(
+            axis for axis in (-1, -2) if f"ends{-axis}" in self.compiled.module.coefficients
+        )
+
+
 def advance(
-    chain: Bound,
+    chain: Chain,
     single: Single,
     first: int,
     steps: int,
@@ -131,44 +147,85 @@ def advance(
     """
     fields = [*states, *others]
     core = states[0].shape[1:]
-    before = [steps * max(-lo, 0) for lo in reach.lo]
-    after = [steps * max(hi, 0) for hi in reach.hi]
+    spans = [
+        (steps * max(-lo, 0), steps * max(hi, 0))
+        for lo, hi in zip(reach.lo, reach.hi, strict=True)
+    ]
+    each = sum(state.itemsize for state in states) * 3 * steps
+    counts = _counts(core, [a + b for a, b in spans], each, threads)
     tasks: list[Callable[[], object]] = []
-    for axis, (a, b) in enumerate(zip(before, after, strict=True)):
+    cuts: list[list[slice]] = []
+    closed: list[bool] = []
+    for axis, (n, (a, b), count) in enumerate(zip(core, spans, counts, strict=True)):
+        # A tile does not hold what is around the array's other end.
+        wraps = border.rules[axis][0] == "wrap" and count > 1
+        closed.append(axis - len(core) in chain.axes and not wraps)
+        if closed[-1]:
+            a = b = 0
         if a or b:
             tasks.append(
                 partial(_ends, single, first, steps, fields, results, border, cval, axis, a, b)
             )
-    for region in _regions(core, before, after, states, steps, threads):
-        tasks.append(partial(_inside, chain, fields, results, region))
+        cuts.append(_cut((a, n - b), count))
+    constants = _constants(chain, border, cval, fields, len(results))
+    for region in itertools.product(*cuts):
+        ends = {
+            f"ends{len(core) - axis}": _end(
+                part, n, border.rules[axis], closed[axis], sum(spans[axis])
+            )
+            for axis, (part, n) in enumerate(zip(region, core, strict=True))
+        }
+        tasks.append(partial(_inside, chain, fields, results, region, constants | ends))
     # The ends do not run long, but on one thread: they come first.
     run_parallel(tasks, threads)
 
 
-def _regions(
-    core: tuple[int, ...],
-    before: Sequence[int],
-    after: Sequence[int],
-    states: Sequence[Array],
-    steps: int,
-    threads: int,
-) -> list[tuple[slice, ...]]:
-    """Cut the interior into bands of the first axis and tiles of the others."""
-    spans = [(a, n - b) for n, a, b in zip(core, before, after, strict=True)]
-    lengths = [last - first for first, last in spans]
-    # A step keeps three rows, or three planes, if it looks at the next.
-    each = sum(state.itemsize for state in states) * 3 * steps
+def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:
+    """In how many bands of the first axis, and tiles of the others, to cut.
+
+    `each` is how many bytes are kept for a point of a row or plane: three rows, or planes, of
+    each step, if it looks at the next.
+    """
     bands = threads * BANDS if threads > 1 else 1
     if len(core) == 1:
-        return [(piece,) for piece in _cut(spans[0], max(bands, -(-lengths[0] * each // KEPT)))]
-    size = each * math.prod(lengths[1:])
-    cuts = [_cut(spans[0], bands)]
-    for span, length, far in zip(spans[1:], lengths[1:], [*before[1:], 0], strict=False):
-        allowed = KEPT_PLANES if len(cuts) < len(core) - 1 else KEPT
-        pieces = max(1, min(-(-size // allowed), length // (4 * max(1, far))))
-        size = -(-size // pieces)
-        cuts.append(_cut(span, pieces))
-    return list(itertools.product(*cuts))
+        return [max(bands, -(-core[0] * each // KEPT))]
+    counts = [bands]
+    for axis in range(1, len(core)):
+        # Planes are cut into tiles of rows, and rows only where one of each step is too long.
+        if axis < len(core) - 1:
+            pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
+        else:
+            pieces = each * core[-1] / KEPT
+        counts.append(max(1, min(math.ceil(pieces), core[axis] // (4 * max(1, spans[axis])))))
+    return counts
+
+
+# What is done at an end of an axis, as `ninepoint.backends.support` has it.
+_KINDS = {"fill": 2, "keep": 3}
+
+
+def _end(part: slice, n: int, rules: tuple[Rule, Rule], closed: bool, far: int) -> Array:
+    """What a chain is told of a tile's ends: what is done, and where elements beyond are from."""
+    ends: Array = np.zeros(2 + 2 * far, np.int64)
+    if closed:
+        ends[0] = _KINDS.get(rules[0], 1) if part.start == 0 else 0
+        ends[1] = _KINDS.get(rules[1], 1) if part.stop == n else 0
+        beyond = source_indices(-far, 0, n, *rules), source_indices(n, n + far, n, *rules)
+        sources = np.concatenate(beyond)
+        ends[2:] = np.where(sources < 0, -1, sources - part.start)
+    return ends
+
+
+def _constants(
+    chain: Chain, border: Border, cval: Any, fields: Sequence[Array], states: int
+) -> dict[str, Array]:
+    """The constant of each field, as its type holds it, where some rule asks for one."""
+    constants = {}
+    for k, field in enumerate(fields):
+        asked = border.uses("constant") or (border.uses("fill") and k < states)
+        value = fitting_cval(cval, field.dtype, f"field {k + 1}") if asked else 0
+        constants[f"constant{k}"] = np.full(1, value, field.dtype)
+    return constants
 
 
 def _cut(span: tuple[int, int], count: int) -> list[slice]:
@@ -178,18 +235,21 @@ def _cut(span: tuple[int, int], count: int) -> list[slice]:
 
 
 def _inside(
-    chain: Bound,
+    chain: Chain,
     fields: Sequence[Array],
     results: Sequence[Array],
     region: tuple[slice, ...],
+    ends: Mapping[str, Array],
 ) -> None:
-    reach = chain.reaches[0]
-    source = tuple(
-        slice(s.start + lo, s.stop + hi)
-        for s, lo, hi in zip(region, reach.lo, reach.hi, strict=True)
-    )
+    reach = chain.compiled.reach
+    source = []
+    for axis, (part, lo, hi) in enumerate(zip(region, reach.lo, reach.hi, strict=True)):
+        kinds = ends[f"ends{len(region) - axis}"]
+        before, after = lo * (kinds[0] == 0), hi * (kinds[1] == 0)
+        source.append(slice(part.start + before, part.stop + after))
+    bound = chain.compiled.bind({**chain.values, **ends})
     whole = slice(None)
-    chain.run([f[(whole, *source)] for f in fields], [r[(whole, *region)] for r in results])
+    bound.run([f[(whole, *source)] for f in fields], [r[(whole, *region)] for r in results])
 
 
 def _ends(

@@ -36,6 +36,8 @@ from ..lowering.linear import windowed
 from ..lowering.loops import module
 from ..lowering.schedule import Schedule
 from ..lowering.sharing import shared
+from ..lowering.steps import border_names
+from ..lowering.steps import module as stepping
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.whole import wholesome
 from ..lowering.wide import widened
@@ -155,12 +157,27 @@ def compile_chain(
     names = tuple(name for name, _ in found.lowered.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
     own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
-    kernel = chained(found.lowered, names, steps, tuple(own[name] for name in varying))
-    # The last step looks at the fields that stay no farther than one step does.
-    reach = one.reach | Box(
-        tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)
+    bordered = found.lowered.ndim > 1
+    kernel = chained(
+        found.lowered, names, steps, tuple(own[name] for name in varying), bordered=bordered
     )
-    text = module(kernel, f"{steps} steps of {one.name}", reach, fastmath=fastmath)
+    # The last step looks at the fields that stay no farther than one step does, and every step
+    # at the point itself, for what "keep" keeps.
+    nothing = (0,) * one.ndim
+    reach = one.reach | Box(nothing, nothing)
+    reach |= Box(tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi))
+    title = f"{steps} steps of {one.name}"
+    coefficients, types = one.module.coefficients, one.coefficient_types
+    if bordered:
+        # The states before the last step, by the names that the chain has for them.
+        before = tuple(f"{name}{steps - 2}_" for name in names)
+        text = stepping(kernel, before, title, one.reaches, reach, fastmath=fastmath)
+        coefficients += border_names(kernel)
+        axes = len(border_names(kernel)) - len(kernel.fields)
+        types += ((np.dtype("int64"), 1),) * axes
+        types += tuple((dtype, 1) for _, dtype in kernel.fields)
+    else:
+        text = module(kernel, title, reach, fastmath=fastmath)
     fixed = tuple(name for name in one.module.scalars if name not in varying)
     copies = tuple(f"{name}_{step}" for name in varying for step in range(steps))
     return replace(
@@ -168,10 +185,11 @@ def compile_chain(
         module=replace(
             text,
             fields=one.module.fields,
-            coefficients=one.module.coefficients,
+            coefficients=coefficients,
             scalars=(*fixed, *copies),
         ),
         reaches=(reach,) * len(one.reaches),
+        coefficient_types=types,
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
     )
 

@@ -30,12 +30,17 @@ def row(array, index):
     return array[index]
 
 
+def row_from(array, index, first):
+    """A row as `row` gives it, from element `first` on."""
+    return array[index][first:]
+
+
 @intrinsic
-def _row_view(typingctx, array, index):
+def _row_view(typingctx, array, index, first):
     result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
 
     def codegen(context, builder, signature, args):
-        array_type, index_type = signature.args
+        array_type, index_type, _ = signature.args
         source = make_array(array_type)(context, builder, args[0])
         strides = cgutils.unpack_tuple(builder, source.strides, array_type.ndim)
         shape = cgutils.unpack_tuple(builder, source.shape, array_type.ndim)
@@ -43,11 +48,12 @@ def _row_view(typingctx, array, index):
         offset = context.get_constant(types.intp, 0)
         for stride, one in zip(strides[:-1], indices, strict=True):
             offset = builder.add(offset, builder.mul(stride, one, flags=["nsw"]), flags=["nsw"])
-        data = cgutils.pointer_add(builder, source.data, offset, source.data.type)
-        view = make_array(result)(context, builder)
         itemsize = context.get_constant(
             types.intp, context.get_abi_sizeof(context.get_data_type(array_type.dtype))
         )
+        offset = builder.add(offset, builder.mul(itemsize, args[2], flags=["nsw"]), flags=["nsw"])
+        data = cgutils.pointer_add(builder, source.data, offset, source.data.type)
+        view = make_array(result)(context, builder)
         populate_array(
             view,
             data=data,
@@ -59,14 +65,22 @@ def _row_view(typingctx, array, index):
         )
         return view._getvalue()
 
-    return result(array, index), codegen
+    return result(array, index, types.intp), codegen
 
 
 @overload(row, inline="always")
 def _row(array, index):
     def view(array, index):
         # Numba passes the context of its typing as well.
-        return _row_view(array, index)  # type: ignore[call-arg]
+        return _row_view(array, index, 0)  # type: ignore[call-arg]
+
+    return view
+
+
+@overload(row_from, inline="always")
+def _row_from(array, index, first):
+    def view(array, index, first):
+        return _row_view(array, index, first)  # type: ignore[call-arg]
 
     return view
 
@@ -291,6 +305,81 @@ def padded(length, itemsize):
     if size % 4096 == 0:
         size += 64
     return size // itemsize
+
+
+@register_jitable
+def aligned(shape, dtype):
+    """An empty array that begins at a cache line."""
+    size = 1
+    for n in shape:
+        size *= n
+    memory = np.empty(size + 64, dtype)
+    first = (-memory.ctypes.data) % 64 // memory.itemsize
+    return memory[first : first + size].reshape(shape)
+
+
+# The ends of an axis, as an array of whole numbers: what to do before and after, and then where
+# the elements that lie `reach` beyond it come from, -1 for the constant.
+OPEN, BEYOND, FILL, KEEP = range(4)
+
+
+@register_jitable
+def absent_ends(row, at, n, ends, low, high, before, first, value):
+    """Write what "fill" and "keep" write, on a row whose column 0 is element `at`.
+
+    So many columns as `low` and `high` say; "keep" takes them from `before`, from `first` on.
+    """
+    if ends[1] >= FILL:
+        for j in range(max(0, n - high), n):
+            row[at + j] = before[first + j] if ends[1] == KEEP else value
+    if ends[0] >= FILL:
+        for j in range(min(low, n)):
+            row[at + j] = before[first + j] if ends[0] == KEEP else value
+
+
+@register_jitable
+def beyond_ends(row, at, n, ends, low, high, value):
+    """Write what lies beyond the ends of a row whose column 0 is element `at`."""
+    reach = (ends.size - 2) // 2
+    if ends[0] != OPEN:
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            row[at - low + k] = value if source < 0 else row[at + source]
+    if ends[1] != OPEN:
+        for k in range(high):
+            source = ends[2 + reach + k]
+            row[at + n + k] = value if source < 0 else row[at + source]
+
+
+@register_jitable
+def absent_rows(plane, at, n, ends, low, high, before, below, first, value):
+    """As `absent_ends`, for whole rows of a plane: those of `before` begin at (below, first)."""
+    if ends[1] >= FILL:
+        for i in range(max(0, n - high), n):
+            for j in range(plane.shape[1]):
+                kept = before[below + i, first + j] if ends[1] == KEEP else value
+                plane[at + i, j] = kept
+    if ends[0] >= FILL:
+        for i in range(min(low, n)):
+            for j in range(plane.shape[1]):
+                kept = before[below + i, first + j] if ends[0] == KEEP else value
+                plane[at + i, j] = kept
+
+
+@register_jitable
+def beyond_rows(plane, at, n, ends, low, high, value):
+    """As `beyond_ends`, for whole rows of a plane whose row 0 is row `at`."""
+    reach = (ends.size - 2) // 2
+    if ends[0] != OPEN:
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            for j in range(plane.shape[1]):
+                plane[at - low + k, j] = value if source < 0 else plane[at + source, j]
+    if ends[1] != OPEN:
+        for k in range(high):
+            source = ends[2 + reach + k]
+            for j in range(plane.shape[1]):
+                plane[at + n + k, j] = value if source < 0 else plane[at + source, j]
 
 
 class _NoAlias(CompilerBase):

@@ -16,7 +16,9 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.simplify import renamed, renamed_atom
+from ..language.dtypes import value_type
 from ..language.ir import Assign, Atom, Expr, Kernel, Read, Reduce, Ref, Stage
+from .kept import full, needed
 
 
 def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
@@ -34,15 +36,27 @@ def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
 
 
 def chained(
-    kernel: Kernel, states: tuple[str, ...], steps: int, varying: tuple[str, ...] = ()
+    kernel: Kernel,
+    states: tuple[str, ...],
+    steps: int,
+    varying: tuple[str, ...] = (),
+    *,
+    bordered: bool = False,
 ) -> Kernel:
     """The kernel that does `steps` steps at once.
 
     `states` are the fields that the outputs take the place of, in order.  A scalar named in
-    `varying` has a value for each step: the scalar `k` of step 2 is called `k2_`.
+    `varying` has a value for each step: the scalar `k` of step 2 is called `k2_`.  With
+    `bordered` each state is a stage that has a storage, and so is what is read of a field
+    beyond the ends of its rows, for `lowering.steps` to put the border's rule there.
     """
     stages: list[Stage] = []
+    storage = dict(kernel.fields)
     source = {name: name for name in states}
+    if bordered:
+        copied = (*states, *(name for name in read_beyond(kernel) if name not in states))
+        source = {name: f"{name}c_" for name in copied}
+        stages += [_copy(name, storage[name], kernel.ndim) for name in copied]
     scalars = dict(kernel.scalars)
     for step in range(steps):
         own = {name: Ref(scalars[name], f"{name}{step}_") for name in varying}
@@ -59,16 +73,65 @@ def chained(
                 )
             )
         body, alias = _step(kernel.body, f"s{step}_", source, names, own)
+        before = tuple(source[name] for name in states)
+        if bordered:
+            types = tuple(storage[name] for name in states)
+            body += _kept(body, before, types, f"k{step}_", kernel.ndim)
         outputs = tuple(renamed_atom(output, alias) for output in kernel.outputs)
         if last:
             break
         made = tuple(f"{state}{step}_" for state in states)
-        stages.append(Stage(made, body, outputs))
-        source = dict(zip(states, made, strict=True))
+        if bordered:
+            stages.append(Stage(made, body, outputs, storage=types, before=before))
+        else:
+            stages.append(Stage(made, body, outputs))
+        source |= dict(zip(states, made, strict=True))
     fixed = tuple((n, d) for n, d in kernel.scalars if n not in varying)
     copies = tuple((f"{n}{step}_", scalars[n]) for n in varying for step in range(steps))
     return replace(
         kernel, scalars=(*fixed, *copies), body=body, outputs=outputs, stages=tuple(stages)
+    )
+
+
+def read_beyond(kernel: Kernel) -> tuple[str, ...]:
+    """The fields that are read at other columns, or other rows, than the result's own."""
+    nothing = full((0,) * kernel.ndim)
+    need = needed(kernel)
+    bodies = [(kernel.body, nothing, nothing)]
+    bodies += [(s.body, *need[s.names[0]]) for s in kernel.stages if s.names[0] in need]
+    far = {
+        assign.value.field
+        for body, *corners in bodies
+        for assign in body
+        if isinstance(assign.value, Read)
+        for corner in corners
+        if any(a + b for a, b in zip(corner[-2:], full(assign.value.offset)[-2:], strict=True))
+    }
+    return tuple(name for name, _ in kernel.fields if name in far)
+
+
+def _copy(name: str, dtype: np.dtype, ndim: int) -> Stage:
+    """A stage that is the field itself."""
+    read = Read(value_type(dtype), name, (0,) * ndim)
+    copy = Assign(f"{name}c", read)
+    return Stage((f"{name}c_",), (copy,), (Ref(read.dtype, copy.name),), storage=(dtype,))
+
+
+def _kept(
+    body: tuple[Assign, ...],
+    before: tuple[str, ...],
+    types: tuple[np.dtype, ...],
+    suffix: str,
+    ndim: int,
+) -> tuple[Assign, ...]:
+    """Reads of the states before that a body lacks, so that "keep" still finds them there."""
+    own = (0,) * ndim
+    reads = [assign.value for assign in body if isinstance(assign.value, Read)]
+    there = {read.field for read in reads if read.offset == own}
+    return tuple(
+        Assign(f"{name}{suffix}", Read(value_type(dtype), name, own))
+        for name, dtype in zip(before, types, strict=True)
+        if name not in there
     )
 
 

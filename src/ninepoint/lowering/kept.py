@@ -43,6 +43,23 @@ class Kept:
 
 def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     """What is kept of each stage that is read, in their order."""
+    need = needed(kernel)
+    axis = rolling_axis(kernel)
+    read = [stage for stage in kernel.stages if stage.names[0] in need]
+    found = [Kept(stage, *need[stage.names[0]], axis, 1) for stage in read]
+    for one in found:
+        if one.stage.running:
+            assert axis == -2, "a sum that runs down the rows has one row at a time"
+            assert one.low[-2] == one.high[-2]
+    return tuple(replace(one, count=_count(kernel, one, found)) for one in found)
+
+
+def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, Offset]]:
+    """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
+
+    With `stored` a stage that has a storage is itself computed at the points of the result
+    only: what is needed beyond them is not computed from anything.
+    """
     staged = {name for stage in kernel.stages for name in stage.names}
     nothing = full((0,) * kernel.ndim)
     need: dict[str, tuple[Offset, Offset]] = {}
@@ -55,8 +72,6 @@ def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
             need[read.field] = (_each(min, known[0], first), _each(max, known[1], last))
 
     visit(kernel.body, nothing, nothing)
-    axis = rolling_axis(kernel)
-    found: list[Kept] = []
     for stage in reversed(kernel.stages):
         boxes = [need[name] for name in stage.names if name in need]
         if not boxes:
@@ -64,15 +79,15 @@ def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
         low, high = boxes[0]
         for other in boxes[1:]:
             low, high = _each(min, low, other[0]), _each(max, high, other[1])
-        found.append(Kept(stage, low, high, axis, 1))
+        need |= dict.fromkeys(stage.names, (low, high))
+        if stored and stage.storage:
+            low = high = nothing
         if stage.running:
             # It takes away the row before its own, and adds the last of its rows.
-            assert axis == -2, "a sum that runs down the rows has one row at a time"
-            assert low[-2] == high[-2]
             low = (*low[:-2], low[-2] - 1, low[-1])
             high = (*high[:-2], high[-2] + stage.running - 1, high[-1])
         visit(stage.body, low, high)
-    return tuple(replace(one, count=_count(kernel, one, found)) for one in reversed(found))
+    return need
 
 
 def rolling_axis(kernel: Kernel) -> int:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.ranges import Interval, ranges
@@ -95,6 +95,13 @@ def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[st
     return [*lines, f"from ninepoint.backends.{module} import (\n    {listed},\n)", ""]
 
 
+def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
+    """The text of a module, of which `lines` come after the imports."""
+    text = "\n".join(lines[1:]) + "\n"
+    title += ": written by ninepoint; changes made here are lost."
+    return "\n".join([*heading(title, text, "support", support), text])
+
+
 def safe_names(names: tuple[str, ...]) -> dict[str, str]:
     """Names that clash with nothing in the generated text."""
     found: dict[str, str] = {}
@@ -134,10 +141,10 @@ class _Writer:
         final = self._function("band_row", kernel.body, kernel.outputs, 0)
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
-            tuple(_once(function, written) for function in self._stage_functions(kept))
+            tuple(once(function, written) for function in self._stage_functions(kept))
             for kept in self.kept
         ]
-        final = _once(final, written)
+        final = once(final, written)
         fields = tuple(n for n, _ in kernel.fields)
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         scalars = tuple(n for n, _ in kernel.scalars)
@@ -146,19 +153,10 @@ class _Writer:
             *outs,
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
-        lines: list[str] = []
-        for function in written.values():
-            options = ["noalias=True"] * function.noalias + [f"fastmath={fastmath}"] * bool(
-                fastmath
-            )
-            decorator = f"@row_function({', '.join(options)})"
-            constants = ["", "", *function.constants] if function.constants else []
-            lines += [*constants, "", "", decorator, *function.lines]
+        lines = function_lines(written.values(), fastmath=fastmath)
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, outs)]
-        text = "\n".join(lines[1:]) + "\n"
-        title += ": written by ninepoint; changes made here are lost."
-        text = "\n".join([*heading(title, text, "support", SUPPORT), text])
+        text = whole_text(title, lines, SUPPORT)
         return Module(text, fields, len(outs), coefficients, scalars, self.warm)
 
     @property
@@ -288,7 +286,7 @@ class _Writer:
                 continue
             first = kept.low[self.axis] - kept.high[self.axis]
             guarded = self._add(lines, self._rows(calls[0], kept), first, guarded)
-        place = _tuple(["b", *self.indices])
+        place = as_tuple(["b", *self.indices])
         results = [f"row({out}, {place})" for out in outs]
         nothing = (0,) * max(1, len(self.indices))
         self._add(lines, self._rows(self._call(final, nothing, 0, results)), 0, guarded)
@@ -343,7 +341,7 @@ class _Writer:
             turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
             ring = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
         inner = range(self.axis + 1, -1)
-        return _tuple(
+        return as_tuple(
             [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner)]
         )
 
@@ -358,7 +356,7 @@ class _Writer:
                 continue
             steps = [a - low for a, low in zip(at, self.reach.lo[:-1], strict=False)]
             index = [plus(i, step) for i, step in zip(self.indices, steps, strict=True)]
-            arguments.append(f"row({self.names[source]}, {_tuple(['b', *index])})")
+            arguments.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
         if function.loops:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
             arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=False))]
@@ -368,7 +366,18 @@ class _Writer:
         return f"{function.name}({', '.join(arguments)})"
 
 
-def _once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> RowFunction:
+def function_lines(functions: Iterable[RowFunction], *, fastmath: bool) -> list[str]:
+    """The text of row functions, after a blank line."""
+    lines: list[str] = []
+    for function in functions:
+        options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
+        constants = ["", "", *function.constants] if function.constants else []
+        decorator = f"@row_function({', '.join(options)})"
+        lines += [*constants, "", "", decorator, *function.lines]
+    return lines
+
+
+def once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> RowFunction:
     """The function, under the name of one that does the same if there is one already.
 
     The same but for names: the steps of an iteration differ in nothing else.
@@ -393,7 +402,8 @@ def _moved(offset: Offset, rows: int) -> Offset:
     return (*offset[:-2], offset[-2] + rows, offset[-1])
 
 
-def _tuple(items: list[str]) -> str:
+def as_tuple(items: list[str]) -> str:
+    """The text of a tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 
