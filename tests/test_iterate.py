@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from ninepoint.arrays.iterating import CACHED, block_length
+from ninepoint.arrays.iterating import CACHED, block_length, even_length
 from ninepoint.language.box import Box
 from ninepoint.lowering.schedule import Schedule
 
@@ -473,6 +473,13 @@ def test_two_states_are_held_however_many_steps(steps, schedule):
     assert most < 2 * x.nbytes + 2_500_000
 
 
+@pytest.mark.parametrize(
+    ("steps", "wanted"), [(0, 1), (1, 1), (3, 1), (5, 5), (8, 8), (12, 6), (16, 8), (100, 10)]
+)
+def test_few_steps_are_left_over(steps, wanted):
+    assert even_length(8, steps) == wanted
+
+
 def test_block_length():
     near = Box((-1, -1), (1, 1))
     assert block_length(near, (4096, 4096), 4) == 8
@@ -483,7 +490,7 @@ def test_block_length():
     assert block_length(near, (9, 256), 4, asked=5) == 4
     assert block_length(near, (2, 256), 4, asked=5) == 1
     assert block_length(near, (4096, 4096), 4, asked=1) == 1
-    assert block_length(Box((-1, -1, -1), (1, 1, 1)), (400, 400, 400), 4) == 1
+    assert block_length(Box((-1, -1, -1), (1, 1, 1)), (400, 400, 400), 4) == 4
 
 
 def test_a_chain_is_compiled_where_there_is_enough_to_do():
