@@ -187,6 +187,16 @@ def test_planes(boundary, threads):
     assert cube._chains
 
 
+@pytest.mark.parametrize("boundary", ["wrap", "mirror", ("fill", "keep", "constant")], ids=str)
+def test_planes_and_rows_that_are_cut_into_tiles(boundary):
+    options = {"boundary": boundary, "cval": 3, "threads": 2}
+    x = image("float64", (20, 700, 180))
+    same(cube.iterate(x, steps=3, **options), one_by_one(cube, x, steps=3, **options))
+    options["boundary"] = boundary if isinstance(boundary, str) else boundary[1:]
+    x = image(shape=(30, 24000))
+    same(heat.iterate(x, steps=4, **options), one_by_one(heat, x, steps=4, **options))
+
+
 def test_planes_that_only_rows_are_read_in():
     @npt.stencil(boundary="mirror", schedule=FOUR)
     def blur(u):
