@@ -23,8 +23,8 @@ from .lowering.chain import chainable
 Compile = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Compiled, Stages | None, str]]
 
 # Gives what a number of steps are compiled to: of one step, how many of its fields are states,
-# how many steps, and the scalars that vary.
-Chains = Callable[[Stages, int, int, tuple[str, ...]], Compiled]
+# how many steps, the scalars that vary, and whether the border's rule may put any value there.
+Chains = Callable[[Stages, int, int, tuple[str, ...], bool], Compiled]
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -221,6 +221,10 @@ def iterate_arrays(
     single = Steps(program, border, plan.cval, plan.threads)
     passes = Passes(program, compiled.reach, border, plan.cval, thread_count(plan.threads))
 
+    zero = type(plan.cval) in (int, float) and plan.cval == 0
+    filled = border.uses("fill") or border.uses("constant")
+    unbounded = border.uses("keep") or (filled and not zero)
+
     states, owned = given, False
     spare: list[np.ndarray] | None = None
     with shown(plan.progress, plan.steps, "steps") as advanced:
@@ -228,7 +232,8 @@ def iterate_arrays(
             results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
             if values is not None:
                 assert stages is not None
-                chain = Chain(chains(stages, count, length, tuple(scalars.varying)), values)
+                many = chains(stages, count, length, tuple(scalars.varying), unbounded)
+                chain = Chain(many, values)
                 one, two, three = (_stacked(part, ndim) for part in (states, others, results))
                 passes(chain, first, length, one, two, three)
             elif owned:

@@ -95,8 +95,8 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
                 one = _settled(total, value.dtype)
             arrays[name] = one
         for name, dtype in zip(stage.names, stage.storage, strict=False):
-            # What the border's rule puts there may be anything.
-            arrays[name] = of_storage(dtype)
+            # What the border's rule puts there.
+            arrays[name] = of_storage(dtype) if stage.unbounded else arrays[name] | Interval(0, 0)
         known |= {name: arrays[name] for name in stage.names}
     _bound_body(kernel.body, known, arrays)
     return known

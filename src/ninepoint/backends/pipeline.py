@@ -146,20 +146,27 @@ def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
 
 
 def compile_chain(
-    found: Stages, states: int, steps: int, varying: tuple[str, ...], fastmath: bool
+    found: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
 ) -> Compiled:
     """Several steps of an iteration, from what one step was compiled to.
 
     The first `states` fields are those that the outputs take the place of.  A scalar in
-    `varying` has a value for each step.
+    `varying` has a value for each step.  The border's rule puts any value at the ends of the
+    array if `unbounded`, else values of the states and zeros.
     """
     one = found.compiled
+    fastmath = found.request.fastmath
     names = tuple(name for name, _ in found.lowered.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
     own = {n: k for n, (k, _) in zip(one.module.scalars, found.lowered.scalars, strict=True)}
     bordered = found.lowered.ndim > 1
     kernel = chained(
-        found.lowered, names, steps, tuple(own[name] for name in varying), bordered=bordered
+        found.lowered,
+        names,
+        steps,
+        tuple(own[name] for name in varying),
+        bordered=bordered,
+        unbounded=unbounded,
     )
     # The last step looks at the fields that stay no farther than one step does, and every step
     # at the point itself, for what "keep" keeps.

@@ -237,7 +237,8 @@ class Stage:
     order of size; `values` then only says what an element is.
 
     A stage with `storage` is kept as an array of these types would be, with the border's rule
-    at the ends of the array and beyond them; under "keep" it keeps there what is in `before`.
+    at the ends of the array and beyond them: any of its own values, zeros, and if it is
+    `unbounded` any value of its storage.  Under "keep" it keeps there what is in `before`.
     """
 
     names: tuple[str, ...]
@@ -247,6 +248,7 @@ class Stage:
     ranks: Ranks | None = None
     storage: tuple[np.dtype, ...] = ()
     before: tuple[str, ...] = ()
+    unbounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,13 +42,15 @@ def chained(
     varying: tuple[str, ...] = (),
     *,
     bordered: bool = False,
+    unbounded: bool = False,
 ) -> Kernel:
     """The kernel that does `steps` steps at once.
 
     `states` are the fields that the outputs take the place of, in order.  A scalar named in
     `varying` has a value for each step: the scalar `k` of step 2 is called `k2_`.  With
     `bordered` each state is a stage that has a storage, and so is what is read of a field
-    beyond the ends of its rows, for `lowering.steps` to put the border's rule there.
+    beyond the ends of its rows, for `lowering.steps` to put the border's rule there: any value
+    at all if `unbounded`.
     """
     stages: list[Stage] = []
     storage = dict(kernel.fields)
@@ -82,7 +84,7 @@ def chained(
             break
         made = tuple(f"{state}{step}_" for state in states)
         if bordered:
-            stages.append(Stage(made, body, outputs, storage=types, before=before))
+            stages.append(Stage(made, body, outputs, 0, None, types, before, unbounded))
         else:
             stages.append(Stage(made, body, outputs))
         source |= dict(zip(states, made, strict=True))

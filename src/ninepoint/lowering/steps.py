@@ -151,6 +151,7 @@ class _Writer:
             # 1 where the array goes on.
             lines.append(f"before{-axis} = 1 if ends{-axis}[0] == 0 else 0")
             lines.append(f"after{-axis} = 1 if ends{-axis}[1] == 0 else 0")
+            lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         for kept in self.kept:
             for name in kept.stage.names:
                 lines.append(f"{name} = aligned({self._shape(kept, name)}, np.{self._type(name)})")
@@ -181,6 +182,9 @@ class _Writer:
             lengths.append(
                 plus(f"out0.shape[{ndim + axis + 1}]", self.high[axis] - self.low[axis])
             )
+        if self.axis < -2:
+            # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
+            lengths[-1] += " | 1"
         lengths.append(f"padded({plus('n1', self.first + self.high[-1])}, {size})")
         return as_tuple(lengths)
 
@@ -195,19 +199,19 @@ class _Writer:
         ]
         count = _text(self._stop(kept, -1), self._start(kept, -1, -1))
         lines = [self._call(function, stage.body, place, start, results, count)]
+        calls: list[str] = []
         if stage.storage:
             low, high = self.ends[stage.names[0]]
             for k, name in enumerate(stage.names):
                 row = f"row({name}, {self._place(kept, place)})"
                 if stage.before:
                     before = self._row_before(stage.before[k], place)
-                    lines += self._absent(k, row, str(self.first), before)
-                lines += self._guarded(
-                    1,
+                    calls += self._absent(k, row, self.first, before)
+                calls.append(
                     f"beyond_ends({row}, {self.first}, n1, ends1, "
-                    f"{-low[-1]}, {high[-1]}, {self._constant(name)})",
+                    f"{-low[-1]}, {high[-1]}, {self._constant(name)})"
                 )
-        return self._planes(lines, kept, place)
+        return self._planes(lines + self._guarded(1, calls), kept, place)
 
     def _planes(self, lines: list[str], kept: Kept, place: Offset) -> list[str]:
         """Lines for a row, done for every row of a plane, and what is done for it as a whole."""
@@ -218,21 +222,20 @@ class _Writer:
             f"for i in range({_text(self._start(kept, -2))}, {_text(self._stop(kept, -2))}):",
             *_indented(lines),
         ]
+        calls: list[str] = []
         if stage.storage:
             low, high = self.ends[stage.names[0]]
             at = -self.low[-2]
             for k, name in enumerate(stage.names):
                 plane = f"{name}[{self._plane(kept, place)}]"
                 if stage.before:
-                    other = self.by_name[stage.before[k]]
-                    before = f"{stage.before[k]}[{self._plane(other, place)}]"
-                    lines += self._absent_rows(k, plane, at, before, 0)
-                lines += self._guarded(
-                    2,
+                    before = self._plane_before(stage.before[k], place)
+                    calls += self._absent_rows(k, plane, at, before, 0)
+                calls.append(
                     f"beyond_rows({plane}, {at}, n2, ends2, "
-                    f"{-low[-2]}, {high[-2]}, {self._constant(name)})",
+                    f"{-low[-2]}, {high[-2]}, {self._constant(name)})"
                 )
-        return self._volumes(lines, kept)
+        return self._volumes(lines + self._guarded(2, calls), kept)
 
     def _volumes(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a plane, done for all that lie between it and the axis that rolls."""
@@ -247,51 +250,52 @@ class _Writer:
         index = as_tuple(["b", *self.indices])
         results = [f"row({out}, {index})" for out in last.names]
         nothing = (0,) * len(self.indices)
-        lines = [self._call(final, last.body, nothing, {}, results, "n1")]
+        calls: list[str] = []
         for k, row in enumerate(results):
-            before = self._row_before(self.before[k], nothing)
-            lines += self._absent(k, row, "0", before)
+            calls += self._absent(k, row, 0, self._row_before(self.before[k], nothing))
+        lines = [self._call(final, last.body, nothing, {}, results, "n1")]
+        lines += self._guarded(1, calls)
         if self.axis < -2:
             lines = ["for i in range(n2):", *_indented(lines)]
+            calls = []
             for k, out in enumerate(last.names):
                 plane = f"{out}[{', '.join(['b', *self.indices[:-1]])}]"
-                other = self.by_name[self.before[k]]
-                before = f"{self.before[k]}[{self._plane(other, nothing)}]"
-                lines += self._absent_rows(k, plane, 0, before, self.first)
+                before = self._plane_before(self.before[k], nothing)
+                calls += self._absent_rows(k, plane, 0, before, self.first)
+            lines += self._guarded(2, calls)
         return self._volumes(lines)
 
     # What the border's rule asks for.
 
-    def _row_before(self, name: str, place: Offset) -> str:
-        return f"row({name}, {self._place(self.by_name[name], place)})"
+    def _guarded(self, axis: int, calls: list[str]) -> list[str]:
+        return [f"if ended{axis}:", *_indented(calls)] if calls else []
 
-    def _absent(self, output: int, row: str, at: str, before: str) -> list[str]:
+    def _absent(self, output: int, row: str, at: int, before: str) -> list[str]:
         low, high = self._zone(output, -1)
-        if not low and not high:
-            return []
-        return self._guarded(
-            1,
+        call = (
             f"absent_ends({row}, {at}, n1, ends1, {low}, {high}, {before}, {self.first}, "
-            f"constant{output}[0])",
+            f"constant{output}[0])"
         )
+        return [call] if low or high else []
 
     def _absent_rows(self, output: int, plane: str, at: int, before: str, first: int) -> list[str]:
         low, high = self._zone(output, -2)
-        if not low and not high:
-            return []
-        return self._guarded(
-            2,
+        call = (
             f"absent_rows({plane}, {at}, n2, ends2, {low}, {high}, {before}, "
-            f"{-self.low[-2]}, {first}, constant{output}[0])",
+            f"{-self.low[-2]}, {first}, constant{output}[0])"
         )
+        return [call] if low or high else []
 
     def _zone(self, output: int, axis: int) -> tuple[int, int]:
         """How many points at each end of an axis an output has no neighbour for."""
         reach = self.reaches[output]
         return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
 
-    def _guarded(self, axis: int, call: str) -> list[str]:
-        return [f"if before{axis} + after{axis} < 2:", f"    {call}"]
+    def _row_before(self, name: str, place: Offset) -> str:
+        return f"row({name}, {self._place(self.by_name[name], place)})"
+
+    def _plane_before(self, name: str, place: Offset) -> str:
+        return f"{name}[{self._plane(self.by_name[name], place)}]"
 
     def _constant(self, name: str) -> str:
         """The constant beyond the ends of what has the storage of a field."""
