@@ -55,6 +55,11 @@ def cube(u):
     return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 1, 0] + u[0, -1, 1] + u[0, 0, -1]) / 8
 
 
+@npt.stencil(schedule=Schedule(steps=3))
+def star(u):
+    return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 1] + u[0, 1, -1]) / 8
+
+
 def image(dtype="float32", shape=(41, 53), seed=0):
     return np.random.default_rng(seed).integers(0, 100, shape).astype(dtype)
 
@@ -179,19 +184,21 @@ def test_booleans():
 
 
 @pytest.mark.parametrize("boundary", [*RULES, ("wrap", "keep", "mirror")], ids=str)
-@pytest.mark.parametrize("threads", [1, 2])
-def test_planes(boundary, threads):
+@pytest.mark.parametrize("kernel", [cube, star], ids=["cube", "star"])
+def test_planes(boundary, kernel):
     x = image(shape=(14, 16, 19))
-    options = {"boundary": boundary, "cval": 3, "threads": threads}
-    same(cube.iterate(x, steps=9, **options), one_by_one(cube, x, steps=9, **options))
-    assert cube._chains
+    for threads in (1, 2):
+        options = {"boundary": boundary, "cval": 3, "threads": threads}
+        same(kernel.iterate(x, steps=9, **options), one_by_one(kernel, x, steps=9, **options))
+    assert kernel._chains
 
 
 @pytest.mark.parametrize("boundary", ["wrap", "mirror", ("fill", "keep", "constant")], ids=str)
 def test_planes_and_rows_that_are_cut_into_tiles(boundary):
     options = {"boundary": boundary, "cval": 3, "threads": 2}
     x = image("float64", (20, 700, 180))
-    same(cube.iterate(x, steps=3, **options), one_by_one(cube, x, steps=3, **options))
+    for kernel in (cube, star):
+        same(kernel.iterate(x, steps=3, **options), one_by_one(kernel, x, steps=3, **options))
     options["boundary"] = boundary if isinstance(boundary, str) else boundary[1:]
     x = image(shape=(30, 24000))
     same(heat.iterate(x, steps=4, **options), one_by_one(heat, x, steps=4, **options))

@@ -1,12 +1,12 @@
 """Iterate a stencil on NumPy arrays: two buffers, and several steps in one pass over memory.
 
     for each block of T steps:
-        interior   the chain of T steps, in bands of rows and tiles of columns, in any order
+        interior   the chain of T steps, in bands of the first axis and tiles, in any order
         ends       T single steps, on thin copies of the array's ends, with the border's rule
 
 An array beyond the cache is read and written once for T steps instead of T times.  The chain
-computes just what the steps do, one after the other; where a border is near, the steps are
-done one by one.
+computes just what the steps do, one after the other, and puts the border's rule at the ends of
+rows, and of planes, itself; at the ends of other axes the steps are done one by one.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ CACHED = 1 << 20
 KEPT = 1 << 19
 
 # Bytes of the planes that they keep, beyond which planes are cut into tiles of rows: a quarter
-# of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread: planes of 7 MB in all
-# 2.8 Gpoint/s, tiles of 31 rows 2.1, of half the columns 1.3, Zen 4.)
+# of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread: whole planes, 7 MB in
+# all, 2.1 Gpoint/s, tiles of 32 rows, which fit into the second level, 2.1 as well, Zen 4.)
 KEPT_PLANES = 1 << 23
 
 # Bands for each thread: the last to begin then ends not much after the others.

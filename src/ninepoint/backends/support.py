@@ -350,18 +350,16 @@ def beyond_ends(row, at, n, ends, low, high, value):
 
 
 @register_jitable
-def absent_rows(plane, at, n, ends, low, high, before, below, first, value):
-    """As `absent_ends`, for whole rows of a plane: those of `before` begin at (below, first)."""
-    if ends[1] >= FILL:
-        for i in range(max(0, n - high), n):
-            for j in range(plane.shape[1]):
-                kept = before[below + i, first + j] if ends[1] == KEEP else value
-                plane[at + i, j] = kept
-    if ends[0] >= FILL:
-        for i in range(min(low, n)):
-            for j in range(plane.shape[1]):
-                kept = before[below + i, first + j] if ends[0] == KEEP else value
-                plane[at + i, j] = kept
+def absent_row(row, i, n, ends, low, high, before, first, value):
+    """As `absent_ends`, for row `i` of `n` as a whole."""
+    kind = OPEN
+    if i >= n - high and ends[1] >= FILL:
+        kind = ends[1]
+    if i < low and ends[0] >= FILL:
+        kind = ends[0]
+    if kind != OPEN:
+        for j in range(row.size):
+            row[j] = before[first + j] if kind == KEEP else value
 
 
 @register_jitable

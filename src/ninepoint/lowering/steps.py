@@ -1,11 +1,13 @@
 """Steps: the text of a module that does a chain of steps, with the border's rule between them.
 
-    def band(u, out0, r, left, right, ...):
-        for i in range(-3, out0.shape[1]):
-            copy_row(...)              row i + 4 of the state, in a row longer than it
-            end_row(...)               and what lies beyond its ends
-            u0__row(...)               row i + 3 after one step, from rows i + 2 .. i + 4
-            end_row(...)
+    def band(u, out0, ends1, constant0, r):
+        for i in range(-6, out0.shape[1]):
+            uc_row(...)                row i + 3 of the state, copied
+            beyond_ends(...)           and what lies beyond its ends
+            if i >= -2:
+                u0_row(...)            row i + 2 after one step, from rows i + 1 .. i + 3
+                absent_ends(...)       what "fill" and "keep" write
+                beyond_ends(...)
             ...
 
 An interior needs no border, and shrinks with each step.  Here the columns, and where planes
@@ -39,7 +41,7 @@ Sum: TypeAlias = dict[str, int]
 # Bytes of a cache line.
 LINE = 64
 
-BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_rows", "beyond_rows")
+BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
 
 
 def module(
@@ -162,15 +164,9 @@ class _Writer:
             start = f"{-self.warm}, " if self.warm and index == outer[-1] else ""
             lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
             depth += 1
-        turn: list[str] = []
-        for kept, function in zip(self.kept, functions, strict=True):
-            made = self._stage(kept, function)
-            first = kept.low[self.axis] - kept.high[self.axis]
-            if first > -self.warm:
-                made = [f"if {outer[-1]} >= {first}:", *_indented(made)]
-            turn += made
-        made = self._last(final, last)
-        turn += [f"if {outer[-1]} >= 0:", *_indented(made)] if self.warm else made
+        stages = [self._stage(*pair) for pair in zip(self.kept, functions, strict=True)]
+        result = self._result(final, last)
+        turn = self._turn(stages, result)
         return lines + _indented(turn, depth)
 
     def _shape(self, kept: Kept, name: str) -> str:
@@ -188,8 +184,21 @@ class _Writer:
         lengths.append(f"padded({plus('n1', self.first + self.high[-1])}, {size})")
         return as_tuple(lengths)
 
+    def _turn(self, stages: list[list[str]], result: list[str]) -> list[str]:
+        """One plane of each stage after the other; where rows roll, one row."""
+        index = self.indices[self.axis + 1]
+        turn: list[str] = []
+        for kept, lines in zip(self.kept, stages, strict=True):
+            made = self._volumes([*self._rows(lines, kept), *self._beyond(kept)], kept)
+            first = kept.low[self.axis] - kept.high[self.axis]
+            if first > -self.warm:
+                made = [f"if {index} >= {first}:", *_indented(made)]
+            turn += made
+        made = self._volumes(self._rows(result))
+        return turn + ([f"if {index} >= 0:", *_indented(made)] if self.warm else made)
+
     def _stage(self, kept: Kept, function: RowFunction) -> list[str]:
-        """One plane of a stage, or one row where rows roll."""
+        """One row of a stage."""
         stage = kept.stage
         place = self._made(kept)
         start = self._start(kept, -1)
@@ -199,43 +208,34 @@ class _Writer:
         ]
         count = _text(self._stop(kept, -1), self._start(kept, -1, -1))
         lines = [self._call(function, stage.body, place, start, results, count)]
-        calls: list[str] = []
-        if stage.storage:
-            low, high = self.ends[stage.names[0]]
-            for k, name in enumerate(stage.names):
-                row = f"row({name}, {self._place(kept, place)})"
-                if stage.before:
-                    before = self._row_before(stage.before[k], place)
-                    calls += self._absent(k, row, self.first, before)
-                calls.append(
-                    f"beyond_ends({row}, {self.first}, n1, ends1, "
-                    f"{-low[-1]}, {high[-1]}, {self._constant(name)})"
-                )
-        return self._planes(lines + self._guarded(1, calls), kept, place)
+        if not stage.storage:
+            return lines
+        rows = [f"row({name}, {self._place(kept, place)})" for name in stage.names]
+        if stage.before:
+            lines += self._absent(rows, self.first, stage.before, place, 0)
+        low, high = self.ends[stage.names[0]]
+        beyond = [
+            f"beyond_ends({row}, {self.first}, n1, ends1, {-low[-1]}, {high[-1]}, "
+            f"{self._constant(name)})"
+            for name, row in zip(stage.names, rows, strict=True)
+        ]
+        return lines + self._guarded(1, beyond)
 
-    def _planes(self, lines: list[str], kept: Kept, place: Offset) -> list[str]:
-        """Lines for a row, done for every row of a plane, and what is done for it as a whole."""
-        stage = kept.stage
+    def _result(self, final: RowFunction, last: Stage) -> list[str]:
+        """One row of the result."""
+        index = as_tuple(["b", *self.indices])
+        rows = [f"row({out}, {index})" for out in last.names]
+        nothing = (0,) * len(self.indices)
+        call = self._call(final, last.body, nothing, {}, rows, "n1")
+        return [call, *self._absent(rows, 0, self.before, nothing, self.first)]
+
+    def _rows(self, lines: list[str], kept: Kept | None = None) -> list[str]:
+        """Lines for a row, done for every row of a plane."""
         if self.axis == -2:
             return lines
-        lines = [
-            f"for i in range({_text(self._start(kept, -2))}, {_text(self._stop(kept, -2))}):",
-            *_indented(lines),
-        ]
-        calls: list[str] = []
-        if stage.storage:
-            low, high = self.ends[stage.names[0]]
-            at = -self.low[-2]
-            for k, name in enumerate(stage.names):
-                plane = f"{name}[{self._plane(kept, place)}]"
-                if stage.before:
-                    before = self._plane_before(stage.before[k], place)
-                    calls += self._absent_rows(k, plane, at, before, 0)
-                calls.append(
-                    f"beyond_rows({plane}, {at}, n2, ends2, "
-                    f"{-low[-2]}, {high[-2]}, {self._constant(name)})"
-                )
-        return self._volumes(lines + self._guarded(2, calls), kept)
+        first = _text(self._start(kept, -2)) if kept else "0"
+        stop = _text(self._stop(kept, -2)) if kept else "n2"
+        return [f"for i in range({first}, {stop}):", *_indented(lines)]
 
     def _volumes(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a plane, done for all that lie between it and the axis that rolls."""
@@ -245,57 +245,51 @@ class _Writer:
             lines = [f"for {self.indices[axis + 1]} in range({low}, {length}):", *_indented(lines)]
         return lines
 
-    def _last(self, final: RowFunction, last: Stage) -> list[str]:
-        """One plane of the result."""
-        index = as_tuple(["b", *self.indices])
-        results = [f"row({out}, {index})" for out in last.names]
-        nothing = (0,) * len(self.indices)
-        calls: list[str] = []
-        for k, row in enumerate(results):
-            calls += self._absent(k, row, 0, self._row_before(self.before[k], nothing))
-        lines = [self._call(final, last.body, nothing, {}, results, "n1")]
-        lines += self._guarded(1, calls)
-        if self.axis < -2:
-            lines = ["for i in range(n2):", *_indented(lines)]
-            calls = []
-            for k, out in enumerate(last.names):
-                plane = f"{out}[{', '.join(['b', *self.indices[:-1]])}]"
-                before = self._plane_before(self.before[k], nothing)
-                calls += self._absent_rows(k, plane, 0, before, self.first)
-            lines += self._guarded(2, calls)
-        return self._volumes(lines)
-
     # What the border's rule asks for.
 
     def _guarded(self, axis: int, calls: list[str]) -> list[str]:
         return [f"if ended{axis}:", *_indented(calls)] if calls else []
 
-    def _absent(self, output: int, row: str, at: int, before: str) -> list[str]:
-        low, high = self._zone(output, -1)
-        call = (
-            f"absent_ends({row}, {at}, n1, ends1, {low}, {high}, {before}, {self.first}, "
-            f"constant{output}[0])"
-        )
-        return [call] if low or high else []
+    def _absent(
+        self, rows: list[str], at: int, before: tuple[str, ...], place: Offset, first: int
+    ) -> list[str]:
+        """Write the ends of rows whose column 0 is element `at`, and rows at the ends."""
+        columns: list[str] = []
+        whole: list[str] = []
+        for k, (row, name) in enumerate(zip(rows, before, strict=True)):
+            kept = f"row({name}, {self._place(self.by_name[name], place)})"
+            low, high = self._zone(k, -1)
+            if low or high:
+                columns.append(
+                    f"absent_ends({row}, {at}, n1, ends1, {low}, {high}, {kept}, {self.first}, "
+                    f"constant{k}[0])"
+                )
+            low, high = self._zone(k, -2)
+            if -2 in self.axes and (low or high):
+                whole.append(
+                    f"absent_row({row}, i, n2, ends2, {low}, {high}, {kept}, {first}, "
+                    f"constant{k}[0])"
+                )
+        return self._guarded(1, columns) + self._guarded(2, whole)
 
-    def _absent_rows(self, output: int, plane: str, at: int, before: str, first: int) -> list[str]:
-        low, high = self._zone(output, -2)
-        call = (
-            f"absent_rows({plane}, {at}, n2, ends2, {low}, {high}, {before}, "
-            f"{-self.low[-2]}, {first}, constant{output}[0])"
-        )
-        return [call] if low or high else []
+    def _beyond(self, kept: Kept) -> list[str]:
+        """Write the rows that lie beyond the ends of a plane."""
+        stage = kept.stage
+        if -2 not in self.axes or not stage.storage:
+            return []
+        (low, high), at = self.ends[stage.names[0]], -self.low[-2]
+        plane = self._plane(kept, self._made(kept))
+        calls = [
+            f"beyond_rows({name}[{plane}], {at}, n2, ends2, {-low[-2]}, {high[-2]}, "
+            f"{self._constant(name)})"
+            for name in stage.names
+        ]
+        return self._guarded(2, calls)
 
     def _zone(self, output: int, axis: int) -> tuple[int, int]:
         """How many points at each end of an axis an output has no neighbour for."""
         reach = self.reaches[output]
         return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
-
-    def _row_before(self, name: str, place: Offset) -> str:
-        return f"row({name}, {self._place(self.by_name[name], place)})"
-
-    def _plane_before(self, name: str, place: Offset) -> str:
-        return f"{name}[{self._plane(self.by_name[name], place)}]"
 
     def _constant(self, name: str) -> str:
         """The constant beyond the ends of what has the storage of a field."""
