@@ -35,8 +35,8 @@ CACHED = 1 << 20
 KEPT = 1 << 19
 
 # Bytes of the planes that they keep, beyond which planes are cut into tiles of rows: a quarter
-# of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread: whole planes, 7 MB in
-# all, 2.1 Gpoint/s, tiles of 32 rows, which fit into the second level, 2.1 as well, Zen 4.)
+# of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread and two: whole planes,
+# 7 MB in all, 2.1 and 3.7 Gpoint/s; tiles that fit into 1 MB 1.9 and 3.5, Zen 4.)
 KEPT_PLANES = 1 << 23
 
 # Bands for each thread: the last to begin then ends not much after the others.
@@ -48,7 +48,8 @@ BANDS = 2
 STEPS = 8
 
 # The same for planes, of which three are kept for each step where a row would be.  (384 x 384 x
-# 384 float32, one thread: 2 steps 1.73, 4 steps 2.00, 8 steps 1.47 Gpoint/s.)
+# 384 float32, neighbours at distance 1, two threads: single steps 2.7, 2 steps 3.1, 3 steps 3.3,
+# 4 steps 3.7 Gpoint/s; 8 steps, whose planes fit into no cache, are slower than 4, Zen 4.)
 STEPS_OF_PLANES = 4
 
 # What a pass costs besides its steps, and what a single step costs, in steps of a pass.  (4096 x
