@@ -16,6 +16,7 @@ import numpy as np
 import kernels
 import ninepoint as npt
 from agreement import random_schedule
+from ninepoint.arrays import iterating
 from ninepoint.lowering.schedule import Schedule
 
 RULES = tuple(rule for rule in kernels.RULES if rule != "valid")
@@ -47,7 +48,11 @@ def agrees(seed: int) -> bool:
     )(case.function)
     core = (rng.randint(20, 60),) if case.ndim == 1 else (rng.randint(9, 22), rng.randint(9, 22))
     if case.ndim == 3:
-        core = (3, 4, 5)
+        core = (rng.randint(5, 12), rng.randint(5, 12), rng.randint(5, 9))
+    # Rows and planes are cut as only much longer ones would be, if they are long enough for it.
+    iterating.KEPT, iterating.KEPT_PLANES = rng.choice([(1, 1), (1, 1 << 20), (1 << 20, 1 << 20)])
+    if case.ndim > 1 and rng.random() < 0.3:
+        core = (*core[:-2], *rng.choice([(core[-2], 70), (40, core[-1])]))
     shape = (*rng.choice([(), (), (2,), (2, 1)]), *core)
     arrays = {n: np.ascontiguousarray(kernels._values(rng, d, shape, case.averages))
               for n, d in case.fields.items()}  # fmt: skip

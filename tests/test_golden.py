@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from ninepoint.lowering.schedule import Schedule
 
 FOLDER = Path(__file__).parent / "golden"
 SMOOTH = np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1]) / 256
@@ -127,5 +128,26 @@ def test_text(name, golden):
     golden(text.rstrip(), FOLDER / f"{name}.py")
 
 
+def spreading(u):
+    around = u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 0] + u[0, 1, 0] + u[0, 0, -1] + u[0, 0, 1]
+    return u[0, 0, 0] + 0.125 * (around - 6 * u[0, 0, 0])
+
+
+# Steps of an iteration that are done together: how many, and of what.
+STEPS: dict[str, tuple[Callable[..., Any], str, int, tuple[int, ...]]] = {
+    "two_steps_uint8": (life, "uint8", 2, (9, 9)),
+    "three_steps_float32": (spreading, "float32", 3, (9, 9, 9)),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_text_of_steps(name, golden):
+    function, dtype, steps, shape = STEPS[name]
+    stencil = npt.stencil(schedule=Schedule(steps=steps), dtype=dtype)(function)
+    stencil.iterate(np.zeros(shape, dtype), steps=steps)
+    (chain,) = stencil._chains.values()
+    golden(chain.module.text.rstrip(), FOLDER / f"{name}.py")
+
+
 def test_every_golden_file_has_its_kernel():
-    assert {path.stem for path in FOLDER.glob("*.py")} == set(CASES)
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(CASES) | set(STEPS)

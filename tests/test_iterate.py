@@ -14,7 +14,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from ninepoint.arrays.iterating import CACHED, block_length
+from ninepoint.arrays.iterating import CACHED, block_length, even_length
 from ninepoint.language.box import Box
 from ninepoint.lowering.schedule import Schedule
 
@@ -48,6 +48,16 @@ def driven(u, amplitude=0.0):
 @npt.stencil(schedule=FOUR)
 def ahead(u, c):
     return u[1] * 0.5 + u[2] * 0.25 + c[1]
+
+
+@npt.stencil(schedule=Schedule(steps=3))
+def cube(u):
+    return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 1, 0] + u[0, -1, 1] + u[0, 0, -1]) / 8
+
+
+@npt.stencil(schedule=Schedule(steps=3))
+def star(u):
+    return u[0, 0, 0] / 2 + (u[-1, 0, 0] + u[1, 0, 0] + u[0, -1, 1] + u[0, 1, -1]) / 8
 
 
 def image(dtype="float32", shape=(41, 53), seed=0):
@@ -84,8 +94,9 @@ def test_random_kernels(first):
     assert int(done.stdout) >= 20
 
 
+RULES = ["fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap"]
 SIDES = [
-    "fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap",
+    *RULES,
     ("keep", "wrap"), ("wrap", "fill"), (("fill", "keep"), ("mirror", "constant")),
     (("nearest", "fill"), "wrap"), ("wrap", ("keep", "reflect")),
 ]  # fmt: skip
@@ -172,14 +183,45 @@ def test_booleans():
     assert life._chains
 
 
-def test_three_axes_are_not_chained():
+@pytest.mark.parametrize("boundary", [*RULES, ("wrap", "keep", "mirror")], ids=str)
+@pytest.mark.parametrize("kernel", [cube, star], ids=["cube", "star"])
+def test_planes(boundary, kernel):
+    x = image(shape=(14, 16, 19))
+    for threads in (1, 2):
+        options = {"boundary": boundary, "cval": 3, "threads": threads}
+        same(kernel.iterate(x, steps=9, **options), one_by_one(kernel, x, steps=9, **options))
+    assert kernel._chains
+
+
+@pytest.mark.parametrize("boundary", ["wrap", "mirror", ("fill", "keep", "constant")], ids=str)
+def test_planes_and_rows_that_are_cut_into_tiles(boundary):
+    options = {"boundary": boundary, "cval": 3, "threads": 2}
+    x = image("float64", (20, 700, 180))
+    for kernel in (cube, star):
+        same(kernel.iterate(x, steps=3, **options), one_by_one(kernel, x, steps=3, **options))
+    options["boundary"] = boundary if isinstance(boundary, str) else boundary[1:]
+    x = image(shape=(30, 24000))
+    same(heat.iterate(x, steps=4, **options), one_by_one(heat, x, steps=4, **options))
+
+
+def test_planes_that_only_rows_are_read_in():
     @npt.stencil(boundary="mirror", schedule=FOUR)
     def blur(u):
-        return (u[-1, 0, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
+        return (u[0, -1, 0] + u[0, 0, 0] + u[0, 0, 1]) / 3
 
     x = image(shape=(9, 10, 11))
     same(blur.iterate(x, steps=5), one_by_one(blur, x, steps=5))
-    assert not blur._chains
+    assert blur._chains
+
+
+def test_four_axes():
+    @npt.stencil(boundary="reflect", schedule=Schedule(steps=2))
+    def blur(u, c):
+        return (u[-1, 0, 0, 0] + u[0, 1, 0, 0] + u[0, 0, 1, 0] + u[0, 0, 0, 2] + c[0, 0, 0, 0]) / 5
+
+    x, c = image(shape=(7, 6, 8, 11)), image(shape=(6, 8, 11), seed=2)
+    same(blur.iterate(x, c, steps=5), one_by_one(blur, x, steps=5, rest=(c,)))
+    assert blur._chains
 
 
 # Scalars that change.
@@ -448,6 +490,13 @@ def test_two_states_are_held_however_many_steps(steps, schedule):
     assert most < 2 * x.nbytes + 2_500_000
 
 
+@pytest.mark.parametrize(
+    ("steps", "wanted"), [(0, 1), (1, 1), (3, 1), (5, 5), (8, 8), (12, 6), (16, 8), (100, 10)]
+)
+def test_few_steps_are_left_over(steps, wanted):
+    assert even_length(8, steps) == wanted
+
+
 def test_block_length():
     near = Box((-1, -1), (1, 1))
     assert block_length(near, (4096, 4096), 4) == 8
@@ -458,7 +507,7 @@ def test_block_length():
     assert block_length(near, (9, 256), 4, asked=5) == 4
     assert block_length(near, (2, 256), 4, asked=5) == 1
     assert block_length(near, (4096, 4096), 4, asked=1) == 1
-    assert block_length(Box((-1, -1, -1), (1, 1, 1)), (400, 400, 400), 4) == 1
+    assert block_length(Box((-1, -1, -1), (1, 1, 1)), (400, 400, 400), 4) == 4
 
 
 def test_a_chain_is_compiled_where_there_is_enough_to_do():

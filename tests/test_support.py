@@ -35,3 +35,15 @@ def test_exponential_within_two_units_in_the_last_place(dtype, low, high, edges)
         finite = np.isfinite(rounded)
         units = np.abs(result - exact)[finite] / np.spacing(rounded[finite])
     assert units.max() <= 2
+
+
+@npt.stencil
+def quotient(x, y):
+    return x[0] // y[0]
+
+
+def test_quotients_beyond_64_bits():
+    x, y = np.array([1e300, -1e300, 1e20, -1e25, 7.0]), np.array([1e-300, 1e-300, 3.0, 7.0, 2.0])
+    with np.errstate(all="ignore"):
+        wanted = x // y
+    np.testing.assert_array_equal(quotient(x, y), wanted)

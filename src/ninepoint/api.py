@@ -532,12 +532,12 @@ class Stencil(ArrayFunction):
         return found
 
     def _chain(
-        self, stages: Stages, states: int, steps: int, varying: tuple[str, ...]
+        self, stages: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
     ) -> Compiled:
-        key = (id(stages), states, steps, varying)
+        key = (id(stages), states, steps, varying, unbounded)
         found = self._chains.get(key)
         if found is None:
-            found = compile_chain(stages, states, steps, varying, self._options.fastmath)
+            found = compile_chain(stages, states, steps, varying, unbounded)
             found = self._chains.setdefault(key, found)
         return found
 

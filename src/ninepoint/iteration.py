@@ -12,7 +12,7 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, parse_boundary
-from .arrays.iterating import Steps, advance, block_length
+from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
@@ -23,8 +23,8 @@ from .lowering.chain import chainable
 Compile = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Compiled, Stages | None, str]]
 
 # Gives what a number of steps are compiled to: of one step, how many of its fields are states,
-# how many steps, and the scalars that vary.
-Chains = Callable[[Stages, int, int, tuple[str, ...]], Compiled]
+# how many steps, the scalars that vary, and whether the border's rule may put any value there.
+Chains = Callable[[Stages, int, int, tuple[str, ...], bool], Compiled]
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -216,10 +216,14 @@ def iterate_arrays(
     pairs = zip([*given, *others], dtypes, strict=True)
     if stages is not None and all(_plain(array, dtype, ndim) for array, dtype in pairs):
         core, points = shape[len(shape) - ndim :], math.prod(shape)
-        longest = _longest(stages, compiled, count, core, points, plan.steps)
+        longest = _longest(stages, compiled, count, core, points, plan)
     program = _Programs(compile_, dtypes, scalars)
     single = Steps(program, border, plan.cval, plan.threads)
-    threads = thread_count(plan.threads)
+    passes = Passes(program, compiled.reach, border, plan.cval, thread_count(plan.threads))
+
+    zero = type(plan.cval) in (int, float) and plan.cval == 0
+    filled = border.uses("fill") or border.uses("constant")
+    unbounded = border.uses("keep") or (filled and not zero)
 
     states, owned = given, False
     spare: list[np.ndarray] | None = None
@@ -228,12 +232,10 @@ def iterate_arrays(
             results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
             if values is not None:
                 assert stages is not None
-                chain = chains(stages, count, length, tuple(scalars.varying)).bind(values)
+                many = chains(stages, count, length, tuple(scalars.varying), unbounded)
+                chain = Chain(many, values)
                 one, two, three = (_stacked(part, ndim) for part in (states, others, results))
-                advance(
-                    chain, program, first, length, compiled.reach, one, two, three, border,
-                    plan.cval, threads,
-                )  # fmt: skip
+                passes(chain, first, length, one, two, three)
             elif owned:
                 single(first, [*states, *others], results)
             else:
@@ -279,7 +281,7 @@ def _longest(
     count: int,
     core: tuple[int, ...],
     points: int,
-    steps: int,
+    plan: Iteration,
 ) -> int:
     """How many steps to do in one pass over memory."""
     names = tuple(name for name, _ in stages.single.fields[:count])
@@ -287,9 +289,12 @@ def _longest(
         return 1
     itemsize = sum(dtype.itemsize for dtype in compiled.field_dtypes[:count])
     asked = stages.request.schedule.steps
-    if not asked and points * itemsize * steps < WORTH:
+    if asked:
+        return block_length(compiled.reach, core, itemsize, asked)
+    if points * itemsize * plan.steps < WORTH:
         return 1
-    return block_length(compiled.reach, core, itemsize, asked)
+    together = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
+    return even_length(block_length(compiled.reach, core, itemsize), together)
 
 
 def iterate_calls(

@@ -144,8 +144,8 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
         if one.border.uses("valid"):
             return f"'{one.label}' gives fewer points than it is given"
-        if one.ndim != node.ndim or one.ndim > 2:
-            return "it has other axes" if one.ndim != node.ndim else "only rows can be kept"
+        if one.ndim != node.ndim:
+            return "it has other axes"
         if _fastmath(graph, one) != _fastmath(graph, node):
             return "one of them is compiled with fastmath"
     if np.dtype("float16") in node.compiled.out_dtypes:

@@ -11,52 +11,51 @@ from ninepoint.backends.support import (
 )
 
 
-@row_function()
-def v0_row(x_0, o0, n):
+@row_function(noalias=True)
+def v0_row(x_0, x_1, x_2, x_3, x_4, o0, n):
     for j in range(n):
         v0_0 = x_0[j]
         v0_1 = f64(v0_0)
-        v0_2 = x_0[j + 1]
+        v0_2 = x_1[j]
         v0_3 = f64(v0_2)
-        v0_4 = x_0[j + 2]
+        v0_4 = x_2[j]
         v0_5 = f64(v0_4)
-        v0_6 = x_0[j + 3]
+        v0_6 = x_3[j]
         v0_7 = f64(v0_6)
-        v0_8 = x_0[j + 4]
+        v0_8 = x_4[j]
         v0_9 = f64(v0_8)
         v0_10 = v0_1 + v0_9
-        v0_11 = v0_10 * 0.0234375
+        v0_11 = v0_10 * 0.16666666666666666
         v0_12 = v0_3 + v0_7
-        v0_13 = v0_12 * 0.09375
-        v0_14 = v0_5 * 0.140625
-        v0_15 = v0_11 + v0_13
-        v0_16 = v0_15 + v0_14
-        o0[j] = v0_16
+        v0_13 = v0_12 * 0.6666666666666666
+        v0_14 = v0_11 + v0_13
+        v0_15 = v0_14 + v0_5
+        o0[j] = v0_15
 
 
-@row_function(noalias=True)
-def band_row(v0_0, v0_1, v0_2, v0_3, v0_4, o0, n):
+@row_function()
+def band_row(v0_0, o0, n):
     for j in range(n):
         t0 = v0_0[j]
-        t1 = v0_1[j]
-        t2 = v0_2[j]
-        t3 = v0_3[j]
-        t4 = v0_4[j]
+        t1 = v0_0[j + 1]
+        t2 = v0_0[j + 2]
+        t3 = v0_0[j + 3]
+        t4 = v0_0[j + 4]
         t5 = t0 + t4
-        t6 = t5 * 0.16666666666666666
+        t6 = t5 * 0.0234375
         t7 = t1 + t3
-        t8 = t7 * 0.6666666666666666
-        t9 = t6 + t8
-        t10 = t9 + t2
-        t11 = f32(t10)
-        o0[j] = t11
+        t8 = t7 * 0.09375
+        t9 = t2 * 0.140625
+        t10 = t6 + t8
+        t11 = t10 + t9
+        t12 = f32(t11)
+        o0[j] = t12
 
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
-    v0 = np.empty((5, padded(n + 0, 8)), dtype=np.float64)
+    v0 = np.empty((1, padded(n + 4, 8)), dtype=np.float64)
     for b in range(out0.shape[0]):
-        for i in range(-4, out0.shape[1]):
-            v0_row(row(x, (b, i + 4)), row(v0, ((i + 4) % 5,)), n)
-            if i >= 0:
-                band_row(row(v0, (i % 5,)), row(v0, ((i + 1) % 5,)), row(v0, ((i + 2) % 5,)), row(v0, ((i + 3) % 5,)), row(v0, ((i + 4) % 5,)), row(out0, (b, i)), n)
+        for i in range(out0.shape[1]):
+            v0_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(v0, (0,)), n + 4)
+            band_row(row(v0, (0,)), row(out0, (b, i)), n)

@@ -10,14 +10,14 @@ from ninepoint.backends.support import (
 )
 
 
-@row_function()
-def v0_row(x_0, o0, n):
+@row_function(noalias=True)
+def v0_row(x_0, x_1, x_2, x_3, x_4, o0, n):
     for j in range(n):
         v0_0 = x_0[j]
-        v0_1 = x_0[j + 1]
-        v0_2 = x_0[j + 2]
-        v0_3 = x_0[j + 3]
-        v0_4 = x_0[j + 4]
+        v0_1 = x_1[j]
+        v0_2 = x_2[j]
+        v0_3 = x_3[j]
+        v0_4 = x_4[j]
         v0_5 = v0_0 + v0_1
         v0_6 = v0_2 + v0_3
         v0_7 = v0_5 + v0_6
@@ -25,14 +25,14 @@ def v0_row(x_0, o0, n):
         o0[j] = v0_8
 
 
-@row_function(noalias=True)
-def band_row(v0_0, v0_1, v0_2, v0_3, v0_4, o0, n):
+@row_function()
+def band_row(v0_0, o0, n):
     for j in range(n):
         t0 = v0_0[j]
-        t1 = v0_1[j]
-        t2 = v0_2[j]
-        t3 = v0_3[j]
-        t4 = v0_4[j]
+        t1 = v0_0[j + 1]
+        t2 = v0_0[j + 2]
+        t3 = v0_0[j + 3]
+        t4 = v0_0[j + 4]
         t5 = t0 + t1
         t6 = t2 + t3
         t7 = t5 + t6
@@ -43,9 +43,8 @@ def band_row(v0_0, v0_1, v0_2, v0_3, v0_4, o0, n):
 
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
-    v0 = np.empty((5, padded(n + 0, 4)), dtype=np.float32)
+    v0 = np.empty((1, padded(n + 4, 4)), dtype=np.float32)
     for b in range(out0.shape[0]):
-        for i in range(-4, out0.shape[1]):
-            v0_row(row(x, (b, i + 4)), row(v0, ((i + 4) % 5,)), n)
-            if i >= 0:
-                band_row(row(v0, (i % 5,)), row(v0, ((i + 1) % 5,)), row(v0, ((i + 2) % 5,)), row(v0, ((i + 3) % 5,)), row(v0, ((i + 4) % 5,)), row(out0, (b, i)), n)
+        for i in range(out0.shape[1]):
+            v0_row(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(v0, (0,)), n + 4)
+            band_row(row(v0, (0,)), row(out0, (b, i)), n)

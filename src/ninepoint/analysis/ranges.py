@@ -94,6 +94,9 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
                 total = Interval(one.low * stage.running, one.high * stage.running)
                 one = _settled(total, value.dtype)
             arrays[name] = one
+        for name, dtype in zip(stage.names, stage.storage, strict=False):
+            # What the border's rule puts there.
+            arrays[name] = of_storage(dtype) if stage.unbounded else arrays[name] | Interval(0, 0)
         known |= {name: arrays[name] for name in stage.names}
     _bound_body(kernel.body, known, arrays)
     return known

@@ -41,6 +41,8 @@ from ..lowering.loops import module
 from ..lowering.merging import merged
 from ..lowering.schedule import Schedule
 from ..lowering.sharing import shared
+from ..lowering.steps import border_names
+from ..lowering.steps import module as stepping
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.whole import wholesome
 from ..lowering.wide import widened
@@ -125,6 +127,10 @@ def compile_understood(
     single = shared(lines, schedule)
     in_place = wholesome(unrolled(staged(in_windows, schedule, in_place=True), schedule))
     lowered = fastest(merged(single), in_place, schedule)
+    if lowered.rows > 1:
+        # As a part of another kernel it gives the same bits as by itself.
+        ordered = unrolled(staged(in_windows, schedule, as_in_place=True), schedule)
+        single = shared(wholesome(ordered), schedule)
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
@@ -165,23 +171,47 @@ def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
 
 
 def compile_chain(
-    found: Stages, states: int, steps: int, varying: tuple[str, ...], fastmath: bool
+    found: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
 ) -> Compiled:
     """Several steps of an iteration, from what one step was compiled to.
 
     The first `states` fields are those that the outputs take the place of.  A scalar in
-    `varying` has a value for each step.
+    `varying` has a value for each step.  The border's rule puts any value at the ends of the
+    array if `unbounded`, else values of the states and zeros.
     """
     one = found.compiled
+    fastmath = found.request.fastmath
     names = tuple(name for name, _ in found.single.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
     own = {n: k for n, (k, _) in zip(one.module.scalars, found.single.scalars, strict=True)}
-    kernel = merged(chained(found.single, names, steps, tuple(own[name] for name in varying)))
-    # The last step looks at the fields that stay no farther than one step does.
-    reach = one.reach | Box(
-        tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi)
+    bordered = found.single.ndim > 1
+    kernel = merged(
+        chained(
+            found.single,
+            names,
+            steps,
+            tuple(own[name] for name in varying),
+            bordered=bordered,
+            unbounded=unbounded,
+        )
     )
-    text = module(kernel, f"{steps} steps of {one.name}", reach, fastmath=fastmath)
+    # The last step looks at the fields that stay no farther than one step does, and every step
+    # at the point itself, for what "keep" keeps.
+    nothing = (0,) * one.ndim
+    reach = one.reach | Box(nothing, nothing)
+    reach |= Box(tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi))
+    title = f"{steps} steps of {one.name}"
+    coefficients, types = one.module.coefficients, one.coefficient_types
+    if bordered:
+        # The states before the last step, by the names that the chain has for them.
+        before = tuple(f"{name}{steps - 2}_" for name in names)
+        text = stepping(kernel, before, title, one.reaches, reach, fastmath=fastmath)
+        coefficients += border_names(kernel)
+        axes = len(border_names(kernel)) - len(kernel.fields)
+        types += ((np.dtype("int64"), 1),) * axes
+        types += tuple((dtype, 1) for _, dtype in kernel.fields)
+    else:
+        text = module(kernel, title, reach, fastmath=fastmath)
     fixed = tuple(name for name in one.module.scalars if name not in varying)
     copies = tuple(f"{name}_{step}" for name in varying for step in range(steps))
     return replace(
@@ -189,10 +219,11 @@ def compile_chain(
         module=replace(
             text,
             fields=one.module.fields,
-            coefficients=one.module.coefficients,
+            coefficients=coefficients,
             scalars=(*fixed, *copies),
         ),
         reaches=(reach,) * len(one.reaches),
+        coefficient_types=types,
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
     )
 

@@ -235,6 +235,10 @@ class Stage:
     what `values` says: each row is made from the one before by adding a row and taking one
     away, which is exact for integers.  With `ranks` the values are elements of a window in
     order of size; `values` then only says what an element is.
+
+    A stage with `storage` is kept as an array of these types would be, with the border's rule
+    at the ends of the array and beyond them: any of its own values, zeros, and if it is
+    `unbounded` any value of its storage.  Under "keep" it keeps there what is in `before`.
     """
 
     names: tuple[str, ...]
@@ -242,6 +246,9 @@ class Stage:
     values: tuple[Atom, ...]
     running: int = 0
     ranks: Ranks | None = None
+    storage: tuple[np.dtype, ...] = ()
+    before: tuple[str, ...] = ()
+    unbounded: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,12 +77,15 @@ class Source:
 Piece: TypeAlias = tuple[Source, int, float | None]
 
 
-def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Kernel:
+def staged(
+    kernel: Kernel, schedule: Schedule, *, in_place: bool = False, as_in_place: bool = False
+) -> Kernel:
     """Do every reduction that allows it axis by axis.
 
-    Small windows that are done `in_place` need no stage: see `lowering.abreast`.
+    Small windows that are done `in_place` need no stage: see `lowering.abreast`.  Those done
+    `as_in_place` have stages, but round in the same order.
     """
-    plan = _Plan(kernel, schedule, in_place)
+    plan = _Plan(kernel, schedule, in_place, as_in_place)
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)
@@ -106,7 +109,10 @@ def steps(
 class _Plan:
     """The stages made so far; equal stages are made once."""
 
-    def __init__(self, kernel: Kernel, schedule: Schedule, in_place: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, schedule: Schedule, in_place: bool, as_in_place: bool = False
+    ) -> None:
+        self.as_in_place = as_in_place
         self.kernel = kernel
         self.schedule = schedule
         self.in_place = in_place
@@ -372,10 +378,6 @@ class _Plan:
         """Whether a window is done in place."""
         return self.in_place and max(shape) <= self.schedule.direct
 
-    def _small(self, source: Source, shape: Offset) -> bool:
-        """Whether a window might be done in place, and its axes in any order."""
-        return max(shape) <= self.schedule.direct and min(source.axes) >= self.kernel.ndim - 2
-
     # Axis by axis.
 
     def _over_axes(
@@ -396,8 +398,8 @@ class _Plan:
             for axis, length, factor in reversed(work):
                 self._note(axis, length, length, factor, dtype, op, kept=False)
             return self._nested(source, work, dtype, op)
-        if not dtype.is_integer and self._small(source, shape):
-            # As in place: what is rounded must not depend on which of the two is chosen.
+        near = min(source.axes) >= self.kernel.ndim - 2 and max(shape) <= self.schedule.direct
+        if self.as_in_place and near and not dtype.is_integer:
             work.reverse()
         for axis, length, factor in work[:-1]:
             source = self._along(source, axis, length, factor, dtype, op)

@@ -5,7 +5,7 @@
                                           out = w[-1] + w[1]
 
 A step's rows are made right after the last rows of the step before that it needs, while these
-are in cache: a wavefront that runs down the rows.
+are in cache: a wavefront that runs down the rows, or down the planes where there are planes.
 """
 
 from __future__ import annotations
@@ -14,37 +14,113 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..language.ir import Kernel
-from .fusion import Part, fused, renumbered, unfit
+from ..language.dtypes import value_type
+from ..language.ir import (
+    Assign,
+    Kernel,
+    Read,
+    Ref,
+    Stage,
+)
+from .fusion import Naming, Part, unfit
+from .kept import full, needed
 
 
 def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
     """Why steps of a kernel cannot be chained; empty where they can."""
-    if kernel.ndim > 2:
-        return "only rows are kept, and it has an axis before the rows"
     if any(np.dtype(dtype) == np.float16 for name, dtype in kernel.fields if name in states):
         return "rows are kept as float32, and each step rounds to float16"
     return unfit(kernel)
 
 
 def chained(
-    kernel: Kernel, states: tuple[str, ...], steps: int, varying: tuple[str, ...] = ()
+    kernel: Kernel,
+    states: tuple[str, ...],
+    steps: int,
+    varying: tuple[str, ...] = (),
+    *,
+    bordered: bool = False,
+    unbounded: bool = False,
 ) -> Kernel:
     """The kernel that does `steps` steps at once.
 
     `states` are the fields that the outputs take the place of, in order.  A scalar named in
-    `varying` has a value for each step: the scalar `k` of step 2 is called `k2_`.
+    `varying` has a value for each step: the scalar `k` of step 2 is called `k2_`.  With
+    `bordered` each state is a stage that has a storage, and so is what is read of a field
+    beyond the ends of its rows, for `lowering.steps` to put the border's rule there: any value
+    at all if `unbounded`.
     """
-    sources = {name: name for name, _ in kernel.fields}
-    parts: list[Part] = []
+    stages: list[Stage] = []
+    storage = dict(kernel.fields)
+    source = {name: name for name in states}
+    if bordered:
+        copied = (*states, *(name for name in read_beyond(kernel) if name not in states))
+        source = {name: f"{name}c_" for name in copied}
+        stages += [_copy(name, storage[name], kernel.ndim) for name in copied]
+    scalars = dict(kernel.scalars)
     for step in range(steps):
-        made = tuple(f"{state}{step}_" for state in states)
         names = {name: f"{name}{step}_" for name in varying}
-        parts.append(Part(kernel, dict(sources), made, names))
-        sources |= dict(zip(states, made, strict=True))
-    named = {name for part in parts for name in part.made}
-    whole = renumbered(fused(parts, parts[-1].made), named)
-    types = dict(whole.scalars)
-    fixed = tuple((name, dtype) for name, dtype in kernel.scalars if name not in varying)
-    copies = [f"{name}{step}_" for name in varying for step in range(steps)]
-    return replace(whole, scalars=(*fixed, *((name, types[name]) for name in copies)))
+        part = Part(kernel, {n: n for n, _ in kernel.fields} | source, states, names)
+        naming = Naming(part, f"s{step}_")
+        last = step == steps - 1
+        stages += [naming.stage(stage) for stage in kernel.stages]
+        body, outputs = naming.body(kernel.body, kernel.outputs)
+        before = tuple(source[name] for name in states)
+        if bordered:
+            types = tuple(storage[name] for name in states)
+            body += _kept(body, before, types, f"k{step}_", kernel.ndim)
+        if last:
+            break
+        made = tuple(f"{state}{step}_" for state in states)
+        if bordered:
+            stages.append(Stage(made, body, outputs, 0, None, types, before, unbounded))
+        else:
+            stages.append(Stage(made, body, outputs))
+        source |= dict(zip(states, made, strict=True))
+    fixed = tuple((n, d) for n, d in kernel.scalars if n not in varying)
+    copies = tuple((f"{n}{step}_", scalars[n]) for n in varying for step in range(steps))
+    return replace(
+        kernel, scalars=(*fixed, *copies), body=body, outputs=outputs, stages=tuple(stages)
+    )
+
+
+def read_beyond(kernel: Kernel) -> tuple[str, ...]:
+    """The fields that are read at other columns, or other rows, than the result's own."""
+    nothing = full((0,) * kernel.ndim)
+    need = needed(kernel)
+    bodies = [(kernel.body, nothing, nothing)]
+    bodies += [(s.body, *need[s.names[0]]) for s in kernel.stages if s.names[0] in need]
+    far = {
+        assign.value.field
+        for body, *corners in bodies
+        for assign in body
+        if isinstance(assign.value, Read)
+        for corner in corners
+        if any(a + b for a, b in zip(corner[-2:], full(assign.value.offset)[-2:], strict=True))
+    }
+    return tuple(name for name, _ in kernel.fields if name in far)
+
+
+def _copy(name: str, dtype: np.dtype, ndim: int) -> Stage:
+    """A stage that is the field itself."""
+    read = Read(value_type(dtype), name, (0,) * ndim)
+    copy = Assign(f"{name}c", read)
+    return Stage((f"{name}c_",), (copy,), (Ref(read.dtype, copy.name),), storage=(dtype,))
+
+
+def _kept(
+    body: tuple[Assign, ...],
+    before: tuple[str, ...],
+    types: tuple[np.dtype, ...],
+    suffix: str,
+    ndim: int,
+) -> tuple[Assign, ...]:
+    """Reads of the states before that a body lacks, so that "keep" still finds them there."""
+    own = (0,) * ndim
+    reads = [assign.value for assign in body if isinstance(assign.value, Read)]
+    there = {read.field for read in reads if read.offset == own}
+    return tuple(
+        Assign(f"{name}{suffix}", Read(value_type(dtype), name, own))
+        for name, dtype in zip(before, types, strict=True)
+        if name not in there
+    )

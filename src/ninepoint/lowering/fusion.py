@@ -76,7 +76,7 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
         fields |= {part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values}
         scalars |= {names.get(n, n): d for n, d in kernel.scalars}
         coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
-        naming = _Naming(part, f"g{position}_")
+        naming = Naming(part, f"g{position}_")
         stages += [naming.stage(stage) for stage in kernel.stages]
         body, made = naming.body(kernel.body, kernel.outputs)
         values |= dict(zip(part.made, made, strict=True))
@@ -101,7 +101,7 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
     )
 
 
-class _Naming:
+class Naming:
     """Names for one part that no other part has."""
 
     def __init__(self, part: Part, suffix: str) -> None:
@@ -115,6 +115,7 @@ class _Naming:
         }
 
     def stage(self, stage: Stage) -> Stage:
+        """A stage of the part."""
         body, values = self.body(stage.body, stage.values)
         names = tuple(self.fields[name] for name in stage.names)
         return replace(stage, names=names, body=body, values=values)
@@ -122,6 +123,7 @@ class _Naming:
     def body(
         self, body: tuple[Assign, ...], values: tuple[Atom, ...]
     ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+        """Operations of the part, and their values."""
         alias = dict(self.scalars)
         made: list[Assign] = []
         for assign in body:

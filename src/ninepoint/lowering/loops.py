@@ -18,25 +18,16 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from ..analysis.ranges import Interval, ranges
 from ..language.box import Box
-from ..language.ir import (
-    Assign,
-    Atom,
-    Binary,
-    Kernel,
-    Offset,
-    Read,
-    Ref,
-    Stage,
-    renamed,
-)
+from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, renamed
 from .abreast import abreast
 from .expressions import SHORT, Expressions
 from .histograms import histogram_function
+from .kept import Kept, kept_stages, rolling_axis
 from .machine import machine_type
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
@@ -77,8 +68,8 @@ _PAD = 64
 class Module:
     """Generated text with one function `band`, and the order of its arguments.
 
-    `warm` is how many rows of stages are made before the first row of the result; where it
-    is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
+    `warm` is how many rows (or planes) of stages are made before the first of the result; where
+    it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
     bytes of stages are kept for each column.
     """
 
@@ -106,6 +97,13 @@ def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[st
     return [*lines, f"from ninepoint.backends.{module} import (\n    {listed},\n)", ""]
 
 
+def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
+    """The text of a module, of which `lines` come after the imports."""
+    text = "\n".join(lines[1:]) + "\n"
+    title += ": written by ninepoint; changes made here are lost."
+    return "\n".join([*heading(title, text, "support", support), text])
+
+
 def safe_names(names: tuple[str, ...]) -> dict[str, str]:
     """Names that clash with nothing in the generated text."""
     found: dict[str, str] = {}
@@ -124,41 +122,8 @@ def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) ->
 
 
 def rows_kept(kernel: Kernel) -> dict[str, int]:
-    """How many rows of each stage are kept."""
-    return {name: one.rows for one in _kept_of(kernel) for name in one.stage.names}
-
-
-def needs(kernel: Kernel) -> dict[str, tuple[Offset, Offset]]:
-    """The first and the last row and column at which each stage is needed for a point."""
-    return {name: (one.low, one.high) for one in _kept_of(kernel) for name in one.stage.names}
-
-
-def _kept_of(kernel: Kernel) -> tuple[_Kept, ...]:
-    return _Writer(kernel, Box((0,) * kernel.ndim, (0,) * kernel.ndim)).kept
-
-
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """A stage's rows: at which rows and columns it is needed, and how many it keeps.
-
-    Row i of the result is made in the same turn as row i + `high` of the stage, so that only
-    the rows which a reader of that turn looks at are kept.
-    """
-
-    stage: Stage
-    low: Offset
-    high: Offset
-    rows: int
-
-    @property
-    def warm(self) -> int:
-        """How many rows are made before the first row of the result."""
-        return max(self.high[0] - self.low[0], self.stage.running - 1)
-
-    @property
-    def wider(self) -> int:
-        """How many more columns than the result it has."""
-        return self.high[1] - self.low[1]
+    """How many rows (or planes) of each stage are kept."""
+    return {name: one.count for one in kept_stages(kernel) for name in one.stage.names}
 
 
 class _Writer:
@@ -171,7 +136,10 @@ class _Writer:
         self.names = safe_names(tuple(names))
         types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
         self.expressions = Expressions(self.known, types)
-        self.kept = self._kept()
+        self.kept = kept_stages(kernel)
+        self.axis = rolling_axis(kernel)
+        # The names of the indices along all axes but the last.
+        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
 
     def module(self, title: str, fastmath: bool) -> Module:
@@ -181,12 +149,12 @@ class _Writer:
         several = self._several()
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
-            tuple(_once(function, written) for function in self._stage_functions(kept))
+            tuple(once(function, written) for function in self._stage_functions(kept))
             for kept in self.kept
         ]
-        final = _once(final, written)
+        final = once(final, written)
         if several is not None:
-            several = _once(several, written)
+            several = once(several, written)
         fields = tuple(n for n, _ in kernel.fields)
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         scalars = tuple(n for n, _ in kernel.scalars)
@@ -195,21 +163,12 @@ class _Writer:
             *outs,
             *(self.names[n] for n in (*coefficients, *scalars)),
         ]
-        lines: list[str] = []
-        for function in written.values():
-            options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
-            if function.apart:
-                options.append("apart=" + _tuple([f'"{name}"' for name in function.apart]))
-            decorator = f"@row_function({', '.join(options)})"
-            constants = ["", "", *function.constants] if function.constants else []
-            lines += [*constants, "", "", decorator, *function.lines]
+        lines = function_lines(written.values(), fastmath=fastmath)
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, several, outs)]
-        text = "\n".join(lines[1:]) + "\n"
-        title += ": written by ninepoint; changes made here are lost."
-        text = "\n".join([*heading(title, text, "support", SUPPORT), text])
+        text = whole_text(title, lines, SUPPORT)
         rows = sum(
-            kept.rows * self._item_size(name) for kept in self.kept for name in kept.stage.names
+            kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
         )
         return Module(text, fields, len(outs), coefficients, scalars, self.warm, rows)
 
@@ -217,57 +176,9 @@ class _Writer:
     def warm(self) -> int:
         return max((kept.warm for kept in self.kept), default=0)
 
-    # What each stage keeps.
-
-    def _kept(self) -> tuple[_Kept, ...]:
-        """The rows and columns at which each stage is needed, the last stage first."""
-        need: dict[str, tuple[Offset, Offset]] = {}
-
-        def visit(body: tuple[Assign, ...], low: Offset, high: Offset) -> None:
-            for assign in body:
-                if not isinstance(assign.value, Read) or assign.value.field not in staged:
-                    continue
-                at = _last_two(assign.value.offset)
-                first = (low[0] + at[0], low[1] + at[1])
-                last = (high[0] + at[0], high[1] + at[1])
-                known = need.get(assign.value.field, (first, last))
-                need[assign.value.field] = (
-                    (min(known[0][0], first[0]), min(known[0][1], first[1])),
-                    (max(known[1][0], last[0]), max(known[1][1], last[1])),
-                )
-
-        staged = {name for stage in self.kernel.stages for name in stage.names}
-        visit(self.kernel.body, (0, 0), (0, 0))
-        found: list[_Kept] = []
-        for stage in reversed(self.kernel.stages):
-            boxes = [need[name] for name in stage.names if name in need]
-            if not boxes:
-                continue  # nothing reads it
-            low = (min(b[0][0] for b in boxes), min(b[0][1] for b in boxes))
-            high = (max(b[1][0] for b in boxes), max(b[1][1] for b in boxes))
-            found.append(_Kept(stage, low, high, 1))
-            if stage.running:
-                # It takes away the row before its own, and adds the last of its rows.
-                assert low[0] == high[0]
-                low = (low[0] - 1, low[1])
-                high = (high[0] + stage.running - 1, high[1])
-            visit(stage.body, low, high)
-        return tuple(replace(one, rows=self._rows(one, found)) for one in reversed(found))
-
-    def _rows(self, kept: _Kept, others: list[_Kept]) -> int:
-        """How many rows of a stage are read in one turn, from the last one back."""
-        lowest = kept.high[0]
-        readers = [(0, self.kernel.body)]
-        readers += [(o.high[0] - (o.stage.running > 0), o.stage.body) for o in others]
-        for row, body in readers:
-            for assign in body:
-                if isinstance(assign.value, Read) and assign.value.field in kept.stage.names:
-                    lowest = min(lowest, row + _last_two(assign.value.offset)[0])
-        return kept.high[0] - lowest + 1
-
     # Functions of one row.
 
-    def _stage_functions(self, kept: _Kept) -> tuple[RowFunction, ...]:
+    def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
         """The function that makes a row; for a running sum, one that adds and one that moves."""
         stage, name = kept.stage, kept.stage.names[0]
         if stage.ranks is not None:
@@ -276,11 +187,11 @@ class _Writer:
             wanted = len(stage.names)
             return (
                 histogram_function(
-                    f"{name}_row", stage.ranks, storage, fields, self.reach, kept.low[1], wanted
+                    f"{name}_row", stage.ranks, storage, fields, self.reach, kept.low[-1], wanted
                 ),
             )
         if not stage.running:
-            return (self._function(f"{name}_row", stage.body, stage.values, kept.low[1]),)
+            return (self._function(f"{name}_row", stage.body, stage.values, kept.low[-1]),)
         body, (value,) = stage.body, stage.values
         self.expressions.types[name] = self._stage_type(name)
         before = Ref(value.dtype, name)
@@ -299,7 +210,7 @@ class _Writer:
         gone = out[value.name] if isinstance(value, Ref) else value
         taken = Assign(f"{name}_next", Binary(value.dtype, "-", sum_in, gone))
         self.known[taken.name] = self.known[name]
-        column = kept.low[1]
+        column = kept.low[-1]
         return (
             self._function(f"{name}_add", (*body, added), (sum_in,), column, name),
             self._function(
@@ -332,7 +243,7 @@ class _Writer:
             for n, d in self.kernel.fields
         }
         sources |= {
-            n: Source(n, self._stage_type(n), kept.low[1]) for n, kept in self.by_name.items()
+            n: Source(n, self._stage_type(n), kept.low[-1]) for n, kept in self.by_name.items()
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
@@ -344,7 +255,7 @@ class _Writer:
         value = stage.values[stage.names.index(name)]
         return machine_type(value.dtype, self.known[name])
 
-    # The loops over rows.
+    # The loops over rows, or over planes and their rows.
 
     def _band(
         self,
@@ -353,76 +264,93 @@ class _Writer:
         several: RowFunction | None,
         outs: list[str],
     ) -> list[str]:
-        outer = [f"i{axis}" for axis in range(self.kernel.ndim - 2)]
         lines = ["n = out0.shape[out0.ndim - 1]"]
         for kept in self.kept:
             for name in kept.stage.names:
                 width = f"padded(n + {kept.wider}, {self._item_size(name)})"
-                lines.append(
-                    f"{name} = np.empty(({kept.rows}, {width}), dtype=np.{self._stage_type(name)})"
-                )
+                shape = [str(kept.count), *self._lengths(kept), width]
+                machine = self._stage_type(name)
+                lines.append(f"{name} = np.empty(({', '.join(shape)}), dtype=np.{machine})")
         for function in (*(one for group in functions for one in group), final):
             for buffer, count, machine in function.buffers:
                 lines.append(f"{buffer} = np.empty({count}, dtype=np.{machine})")
         lines.append("for b in range(out0.shape[0]):")
         depth = 1
+        # A kernel of one axis has no rows that could roll.
+        outer = self.indices[: len(self.indices) + self.axis + 2]
+        if several is not None:
+            outer = outer[:-1]
         for axis, index in enumerate(outer):
-            lines.append("    " * depth + f"for {index} in range(out0.shape[{axis + 1}]):")
+            start = f"{-self.warm}, " if self.warm and index == outer[-1] else ""
+            lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
             depth += 1
         if several is not None:
-            return lines + [
-                "    " * depth + line for line in self._together(several, final, outs, outer)
-            ]
-        if self.kernel.ndim > 1:
-            start = f"{-self.warm}, " if self.warm else ""
-            lines.append("    " * depth + f"for i in range({start}out0.shape[{len(outer) + 1}]):")
-            depth += 1
-        made = self._turn(functions, final, outs, outer)
+            return lines + self._together(several, final, outs, depth)
+        made = self._turn(functions, final, outs)
         return lines + ["    " * depth + line for line in made]
 
     def _together(
-        self, several: RowFunction, final: RowFunction, outs: list[str], outer: list[str]
+        self, several: RowFunction, final: RowFunction, outs: list[str], depth: int
     ) -> list[str]:
         """Several rows of the result at once, and what remains one by one."""
-        count = self.kernel.rows
+        count, (*outer, _) = self.kernel.rows, self.indices
         places = [["b", *outer, plus("i", row)] for row in range(count)]
-        results = [f"row({out}, {_tuple(place)})" for place in places for out in outs]
+        results = [f"row({out}, {as_tuple(place)})" for place in places for out in outs]
         height = f"out0.shape[{len(outer) + 1}]"
-        return [
+        nothing = (0,) * len(self.indices)
+        lines = [
             f"for i in range(0, {height} - {count - 1}, {count}):",
-            f"    {self._call(several, 0, 0, results)}",
+            f"    {self._call(several, nothing, 0, results)}",
             f"for i in range({height} - {height} % {count}, {height}):",
-            f"    {self._call(final, 0, 0, results[: len(outs)])}",
+            f"    {self._call(final, nothing, 0, results[: len(outs)])}",
+        ]
+        return ["    " * depth + line for line in lines]
+
+    def _lengths(self, kept: Kept | None = None) -> list[str]:
+        """How long a stage is, or the result, along the axes after that which it rolls down."""
+        ndim = self.kernel.ndim
+        return [
+            plus(f"out0.shape[{ndim + axis + 1}]", kept.high[axis] - kept.low[axis] if kept else 0)
+            for axis in range(self.axis + 1, -1)
         ]
 
     def _turn(
-        self,
-        functions: list[tuple[RowFunction, ...]],
-        final: RowFunction,
-        outs: list[str],
-        outer: list[str],
+        self, functions: list[tuple[RowFunction, ...]], final: RowFunction, outs: list[str]
     ) -> list[str]:
-        """What is done for one row of the result: a row of every stage, then its own."""
+        """What is done for one plane of the result: one of every stage, then its own."""
         lines: list[str] = []
         guarded: int | None = None
         for kept, group in zip(self.kept, functions, strict=True):
-            results = [
-                f"row({name}, ({self._buffer_row(kept, kept.high[0])},))"
-                for name in kept.stage.names
-            ]
-            last = kept.high[0] + max(0, kept.stage.running - 1)
-            calls = [self._call(one, last, kept.wider, results) for one in group]
+            made = self._made(kept)
+            results = [f"row({name}, {self._place(kept, made)})" for name in kept.stage.names]
+            if kept.stage.running:
+                made = (*made[:-1], made[-1] + kept.stage.running - 1)
+            calls = [self._call(one, made, kept.wider, results) for one in group]
             if kept.stage.running:
                 lines += self._run(kept, calls)
                 guarded = None
                 continue
-            guarded = self._add(lines, calls[0], kept.low[0] - kept.high[0], guarded)
-        place = ["b", *outer, "i"][: self.kernel.ndim]
-        results = [f"row({out}, {_tuple(place)})" for out in outs]
-        self._add(lines, self._call(final, 0, 0, results), 0, guarded)
+            first = kept.low[self.axis] - kept.high[self.axis]
+            guarded = self._add(lines, self._rows(calls[0], kept), first, guarded)
+        place = as_tuple(["b", *self.indices])
+        results = [f"row({out}, {place})" for out in outs]
+        nothing = (0,) * max(1, len(self.indices))
+        self._add(lines, self._rows(self._call(final, nothing, 0, results)), 0, guarded)
         return lines
 
-    def _run(self, kept: _Kept, calls: list[str]) -> list[str]:
+    def _made(self, kept: Kept) -> Offset:
+        """Where a stage's row of this turn is, relative to the result's: in its last plane."""
+        before = len(kept.low) + self.axis
+        return (*(0,) * before, kept.high[self.axis], *kept.low[before + 1 : -1])
+
+    def _rows(self, call: str, kept: Kept | None = None) -> list[str]:
+        """A call for every row of a plane; where rows roll, for the one row."""
+        inner = self.indices[len(self.indices) + self.axis + 2 :] if self.axis < -2 else []
+        lengths = self._lengths(kept)
+        loops = [f"for {i} in range({n}):" for i, n in zip(inner, lengths, strict=True)]
+        return ["    " * depth + line for depth, line in enumerate([*loops, call])]
+
+    def _run(self, kept: Kept, calls: list[str]) -> list[str]:
         """Add rows until the sum is whole; from then on one comes and one goes."""
         (name,), first = kept.stage.names, 1 - kept.stage.running
         return [
@@ -434,57 +362,70 @@ class _Writer:
             f"    {calls[1]}",
         ]
 
-    def _add(self, lines: list[str], call: str, first: int, guarded: int | None) -> int | None:
-        """Add a call from row `first` on; `guarded` is the row of the guard it may stand under.
+    def _add(
+        self, lines: list[str], made: list[str], first: int, guarded: int | None
+    ) -> int | None:
+        """Add lines from plane `first` on; `guarded` is that of the guard they may stand under.
 
-        No guard is needed where the loop begins at that row.
+        No guard is needed where the loop begins at that plane.
         """
         if first == -self.warm:
-            lines.append(call)
+            lines += made
             return None
         if first != guarded:
-            lines.append(f"if i >= {first}:")
-        lines.append(f"    {call}")
+            lines.append(f"if {self.indices[self.axis + 1]} >= {first}:")
+        lines += ["    " + line for line in made]
         return first
 
     def _item_size(self, name: str) -> int:
         return {"bool": 1}.get(self._stage_type(name)) or _bits(self._stage_type(name)) // 8
 
-    def _buffer_row(self, kept: _Kept, row: int) -> str:
-        if kept.rows == 1:
-            return "0"
-        place = plus("i", row - kept.low[0])
-        return f"{place} % {kept.rows}" if place == "i" else f"({place}) % {kept.rows}"
+    def _place(self, kept: Kept, row: Offset) -> str:
+        """Where a stage keeps the row that is `row` from the result's."""
+        ring = "0"
+        if kept.count > 1:
+            turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
+            ring = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
+        inner = range(self.axis + 1, -1)
+        return as_tuple(
+            [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner)]
+        )
 
-    def _call(self, function: RowFunction, row: int, wider: int, results: list[str]) -> str:
-        """Call a row function for row i + `row` of what it makes."""
-        ndim = self.kernel.ndim
+    def _call(self, function: RowFunction, row: Offset, wider: int, results: list[str]) -> str:
+        """Call a row function for the row of what it makes that is `row` from the result's."""
         arguments: list[str] = []
         for source, offset in function.rows:
+            at = tuple(a + b for a, b in zip(row, offset or (0,), strict=True))
             kept = self.by_name.get(source)
             if kept is not None:
-                at = offset[-1] if offset else 0
-                arguments.append(f"row({source}, ({self._buffer_row(kept, row + at)},))")
+                arguments.append(f"row({source}, {self._place(kept, at)})")
                 continue
-            steps = [o - low for o, low in zip(offset, self.reach.lo[:-1], strict=True)]
-            index = ["b", *(plus(f"i{a}", s) for a, s in enumerate(steps[:-1]))]
-            if steps:
-                index.append(plus("i", row + steps[-1]))
-            arguments.append(f"row({self.names[source]}, {_tuple(index)})")
+            steps = [a - low for a, low in zip(at, self.reach.lo[:-1], strict=False)]
+            index = [plus(i, step) for i, step in zip(self.indices, steps, strict=True)]
+            arguments.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
         if function.loops:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
-            arguments += [
-                "b",
-                *(f"i{a}" for a in range(ndim - 2)),
-                *([plus("i", row)] if ndim > 1 else []),
-            ]
+            arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=False))]
             arguments += [buffer for buffer, _, _ in function.buffers]
         arguments += [*results, plus("n", wider)]
         arguments += [self.names[n] for n in function.others]
         return f"{function.name}({', '.join(arguments)})"
 
 
-def _once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> RowFunction:
+def function_lines(functions: Iterable[RowFunction], *, fastmath: bool) -> list[str]:
+    """The text of row functions, after a blank line."""
+    lines: list[str] = []
+    for function in functions:
+        options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
+        if function.apart:
+            options.append("apart=" + as_tuple([f'"{name}"' for name in function.apart]))
+        constants = ["", "", *function.constants] if function.constants else []
+        decorator = f"@row_function({', '.join(options)})"
+        lines += [*constants, "", "", decorator, *function.lines]
+    return lines
+
+
+def once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> RowFunction:
     """The function, under the name of one that does the same if there is one already.
 
     The same but for names: the steps of an iteration differ in nothing else.
@@ -509,11 +450,8 @@ def _moved(offset: Offset, rows: int) -> Offset:
     return (*offset[:-2], offset[-2] + rows, offset[-1])
 
 
-def _last_two(offset: Offset) -> Offset:
-    return (offset[-2] if len(offset) > 1 else 0, offset[-1])
-
-
-def _tuple(items: list[str]) -> str:
+def as_tuple(items: list[str]) -> str:
+    """The text of a tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
 
 

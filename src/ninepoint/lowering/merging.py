@@ -23,7 +23,7 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
-from .loops import needs
+from .kept import needed
 
 # Operations and rows beyond which a row function runs out of registers.
 OPERATIONS = 64
@@ -47,13 +47,13 @@ def merged(kernel: Kernel) -> Kernel:
 def _merged(kernel: Kernel, first: int, second: int) -> Kernel | None:
     """The kernel with two stages as one; nothing if they cannot be, or share no row."""
     a, b = kernel.stages[first], kernel.stages[second]
-    if any(one.running or one.ranks is not None for one in (a, b)):
+    if any(one.running or one.ranks is not None or one.storage for one in (a, b)):
         return None
     if not _rows(a) & _rows(b) or len(_rows(a) | _rows(b)) > ROWS:
         return None
     if len(a.body) + len(b.body) > OPERATIONS:
         return None
-    boxes = needs(kernel)
+    boxes = needed(kernel)
     if any(boxes.get(name) != boxes.get(a.names[0]) for name in (*a.names, *b.names)):
         return None
     between = kernel.stages[first + 1 : second]

@@ -1,0 +1,130 @@
+"""Kept: which points of each stage are needed, and how much of it is kept while loops run.
+
+    v = x[0, 1] - x[0, -1]                  v: rows -1..1, columns 0..0 around a row of the result
+    out = v[-1, 0] + v[1, 0]        ->      three rows are kept, and row i + 1 is made with row i
+
+Stages roll down the first axis along which any of them is read at an offset: rows as a rule,
+planes (of rows) where a stage is read in other planes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ..language.ir import Assign, Kernel, Offset, Read, Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is needed of a stage, relative to a point of the result, and how much is kept.
+
+    Plane i of the result (or row, or volume: whatever lies along `axis`) is made in the same
+    turn as plane i + `high` of the stage, so that only those planes are kept, `count` of them,
+    which a reader of that turn looks at.  Axes are counted from the last, which is -1.
+    """
+
+    stage: Stage
+    low: Offset
+    high: Offset
+    axis: int
+    count: int
+
+    @property
+    def warm(self) -> int:
+        """How many planes are made before the first of the result."""
+        return max(self.high[self.axis] - self.low[self.axis], self.stage.running - 1)
+
+    @property
+    def wider(self) -> int:
+        """How many more columns than the result it has."""
+        return self.high[-1] - self.low[-1]
+
+
+def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
+    """What is kept of each stage that is read, in their order."""
+    need = needed(kernel)
+    axis = rolling_axis(kernel)
+    read = [stage for stage in kernel.stages if stage.names[0] in need]
+    found = [Kept(stage, *need[stage.names[0]], axis, 1) for stage in read]
+    for one in found:
+        if one.stage.running:
+            assert axis == -2, "a sum that runs down the rows has one row at a time"
+            assert one.low[-2] == one.high[-2]
+    return tuple(replace(one, count=_count(kernel, one, found)) for one in found)
+
+
+def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, Offset]]:
+    """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
+
+    With `stored` a stage that has a storage is itself computed at the points of the result
+    only: what is needed beyond them is not computed from anything.
+    """
+    staged = {name for stage in kernel.stages for name in stage.names}
+    nothing = full((0,) * kernel.ndim)
+    need: dict[str, tuple[Offset, Offset]] = {}
+
+    def visit(body: tuple[Assign, ...], low: Offset, high: Offset) -> None:
+        for read in _reads(body, staged):
+            at = full(read.offset)
+            first, last = _sum(low, at), _sum(high, at)
+            known = need.get(read.field, (first, last))
+            need[read.field] = (_each(min, known[0], first), _each(max, known[1], last))
+
+    visit(kernel.body, nothing, nothing)
+    for stage in reversed(kernel.stages):
+        boxes = [need[name] for name in stage.names if name in need]
+        if not boxes:
+            continue  # nothing reads it
+        low, high = boxes[0]
+        for other in boxes[1:]:
+            low, high = _each(min, low, other[0]), _each(max, high, other[1])
+        need |= dict.fromkeys(stage.names, (low, high))
+        if stored and stage.storage:
+            low = high = nothing
+        if stage.running:
+            # It takes away the row before its own, and adds the last of its rows.
+            low = (*low[:-2], low[-2] - 1, low[-1])
+            high = (*high[:-2], high[-2] + stage.running - 1, high[-1])
+        visit(stage.body, low, high)
+    return need
+
+
+def rolling_axis(kernel: Kernel) -> int:
+    """The axis down which stages roll, counted from the last: -2 for rows, -3 for planes."""
+    staged = {name for stage in kernel.stages for name in stage.names}
+    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
+    offsets = [full(read.offset) for body in bodies for read in _reads(body, staged)]
+    axes = [next((k for k, o in enumerate(at) if o), len(at)) - len(at) for at in offsets]
+    return min((-2, *axes))
+
+
+def full(offset: Offset) -> Offset:
+    """An offset of at least two axes: one row is the only row of its plane."""
+    return offset if len(offset) > 1 else (0, *offset)
+
+
+def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
+    """How many planes of a stage are read in one turn, from the last one back."""
+    axis = kept.axis
+    lowest = kept.high[axis]
+    readers = [(0, kernel.body)]
+    readers += [(o.high[axis] - (o.stage.running > 0), o.stage.body) for o in others]
+    for plane, body in readers:
+        for read in _reads(body, set(kept.stage.names)):
+            lowest = min(lowest, plane + full(read.offset)[axis])
+    return kept.high[axis] - lowest + 1
+
+
+def _reads(body: tuple[Assign, ...], fields: set[str]) -> Iterator[Read]:
+    for assign in body:
+        if isinstance(assign.value, Read) and assign.value.field in fields:
+            yield assign.value
+
+
+def _sum(one: Offset, other: Offset) -> Offset:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
+
+
+def _each(choose: Callable[[int, int], int], one: Offset, other: Offset) -> Offset:
+    return tuple(choose(a, b) for a, b in zip(one, other, strict=True))

@@ -1,0 +1,398 @@
+"""Steps: the text of a module that does a chain of steps, with the border's rule between them.
+
+    def band(u, out0, ends1, constant0, r):
+        for i in range(-6, out0.shape[1]):
+            uc_row(...)                row i + 3 of the state, copied
+            beyond_ends(...)           and what lies beyond its ends
+            if i >= -2:
+                u0_row(...)            row i + 2 after one step, from rows i + 1 .. i + 3
+                absent_ends(...)       what "fill" and "keep" write
+                beyond_ends(...)
+            ...
+
+An interior needs no border, and shrinks with each step.  Here the columns, and where planes
+roll the rows of a plane, do not shrink where the array ends: what lies beyond is put there after
+each step, and so is what "fill" and "keep" write.  Where the array goes on, they shrink.
+
+Rows begin at multiples of 64 bytes where the array's rows begin: of the loads of a step, those
+of the point's own column then touch one cache line a vector (heat in two and three axes,
+float32: 1.2x, Zen 4).
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from ..analysis.ranges import Interval, ranges
+from ..language.box import Box
+from ..language.ir import Assign, Kernel, Offset, Read, Stage
+from .expressions import Expressions
+from .kept import Kept, kept_stages, needed, rolling_axis
+from .loops import SUPPORT, Module, as_tuple, function_lines, once, safe_names, whole_text
+from .machine import machine_type
+from .rows import RowFunction, Source, row_function
+from .window_loops import plus
+
+# How often each name is added, and the number itself under "".
+Sum: TypeAlias = dict[str, int]
+
+# Bytes of a cache line.
+LINE = 64
+
+BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
+
+
+def module(
+    kernel: Kernel, before: tuple[str, ...], title: str, reaches: tuple[Box, ...], reach: Box,
+    *, fastmath: bool = False,
+) -> Module:  # fmt: skip
+    """Write the loops of a chain of steps.
+
+    `before` are the states before the last step, `reaches` where each output of one step
+    looks, and `reach` where the chain does.
+    """
+    return _Writer(kernel, before, reaches, reach).module(title, fastmath)
+
+
+class _Writer:
+    def __init__(
+        self, kernel: Kernel, before: tuple[str, ...], reaches: tuple[Box, ...], reach: Box
+    ) -> None:
+        self.kernel = kernel
+        self.before = before
+        self.reaches = reaches
+        self.reach = reach
+        self.known: dict[str, Interval] = ranges(kernel)
+        names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
+        names += [n for n, _, _ in kernel.coefficients]
+        self.names = safe_names(tuple(names))
+        types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
+        self.expressions = Expressions(self.known, types)
+        self.kept = kept_stages(kernel)
+        self.axis = rolling_axis(kernel)
+        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
+        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        self.ends = needed(kernel, stored=True)
+        # Axes at whose ends the border's rule is put, from the last: columns, then rows.
+        self.axes = (-1, -2) if self.axis < -2 else (-1,)
+        boxes = [(kept.low, kept.high) for kept in self.kept] + list(self.ends.values())
+        self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
+        self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
+        least = min(np.dtype(self._type(name)).itemsize for name in self.by_name)
+        # The element at which column 0 is kept.
+        self.first = -(self.low[-1] * least // LINE) * LINE // least
+
+    def module(self, title: str, fastmath: bool) -> Module:
+        kernel = self.kernel
+        outs = [f"out{k}" for k in range(len(kernel.outputs))]
+        written: dict[tuple[str, ...], RowFunction] = {}
+        functions = [
+            once(self._function(f"{kept.stage.names[0]}row", kept.stage), written)
+            for kept in self.kept
+        ]
+        last = Stage(tuple(outs), kernel.body, kernel.outputs)
+        final = once(self._function("band_row", last), written)
+        fields, scalars = (tuple(n for n, _ in p) for p in (kernel.fields, kernel.scalars))
+        coefficients = tuple(n for n, *_ in kernel.coefficients)
+        arguments = [
+            *(self.names[n] for n in fields),
+            *outs,
+            *(self.names[n] for n in coefficients),
+            *border_names(kernel),
+            *(self.names[n] for n in scalars),
+        ]
+        lines = function_lines(written.values(), fastmath=fastmath)
+        lines += ["", "", f"def band({', '.join(arguments)}):"]
+        lines += ["    " + line for line in self._band(functions, final, last)]
+        text = whole_text(title, lines, [*SUPPORT, *BORDERS])
+        return Module(text, fields, len(outs), coefficients, scalars, self.warm)
+
+    @property
+    def warm(self) -> int:
+        return max(kept.warm for kept in self.kept)
+
+    def _function(self, name: str, stage: Stage) -> RowFunction:
+        low = _lowest_columns(stage.body)
+        sources = {
+            n: Source(self.names[n], computed_name(d), low.get(n, 0))
+            for n, d in self.kernel.fields
+        }
+        sources |= {n: Source(n, self._type(n), low.get(n, 0)) for n in self.by_name}
+        return row_function(
+            name, stage.body, stage.values, 0, sources, self.kernel, self.names,
+            self.expressions, self.reach,
+        )  # fmt: skip
+
+    def _type(self, name: str) -> str:
+        stage = self.by_name[name].stage
+        k = stage.names.index(name)
+        if stage.storage:
+            return computed_name(stage.storage[k])
+        return machine_type(stage.values[k].dtype, self.known[name])
+
+    # Extents: of a stage where the array goes on, and where it ends.
+
+    def _start(self, kept: Kept, axis: int, sign: int = 1) -> Sum:
+        ended = 0 if kept.stage.storage else self.ends[kept.stage.names[0]][0][axis]
+        return {"": sign * ended, f"before{-axis}": sign * (kept.low[axis] - ended)}
+
+    def _stop(self, kept: Kept, axis: int) -> Sum:
+        ended = 0 if kept.stage.storage else self.ends[kept.stage.names[0]][1][axis]
+        return {f"n{-axis}": 1, "": ended, f"after{-axis}": kept.high[axis] - ended}
+
+    # The loops.
+
+    def _band(self, functions: list[RowFunction], final: RowFunction, last: Stage) -> list[str]:
+        ndim = self.kernel.ndim
+        lines = [f"n1 = out0.shape[{ndim}]"]
+        if -2 in self.axes:
+            lines.append(f"n2 = out0.shape[{ndim - 1}]")
+        for axis in self.axes:
+            # 1 where the array goes on.
+            lines.append(f"before{-axis} = 1 if ends{-axis}[0] == 0 else 0")
+            lines.append(f"after{-axis} = 1 if ends{-axis}[1] == 0 else 0")
+            lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
+        for kept in self.kept:
+            for name in kept.stage.names:
+                lines.append(f"{name} = aligned({self._shape(kept, name)}, np.{self._type(name)})")
+        lines.append("for b in range(out0.shape[0]):")
+        outer = self.indices[: len(self.indices) + self.axis + 2]
+        depth = 1
+        for axis, index in enumerate(outer):
+            start = f"{-self.warm}, " if self.warm and index == outer[-1] else ""
+            lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
+            depth += 1
+        stages = [self._stage(*pair) for pair in zip(self.kept, functions, strict=True)]
+        result = self._result(final, last)
+        turn = self._turn(stages, result)
+        return lines + _indented(turn, depth)
+
+    def _shape(self, kept: Kept, name: str) -> str:
+        """How much is kept of a stage: planes, rows and columns of the same size for all."""
+        size = np.dtype(self._type(name)).itemsize
+        ndim = self.kernel.ndim
+        lengths = [str(kept.count)]
+        for axis in range(self.axis + 1, -1):
+            lengths.append(
+                plus(f"out0.shape[{ndim + axis + 1}]", self.high[axis] - self.low[axis])
+            )
+        if self.axis < -2:
+            # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
+            lengths[-1] += " | 1"
+        lengths.append(f"padded({plus('n1', self.first + self.high[-1])}, {size})")
+        return as_tuple(lengths)
+
+    def _turn(self, stages: list[list[str]], result: list[str]) -> list[str]:
+        """One plane of each stage after the other; where rows roll, one row."""
+        index = self.indices[self.axis + 1]
+        turn: list[str] = []
+        for kept, lines in zip(self.kept, stages, strict=True):
+            made = self._volumes([*self._rows(lines, kept), *self._beyond(kept)], kept)
+            first = kept.low[self.axis] - kept.high[self.axis]
+            if first > -self.warm:
+                made = [f"if {index} >= {first}:", *_indented(made)]
+            turn += made
+        made = self._volumes(self._rows(result))
+        return turn + ([f"if {index} >= 0:", *_indented(made)] if self.warm else made)
+
+    def _stage(self, kept: Kept, function: RowFunction) -> list[str]:
+        """One row of a stage."""
+        stage = kept.stage
+        place = self._made(kept)
+        start = self._start(kept, -1)
+        results = [
+            f"row_from({n}, {self._place(kept, place)}, {_text(start, {'': self.first})})"
+            for n in stage.names
+        ]
+        count = _text(self._stop(kept, -1), self._start(kept, -1, -1))
+        lines = [self._call(function, stage.body, place, start, results, count)]
+        if not stage.storage:
+            return lines
+        rows = [f"row({name}, {self._place(kept, place)})" for name in stage.names]
+        if stage.before:
+            lines += self._absent(rows, self.first, stage.before, place, 0)
+        low, high = self.ends[stage.names[0]]
+        beyond = [
+            f"beyond_ends({row}, {self.first}, n1, ends1, {-low[-1]}, {high[-1]}, "
+            f"{self._constant(name)})"
+            for name, row in zip(stage.names, rows, strict=True)
+        ]
+        return lines + self._guarded(1, beyond)
+
+    def _result(self, final: RowFunction, last: Stage) -> list[str]:
+        """One row of the result."""
+        index = as_tuple(["b", *self.indices])
+        rows = [f"row({out}, {index})" for out in last.names]
+        nothing = (0,) * len(self.indices)
+        call = self._call(final, last.body, nothing, {}, rows, "n1")
+        return [call, *self._absent(rows, 0, self.before, nothing, self.first)]
+
+    def _rows(self, lines: list[str], kept: Kept | None = None) -> list[str]:
+        """Lines for a row, done for every row of a plane."""
+        if self.axis == -2:
+            return lines
+        first = _text(self._start(kept, -2)) if kept else "0"
+        stop = _text(self._stop(kept, -2)) if kept else "n2"
+        return [f"for i in range({first}, {stop}):", *_indented(lines)]
+
+    def _volumes(self, lines: list[str], kept: Kept | None = None) -> list[str]:
+        """Lines for a plane, done for all that lie between it and the axis that rolls."""
+        for axis in reversed(range(self.axis + 1, -2)):
+            low, high = (kept.low[axis], kept.high[axis]) if kept else (0, 0)
+            length = plus(f"out0.shape[{self.kernel.ndim + axis + 1}]", high)
+            lines = [f"for {self.indices[axis + 1]} in range({low}, {length}):", *_indented(lines)]
+        return lines
+
+    # What the border's rule asks for.
+
+    def _guarded(self, axis: int, calls: list[str]) -> list[str]:
+        return [f"if ended{axis}:", *_indented(calls)] if calls else []
+
+    def _absent(
+        self, rows: list[str], at: int, before: tuple[str, ...], place: Offset, first: int
+    ) -> list[str]:
+        """Write the ends of rows whose column 0 is element `at`, and rows at the ends."""
+        columns: list[str] = []
+        whole: list[str] = []
+        for k, (row, name) in enumerate(zip(rows, before, strict=True)):
+            kept = f"row({name}, {self._place(self.by_name[name], place)})"
+            low, high = self._zone(k, -1)
+            if low or high:
+                columns.append(
+                    f"absent_ends({row}, {at}, n1, ends1, {low}, {high}, {kept}, {self.first}, "
+                    f"constant{k}[0])"
+                )
+            low, high = self._zone(k, -2)
+            if -2 in self.axes and (low or high):
+                whole.append(
+                    f"absent_row({row}, i, n2, ends2, {low}, {high}, {kept}, {first}, "
+                    f"constant{k}[0])"
+                )
+        return self._guarded(1, columns) + self._guarded(2, whole)
+
+    def _beyond(self, kept: Kept) -> list[str]:
+        """Write the rows that lie beyond the ends of a plane."""
+        stage = kept.stage
+        if -2 not in self.axes or not stage.storage:
+            return []
+        (low, high), at = self.ends[stage.names[0]], -self.low[-2]
+        plane = self._plane(kept, self._made(kept))
+        calls = [
+            f"beyond_rows({name}[{plane}], {at}, n2, ends2, {-low[-2]}, {high[-2]}, "
+            f"{self._constant(name)})"
+            for name in stage.names
+        ]
+        return self._guarded(2, calls)
+
+    def _zone(self, output: int, axis: int) -> tuple[int, int]:
+        """How many points at each end of an axis an output has no neighbour for."""
+        reach = self.reaches[output]
+        return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
+
+    def _constant(self, name: str) -> str:
+        """The constant beyond the ends of what has the storage of a field."""
+        stage = self.by_name[name].stage
+        field = stage.names.index(name)
+        if not stage.before:
+            (read,) = (a.value for a in stage.body if isinstance(a.value, Read))
+            field = [n for n, _ in self.kernel.fields].index(read.field)
+        return f"constant{field}[0]"
+
+    # Places.
+
+    def _made(self, kept: Kept) -> Offset:
+        """Where a stage's row of this turn is, relative to the result's: in its last plane."""
+        place = [0] * len(self.indices)
+        place[self.axis + 1] = kept.high[self.axis]
+        return tuple(place)
+
+    def _place(self, kept: Kept, row: Offset) -> str:
+        """Where a stage keeps a row; along all axes but that which rolls, from the lowest."""
+        index = [self._plane(kept, row)]
+        if self.axis < -2:
+            index.append(plus("i", row[-1] - self.low[-2]))
+        return as_tuple(index)
+
+    def _plane(self, kept: Kept, row: Offset) -> str:
+        turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
+        turn = f"({turn})" if " " in turn else turn
+        index = [f"{turn} % {kept.count}" if kept.count > 1 else "0"]
+        for axis in range(self.axis + 1, -2):
+            index.append(plus(self.indices[axis + 1], row[axis + 1] - self.low[axis]))
+        return ", ".join(index)
+
+    def _call(
+        self,
+        function: RowFunction,
+        body: tuple[Assign, ...],
+        row: Offset,
+        start: Sum,
+        results: list[str],
+        count: str,
+    ) -> str:
+        """Call a row function for the columns from `start` on."""
+        low = _lowest_columns(body)
+        arguments: list[str] = []
+        for source, offset in function.rows:
+            at = tuple(a + b for a, b in zip(row, offset, strict=True))
+            kept = self.by_name.get(source)
+            if kept is not None:
+                first = _text(start, {"": self.first + low[source]})
+                arguments.append(f"row_from({source}, {self._place(kept, at)}, {first})")
+                continue
+            first = _text(start, {"": low[source], "before1": -self.reach.lo[-1]})
+            index = [self._index(axis, at) for axis in range(-self.kernel.ndim, -1)]
+            arguments.append(f"row_from({self.names[source]}, {as_tuple(['b', *index])}, {first})")
+        arguments += [*results, count, *(self.names[n] for n in function.others)]
+        return f"{function.name}({', '.join(arguments)})"
+
+    def _index(self, axis: int, at: Offset) -> str:
+        """The index of a row in a field: from where the block begins that the fields hold."""
+        index, low = self.indices[axis + 1], -self.reach.lo[axis]
+        if axis in self.axes:
+            return _text({index: 1, "": at[axis + 1], f"before{-axis}": low})
+        return plus(index, at[axis + 1] + low)
+
+
+def border_names(kernel: Kernel) -> tuple[str, ...]:
+    """The arguments that say what the border's rule is: ends of axes, and constants of fields."""
+    axes = (1, 2) if rolling_axis(kernel) < -2 else (1,)
+    fields = range(len(kernel.fields))
+    return (*(f"ends{axis}" for axis in axes), *(f"constant{k}" for k in fields))
+
+
+def computed_name(dtype: np.dtype) -> str:
+    """The type in which elements of a field are kept."""
+    return dtype.name if dtype != np.float16 else "float32"
+
+
+def _lowest_columns(body: tuple[Assign, ...]) -> dict[str, int]:
+    """The lowest column that a body reads of each field and stage."""
+    lowest: dict[str, int] = {}
+    for assign in body:
+        if isinstance(assign.value, Read):
+            name, column = assign.value.field, assign.value.offset[-1]
+            lowest[name] = min(lowest.get(name, column), column)
+    return lowest
+
+
+def _text(*sums: Sum) -> str:
+    """The sum of sums: `n1 + 2 * before1 - 3`."""
+    total: dict[str, int] = {}
+    for one in sums:
+        for name, times in one.items():
+            total[name] = total.get(name, 0) + times
+    text = ""
+    for name, times in sorted(total.items(), key=lambda item: (item[0] == "", item[1] < 0)):
+        if not times:
+            continue
+        term = name if name and abs(times) == 1 else f"{abs(times)} * {name}"
+        term = term if name else str(abs(times))
+        text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
+    return text or "0"
+
+
+def _indented(lines: list[str], depth: int = 1) -> list[str]:
+    return ["    " * depth + line for line in lines]
