@@ -51,6 +51,8 @@ class Graph:
         self.nodes: list[Node] = []
         self.given = len(self.names)
         self._known: dict[Any, tuple[int, ...]] = {}
+        # What was planned for it: see `planning.plan`.
+        self.plans: dict[Any, Any] = {}
 
     def add(self, call: Call, fields: Sequence[int], labels: Sequence[str]) -> tuple[int, ...]:
         """Add a call; `labels` are what its results are called, as far as they have names."""
@@ -80,12 +82,13 @@ class Graph:
 
 
 def _key(call: Call, fields: Sequence[int]) -> Any:
-    others = tuple((n, _identity(v)) for n, v in call.others.items())
+    others = tuple((n, identity(v)) for n, v in call.others.items())
     options = (repr(call.boundary), repr(call.cval), call.dtypes, call.overflow)
     return (id(call.stencil), tuple(fields), others, options)
 
 
-def _identity(value: Any) -> Any:
+def identity(value: Any) -> Any:
+    """What tells a number from others, or one array from others while it is there."""
     return id(value) if isinstance(value, np.ndarray) else (type(value), repr(value))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from .analysis.footprint import extents
 from .arrays.fusing import KEPT, NARROW
-from .backends.cpu import Compiled
+from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Request, Stages, compile_fused
 from .graph import Graph, Node, reads
 from .language.box import Box, joined
@@ -37,7 +37,8 @@ class Group:
 
     `kernel` and `compiled` are those of all nodes in one, if there are several, and `names`
     says what the values are called there.  `asked` tells that the schedule names one of them,
-    so that arrays of any size are done so, and `tile` is the schedule's.
+    so that arrays of any size are done so, and `tile` is the schedule's.  `program` has the
+    numbers of all nodes.
     """
 
     nodes: tuple[Node, ...]
@@ -48,6 +49,7 @@ class Group:
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
     tile: int = 0
+    program: Bound | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,15 @@ class Plan:
 
 
 def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
-    """Choose which nodes become stages of others, and compile the groups."""
+    """Choose which nodes become stages of others, and compile the groups; once for a graph."""
+    key = tuple(wanted), schedule
+    found = graph.plans.get(key)
+    if found is None:
+        found = graph.plans[key] = _planned(graph, wanted, schedule)
+    return found
+
+
+def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
         sets, whole = _grouped(graph, wanted, forced)
@@ -238,7 +248,15 @@ def _compiled(
     read = tuple(order[name] for name, _ in kernel.fields)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    return Group(tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile)
+    bounds = [one.compiled.bind(n.call.others) for n, one in zip(nodes, stages, strict=True)]
+    program = Bound(
+        compiled,
+        tuple(array for bound in bounds for array in bound.coefficients),
+        tuple(value for bound in bounds for value in bound.scalars),
+    )
+    return Group(
+        tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile, program
+    )
 
 
 def _unique(name: str, taken: set[str]) -> str:

@@ -12,12 +12,10 @@ from .arrays import numpy as on_numpy
 from .arrays.borders import Array
 from .arrays.fusing import fits, run_fused
 from .arrays.recognise import is_dask, is_dataset, is_xarray
-from .backends.cpu import Bound
-from .backends.pipeline import Stages
 from .backends.threads import thread_count
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .planning import Group, Plan, lowered, plan
+from .planning import Group, Plan, plan
 
 # Bytes of all values below which calls are done one after the other: they stay in cache.
 CACHED = 1 << 20
@@ -162,8 +160,8 @@ def _run_group(
     fields = [values[value] for value in group.fields]
     if not _can_fuse(graph, group, fields):
         return _one_by_one(group.nodes, values, group.outputs, threads, outs)
-    assert group.compiled is not None
-    ndim, shape = group.compiled.ndim, fields[0].shape
+    assert group.program is not None
+    ndim, shape = group.program.ndim, fields[0].shape
     results = {
         value: outs[value]
         if value in outs and plain(outs[value], graph.dtypes[value], ndim)
@@ -178,7 +176,7 @@ def _run_group(
         return [made[value] for value in group.outputs]
 
     run_fused(
-        _bound(graph, group),
+        group.program,
         ends,
         [stacked(field, ndim) for field in fields],
         [stacked(result, ndim) for result in results.values()],
@@ -202,20 +200,6 @@ def _can_fuse(graph: Graph, group: Group, fields: Sequence[Array]) -> bool:
     size = math.prod(shape) * sum(graph.dtypes[value].itemsize for value in values)
     margin = group.compiled.reaches[0]
     return fits(shape[len(shape) - ndim :], margin) and (size > CACHED or group.asked)
-
-
-def _bound(graph: Graph, group: Group) -> Bound:
-    """The fused kernel with the numbers of all its nodes."""
-    assert group.compiled is not None
-    coefficients: list[np.ndarray] = []
-    scalars: list[Any] = []
-    for node in group.nodes:
-        stages = lowered(graph, node)
-        assert isinstance(stages, Stages)
-        bound = stages.compiled.bind(node.call.others)
-        coefficients += bound.coefficients
-        scalars += bound.scalars
-    return Bound(group.compiled, tuple(coefficients), tuple(scalars))
 
 
 def _one_by_one(

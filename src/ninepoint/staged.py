@@ -15,7 +15,7 @@ from .backends.cpu import Compiled
 from .backends.measure import Measurement
 from .backends.threads import thread_count
 from .calls import Call
-from .graph import Graph
+from .graph import Graph, identity
 from .iteration import Iteration, Scalars, iterate_calls
 from .language import errors
 from .language.source import Function
@@ -26,6 +26,9 @@ from .planning import Plan, graph_text, plan, plan_text
 from .recording import Lazy, known
 from .running import evaluate
 from .tuning import stage_choices
+
+# Graphs that a stencil keeps, for calls that differ in nothing but the data.
+_REMEMBERED = 16
 
 
 def _restored(token: str, function: Function, options: Options) -> Stencil:
@@ -66,6 +69,7 @@ class Staged(Stencil):
         found = split(function)
         assert found is not None
         self._stages: Stages = found
+        self._graphs: dict[Any, tuple[Graph, tuple[int, ...]]] = {}
         super().__init__(function, options, live)
 
     def __reduce__(self) -> Any:
@@ -136,8 +140,26 @@ class Staged(Stencil):
                 dtype = on_numpy.as_field(field, name).dtype
             on_numpy.check_dtype(np.dtype(dtype), name)
             dtypes.append(on_numpy.native(np.dtype(dtype)))
-        graph = Graph(self._fields, dtypes)
-        return graph, self._record(graph, range(len(fields)), values, options, ())
+        key = self._graph_key(dtypes, values, options)
+        found = None if key is None else self._graphs.get(key)
+        if found is None:
+            graph = Graph(self._fields, dtypes)
+            found = graph, self._record(graph, range(len(fields)), values, options, ())
+            if key is not None:
+                if len(self._graphs) >= _REMEMBERED:
+                    self._graphs.clear()
+                self._graphs[key] = found
+        return found
+
+    def _graph_key(
+        self, dtypes: Sequence[np.dtype], values: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Any:
+        """What a graph depends on; None where that may change, as the values of an array may."""
+        others = [values[name] for name in self._others]
+        if any(isinstance(value, np.ndarray) for value in others):
+            return None
+        given = tuple(map(repr, options.values()))
+        return (*dtypes, *map(identity, others), *given)
 
     def _record(
         self,
