@@ -212,8 +212,10 @@ def _compiled(
         for value in (*fields, *(v for node in nodes for v in node.outputs))
     }
     parts: list[Part] = []
+    flat = nodes[0].ndim < 3
     for node, one in zip(nodes, stages, strict=True):
-        kernel = one.single
+        # In place only where rows roll, for else they would be made one by one.
+        kernel = replace(one.lowered, rows=1) if flat and one.lowered.rows > 1 else one.single
         sources = {
             name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
         }

@@ -32,7 +32,7 @@ from ..language.ir import Kernel
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
-from ..lowering.abreast import fastest
+from ..lowering.abreast import fastest, rolled
 from ..lowering.algorithms import staged
 from ..lowering.chain import chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
@@ -241,7 +241,8 @@ def compile_fused(
     `margin` is where all of them look together.  Its scalars are those of the parts, in order.
     """
     named = {made for part in parts for made in part.made}
-    kernel = renumbered(merged(inlined(fused(parts, outputs), request.schedule)), named)
+    whole = merged(inlined(fused(parts, outputs), request.schedule))
+    kernel = rolled(renumbered(whole, named), request.schedule)
     text = module(kernel, name, margin, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(name),

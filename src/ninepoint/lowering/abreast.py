@@ -32,6 +32,7 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
+from .kept import rolling_axis
 from .lines import Lines
 from .machine import machine_type
 from .rows import POINTER_CHECKS
@@ -53,6 +54,9 @@ _LONGEST = 450
 _LOAD = 2
 _STORE = 2
 _PASS = 4
+
+# By how much several rows must be less work than as many by themselves, where stages are kept.
+_GAIN = 0.95
 
 # LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
 # that take several registers each, which those of several rows do not fit into: a 5 x 5 window
@@ -97,11 +101,38 @@ def _suitable(kernel: Kernel) -> bool:
     return max(floats, default=0) <= _WIDEST * _lane(kernel.body, kernel.outputs, sizes)
 
 
-def abreast(kernel: Kernel) -> Kernel:
+def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
+    """Several rows in each turn, where stages roll down the rows and one of them gains by it."""
+    if schedule.rows == 1 or kernel.ndim < 2 or rolling_axis(kernel) != -2:
+        return kernel
+    if any(stage.running or stage.ranks is not None or stage.storage for stage in kernel.stages):
+        return kernel
+    several = replace(kernel, rows=schedule.rows)
+    bodies = [(stage.body, stage.values) for stage in kernel.stages]
+    bodies.append((kernel.body, kernel.outputs))
+    if any(isinstance(assign.value, Reduce) for body, _ in bodies for assign in body):
+        return kernel
+    gains = any(worthwhile(replace(several, body=body, outputs=values)) for body, values in bodies)
+    return several if gains else kernel
+
+
+def worthwhile(kernel: Kernel) -> bool:
+    """Whether the rows of a kernel, its stages aside, are better made several at once."""
+    written = abreast(kernel)
+    read = {row for assign in written.body for row in _row(assign)}
+    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
+    if not fits or _length(written.body) > _LONGEST:
+        return False
+    sizes = _sizes(written)
+    one = _effort(kernel.body, kernel.outputs, sizes | _sizes(kernel))
+    return _effort(written.body, written.outputs, sizes) < one * kernel.rows * _GAIN
+
+
+def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
     """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first."""
     if kernel.rows == 1:
         return kernel
-    lines = Lines("r")
+    lines = Lines(prefix)
     outputs: list[Atom] = []
     for row in range(kernel.rows):
         alias: dict[str, Atom] = {}

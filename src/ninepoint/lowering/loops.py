@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from ..analysis.ranges import Interval, ranges
 from ..language.box import Box
 from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, renamed
-from .abreast import abreast
+from .abreast import abreast, worthwhile
 from .expressions import SHORT, Expressions
 from .histograms import histogram_function
 from .kept import Kept, kept_stages, rolling_axis
@@ -136,7 +136,9 @@ class _Writer:
         self.names = safe_names(tuple(names))
         types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
         self.expressions = Expressions(self.known, types)
-        self.kept = kept_stages(kernel)
+        # Of a turn that makes several rows each stage keeps as many more.
+        more = kernel.rows - 1
+        self.kept = tuple(replace(one, count=one.count + more) for one in kept_stages(kernel))
         self.axis = rolling_axis(kernel)
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
@@ -146,15 +148,14 @@ class _Writer:
         kernel = self.kernel
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
         final = self._function("band_row", kernel.body, kernel.outputs, 0)
-        several = self._several()
+        many = self._several()
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
             tuple(once(function, written) for function in self._stage_functions(kept))
             for kept in self.kept
         ]
         final = once(final, written)
-        if several is not None:
-            several = once(several, written)
+        several = [None if one is None else once(one, written) for one in many]
         fields = tuple(n for n, _ in kernel.fields)
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         scalars = tuple(n for n, _ in kernel.scalars)
@@ -222,13 +223,31 @@ class _Writer:
             ),
         )
 
-    def _several(self) -> RowFunction | None:
-        """The function that makes several rows of the result at once."""
+    def _several(self) -> list[RowFunction | None]:
+        """The functions that make several rows at once: of each stage, and of the result.
+
+        None where one row after the other is better.
+        """
         if self.kernel.rows == 1:
+            return []
+        found: list[RowFunction | None] = []
+        for kept in self.kept:
+            body, values = kept.stage.body, kept.stage.values
+            name = f"{kept.stage.names[0]}_rows"
+            found.append(self._rows_at_once(name, body, values, kept.low[-1]))
+        found.append(self._rows_at_once("band_rows", self.kernel.body, self.kernel.outputs, 0))
+        return found
+
+    def _rows_at_once(
+        self, name: str, body: tuple[Assign, ...], values: tuple[Atom, ...], column: int
+    ) -> RowFunction | None:
+        kernel = replace(self.kernel, body=body, outputs=values)
+        if self.kept and not worthwhile(kernel):
             return None
-        written = abreast(self.kernel)
+        prefix = "r" if name == "band_rows" else f"{name.removesuffix('rows')}r"
+        written = abreast(kernel, prefix)
         self.known |= ranges(written)
-        return self._function("band_rows", written.body, written.outputs, 0)
+        return self._function(name, written.body, written.outputs, column)
 
     def _function(
         self,
@@ -261,7 +280,7 @@ class _Writer:
         self,
         functions: list[tuple[RowFunction, ...]],
         final: RowFunction,
-        several: RowFunction | None,
+        several: list[RowFunction | None],
         outs: list[str],
     ) -> list[str]:
         lines = ["n = out0.shape[out0.ndim - 1]"]
@@ -278,33 +297,67 @@ class _Writer:
         depth = 1
         # A kernel of one axis has no rows that could roll.
         outer = self.indices[: len(self.indices) + self.axis + 2]
-        if several is not None:
+        if several:
             outer = outer[:-1]
         for axis, index in enumerate(outer):
-            start = f"{-self.warm}, " if self.warm and index == outer[-1] else ""
+            rolls = self.warm and index == outer[-1] and not several
+            start = f"{-self.warm}, " if rolls else ""
             lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
             depth += 1
-        if several is not None:
-            return lines + self._together(several, final, outs, depth)
+        if several:
+            made = self._together(functions, final, several, outs)
+            return lines + ["    " * depth + line for line in made]
         made = self._turn(functions, final, outs)
         return lines + ["    " * depth + line for line in made]
 
     def _together(
-        self, several: RowFunction, final: RowFunction, outs: list[str], depth: int
+        self,
+        functions: list[tuple[RowFunction, ...]],
+        final: RowFunction,
+        several: list[RowFunction | None],
+        outs: list[str],
     ) -> list[str]:
-        """Several rows of the result at once, and what remains one by one."""
+        """Several rows in each turn, and what remains one by one."""
         count, (*outer, _) = self.kernel.rows, self.indices
-        places = [["b", *outer, plus("i", row)] for row in range(count)]
-        results = [f"row({out}, {as_tuple(place)})" for place in places for out in outs]
         height = f"out0.shape[{len(outer) + 1}]"
-        nothing = (0,) * len(self.indices)
-        lines = [
-            f"for i in range(0, {height} - {count - 1}, {count}):",
-            f"    {self._call(several, nothing, 0, results)}",
-            f"for i in range({height} - {height} % {count}, {height}):",
-            f"    {self._call(final, nothing, 0, results[: len(outs)])}",
+        lines: list[str] = []
+        if self.warm:
+            lines.append(f"for i in range({-self.warm}, 0):")
+            lines += ["    " + line for line in self._turn(functions, None, outs)]
+        lines.append(f"for i in range(0, {height} - {count - 1}, {count}):")
+        for kept, (single,), many in zip(self.kept, functions, several[:-1], strict=True):
+            made = [self._down(self._made(kept), row) for row in range(count)]
+            results = [
+                [f"row({name}, {self._place(kept, one)})" for name in kept.stage.names]
+                for one in made
+            ]
+            calls = self._each(single, many, made, kept.wider, results)
+            lines += ["    " + call for call in calls]
+        made = [self._down((0,) * len(self.indices), row) for row in range(count)]
+        places = [as_tuple(["b", *outer, plus("i", row)]) for row in range(count)]
+        results = [[f"row({out}, {place})" for out in outs] for place in places]
+        lines += ["    " + call for call in self._each(final, several[-1], made, 0, results)]
+        lines.append(f"for i in range({height} - {height} % {count}, {height}):")
+        return lines + ["    " + line for line in self._turn(functions, final, outs, warm=True)]
+
+    def _each(
+        self,
+        single: RowFunction,
+        many: RowFunction | None,
+        made: list[Offset],
+        wider: int,
+        results: list[list[str]],
+    ) -> list[str]:
+        """Calls that make these rows: one for all, or one for each."""
+        if many is not None:
+            return [self._call(many, made[0], wider, [one for row in results for one in row])]
+        return [
+            self._call(single, one, wider, row) for one, row in zip(made, results, strict=True)
         ]
-        return ["    " * depth + line for line in lines]
+
+    @staticmethod
+    def _down(place: Offset, rows: int) -> Offset:
+        return (*place[:-1], place[-1] + rows)
 
     def _lengths(self, kept: Kept | None = None) -> list[str]:
         """How long a stage is, or the result, along the axes after that which it rolls down."""
@@ -315,9 +368,16 @@ class _Writer:
         ]
 
     def _turn(
-        self, functions: list[tuple[RowFunction, ...]], final: RowFunction, outs: list[str]
+        self,
+        functions: list[tuple[RowFunction, ...]],
+        final: RowFunction | None,
+        outs: list[str],
+        warm: bool = False,
     ) -> list[str]:
-        """What is done for one plane of the result: one of every stage, then its own."""
+        """What is done for one plane of the result: one of every stage, then its own.
+
+        Without `final` there is no result yet; when `warm`, all planes before are there.
+        """
         lines: list[str] = []
         guarded: int | None = None
         for kept, group in zip(self.kept, functions, strict=True):
@@ -330,12 +390,17 @@ class _Writer:
                 lines += self._run(kept, calls)
                 guarded = None
                 continue
-            first = kept.low[self.axis] - kept.high[self.axis]
+            first = -self.warm if warm else kept.low[self.axis] - kept.high[self.axis]
+            if final is None and first >= 0:
+                continue
             guarded = self._add(lines, self._rows(calls[0], kept), first, guarded)
+        if final is None:
+            return lines
         place = as_tuple(["b", *self.indices])
         results = [f"row({out}, {place})" for out in outs]
         nothing = (0,) * max(1, len(self.indices))
-        self._add(lines, self._rows(self._call(final, nothing, 0, results)), 0, guarded)
+        first = -self.warm if warm else 0
+        self._add(lines, self._rows(self._call(final, nothing, 0, results)), first, guarded)
         return lines
 
     def _made(self, kept: Kept) -> Offset:
