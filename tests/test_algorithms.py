@@ -849,13 +849,29 @@ def test_rows_that_share_are_made_together(function, dtypes, loads):
 @pytest.mark.parametrize(
     ("function", "dtype"),
     [
-        (lambda x: x[-4:5, -4:5].sum(), "float32"),  # done with fewer loads if rows are kept
+        (lambda x: x[-2:3, -2:3].mean(), "float32"),
+        (lambda x: (x[-2:3, -2:3] * SMOOTH).sum(), "float32"),
+    ],
+)
+def test_stages_make_several_rows_in_a_turn(function, dtype):
+    stages = stages_of(function, dtype, schedule=Schedule())
+    assert stages.lowered.rows > 1
+    assert stages.lowered.stages
+    for shape in ((1, 9), (2, 9), (7, 9), (14, 12)):
+        x = image(dtype, shape)
+        one = by_text(function, x, schedule=Schedule(rows=1))
+        agreement.compare_exactly(by_text(function, x), one)
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype"),
+    [
+        (lambda x: x[-4:5, -4:5].sum(), "float32"),  # done with hardly fewer loads
         (lambda x: 2 * x[0, 0] + 1, "float32"),
         (lambda x: x[0, -1] + x[0, 0] + x[0, 1], "float32"),
         (lambda x: x[-1] + x[1], "float32"),
         (lambda x: x[-1, 0, 0] + x[1, 0, 0] + x[0, 1, 0] + x[0, 0, 0], "float32"),
         (bend, "uint8"),  # rows of bytes are in the first cache as they are
-        (weighted_floats, "uint8"),  # registers would not hold it
         (lambda x: x[-9:10, -9:10].std(), "float64"),  # a loop at each point
     ],
 )

@@ -214,8 +214,10 @@ def _compiled(
     parts: list[Part] = []
     flat = nodes[0].ndim < 3
     for node, one in zip(nodes, stages, strict=True):
-        # In place only where rows roll, for else they would be made one by one.
-        kernel = replace(one.lowered, rows=1) if flat and one.lowered.rows > 1 else one.single
+        kernel = one.single
+        if flat and one.lowered.rows > 1 and not one.lowered.stages:
+            # In place only where rows roll, for else they would be made one by one.
+            kernel = replace(one.lowered, rows=1)
         sources = {
             name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
         }

@@ -126,8 +126,11 @@ def compile_understood(
     lines = wholesome(written)
     single = shared(lines, schedule)
     in_place = wholesome(unrolled(staged(in_windows, schedule, in_place=True), schedule))
-    lowered = fastest(merged(single), in_place, schedule)
-    if lowered.rows > 1:
+    kept = merged(single)
+    lowered = fastest(kept, in_place, schedule)
+    if lowered is kept:
+        lowered = rolled(kept, schedule)
+    else:
         # As a part of another kernel it gives the same bits as by itself.
         ordered = unrolled(staged(in_windows, schedule, as_in_place=True), schedule)
         single = shared(wholesome(ordered), schedule)
