@@ -517,3 +517,54 @@ def test_a_chain_is_compiled_where_there_is_enough_to_do():
     assert not eager._chains
     same(eager.iterate(x, steps=33), one_by_one(eager, x, steps=33))
     assert eager._chains
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 3, 8, 11])
+@pytest.mark.parametrize("boundary", ["keep", "wrap"])
+def test_out_takes_the_last_state(steps, boundary):
+    x = image()
+    wanted = heat.iterate(x, steps=steps, boundary=boundary)
+    out = np.empty_like(x)
+    assert heat.iterate(x, steps=steps, boundary=boundary, out=out) is out
+    same(out, (wanted,))
+    same(image(), (x,))
+    # The input itself, a view that overlaps it, and one that is not contiguous.
+    own = x.copy()
+    assert heat.iterate(own, steps=steps, boundary=boundary, out=own) is own
+    same(own, (wanted,))
+    long = np.concatenate([x, x])
+    heat.iterate(long[:41], steps=steps, boundary=boundary, out=long[5:46])
+    same(long[5:46], (wanted,))
+    wide = np.zeros((41, 106), "float32")
+    heat.iterate(x, steps=steps, boundary=boundary, out=wide[:, ::2])
+    same(wide[:, ::2], (wanted,))
+
+
+def test_out_of_several_states_with_fields_that_stay():
+    u, before, speed = image(seed=1), image(seed=2), image(seed=3) / 100
+    wanted = wave.iterate(u, before, speed, steps=6)
+    made = wave.iterate(u, before, speed, steps=6, out=(u, before))
+    assert made[0] is u
+    assert made[1] is before
+    same(made, wanted)
+    again = heat.iterate(speed, steps=5)
+    same(heat.iterate(speed, steps=5, out=speed), (again,))
+
+
+def test_out_beside_a_callback():
+    x, seen = image(), []
+    wanted = heat.iterate(x, steps=7)
+    out = np.empty_like(x)
+    heat.iterate(x, steps=7, out=out, callback=lambda step, u: seen.append(u), every=2)
+    same(out, (wanted,))
+    assert not any(one is out for one in seen)
+
+
+def test_out_is_checked():
+    x = image()
+    with pytest.raises(ValueError, match="shape"):
+        heat.iterate(x, steps=2, out=np.empty((3, 3), "float32"))
+    with pytest.raises(TypeError, match="dtype"):
+        heat.iterate(x, steps=2, out=np.empty(x.shape))
+    with pytest.raises(TypeError, match="NumPy"):
+        heat.iterate(da.from_array(x), steps=2, out=x)

@@ -363,6 +363,7 @@ class Stencil(ArrayFunction):
         until: float | None = None,
         threads: int | None = None,
         progress: bool | Callable[[int, int], None] = False,
+        out: Any = None,
         **named: Any,
     ) -> Any:
         """Apply the stencil again and again, each time to its own result.
@@ -375,7 +376,8 @@ class Stencil(ArrayFunction):
         Parameters
         ----------
         *args, **named
-            Fields, scalars and coefficient arrays, as for a call.  The inputs are not changed.
+            Fields, scalars and coefficient arrays, as for a call.  The inputs are not changed,
+            unless they are `out`.
             A scalar may be a function of the step, counted from 0, or an array with a value
             for each step, taken as a Python number; an array of one axis is that unless
             `standard_indexing` names its parameter.
@@ -395,6 +397,9 @@ class Stencil(ArrayFunction):
         progress : bool or callable, optional
             True shows a bar (needs Rich); a function is called with the numbers of steps done
             and in all.
+        out : array or tuple of arrays, optional
+            Where to write the last state, for NumPy arrays: one for each state.  They may be the
+            fields themselves, which are then changed, so that one more state is held, not two.
 
         Returns
         -------
@@ -442,10 +447,14 @@ class Stencil(ArrayFunction):
             threads,
             progress,
         )
-        result = self._iterated(fields, scalars, plan)
+        if any(is_dask(f) or is_xarray(f) for f in fields):
+            _refuse_out(out, "Dask arrays and xarray objects")
+        result = self._iterated(fields, scalars, plan, out)
         return result[0] if len(result) == 1 else tuple(result)
 
-    def _iterated(self, fields: Sequence[Any], scalars: Scalars, plan: Iteration) -> Sequence[Any]:
+    def _iterated(
+        self, fields: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
+    ) -> Sequence[Any]:
         """The state after the steps."""
         dtypes, overflow = storage_types(self._options.dtype), self._options.overflow
         keep = keeps(plan.boundary)
@@ -454,7 +463,7 @@ class Stencil(ArrayFunction):
             return self._compile(types, others, keep, dtypes, overflow)
 
         if not any(is_dask(f) or is_xarray(f) for f in fields):
-            return iterate_arrays(compiled, self._chain, fields, scalars, plan)
+            return iterate_arrays(compiled, self._chain, fields, scalars, plan, out)
         plain = not any(is_xarray(f) or is_dataset(f) for f in fields)
 
         def call(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:

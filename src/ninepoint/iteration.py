@@ -200,9 +200,14 @@ def _small(value: Any) -> bool:
 
 
 def iterate_arrays(
-    compile_: Compile, chains: Chains, fields: Sequence[Any], scalars: Scalars, plan: Iteration
+    compile_: Compile,
+    chains: Chains,
+    fields: Sequence[Any],
+    scalars: Scalars,
+    plan: Iteration,
+    out: Any = None,
 ) -> list[np.ndarray]:
-    """The state after the steps, for NumPy arrays."""
+    """The state after the steps, for NumPy arrays; in `out`, if it is given."""
     arrays = [on_numpy.as_field(field) for field in fields]
     dtypes = [on_numpy.native(array.dtype) for array in arrays]
     compiled, stages, _ = compile_(dtypes, scalars.at(0))
@@ -227,6 +232,18 @@ def iterate_arrays(
 
     states, owned = given, False
     spare: list[np.ndarray] | None = None
+    target: list[np.ndarray] = []
+    if out is not None:
+        target = on_numpy.checked_out(out, [shape] * count, dtypes[:count], None)
+        whole = all(
+            _plain(array, dtype, ndim) for array, dtype in zip(target, dtypes, strict=False)
+        )
+        # What a callback gets is its own, and what steps read must stay.
+        if plan.callback is None and whole and not _shared(target, arrays[count:]):
+            if all(one is other for one, other in zip(target, arrays, strict=False)):
+                states, owned = target, True
+            elif not _shared(target, arrays[:count]):
+                spare = target
     with shown(plan.progress, plan.steps, "steps") as advanced:
         for first, length, values, looked in _moves(plan, longest, program, scalars):
             results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
@@ -248,7 +265,14 @@ def iterate_arrays(
                 ended, owned = _look(plan, first + length, states, before)
                 if ended:
                     break
-    return [np.array(state) for state in given] if states is given else states
+    for array, state in zip(target, states, strict=False):
+        if array is not state:
+            array[...] = state
+    return target or ([np.array(state) for state in given] if states is given else states)
+
+
+def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+    return any(np.may_share_memory(one, other) for one in some for other in others)
 
 
 def _moves(

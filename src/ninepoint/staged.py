@@ -115,7 +115,9 @@ class Staged(Stencil):
         )  # fmt: skip
         return made[0] if len(made) == 1 else tuple(made)
 
-    def _iterated(self, fields: Sequence[Any], scalars: Scalars, plan: Iteration) -> Sequence[Any]:
+    def _iterated(
+        self, fields: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
+    ) -> Sequence[Any]:
         options = {"boundary": plan.boundary, "cval": plan.cval}
 
         def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
@@ -127,7 +129,14 @@ class Staged(Stencil):
             given = dict(zip(self._fields, states, strict=True))
             return self(**given, **others, **options, threads=plan.threads)
 
-        return iterate_calls(compiled, call, fields, scalars, plan, lambda _: 1)
+        result = iterate_calls(compiled, call, fields, scalars, plan, lambda _: 1)
+        if out is None:
+            return result
+        shapes, dtypes = [one.shape for one in result], [one.dtype for one in result]
+        given = on_numpy.checked_out(out, shapes, dtypes, None)
+        for target, one in zip(given, result, strict=True):
+            target[...] = one
+        return given
 
     def _graph(
         self, fields: Sequence[Any], values: Mapping[str, Any], options: Mapping[str, Any]
