@@ -56,7 +56,9 @@ def stepping(
             schedule=Schedule(steps=1) if name == SINGLE else None,
         )(kernel)
         state = start(x)
-        return lambda: stencil.iterate(*state, steps=steps, threads=threads)
+        # The others' buffers are there already as well.
+        out = stencil.iterate(*state, steps=steps, threads=threads)
+        return lambda: stencil.iterate(*state, steps=steps, threads=threads, out=out)
 
     return Peer(name, "ninepoint", prepare, threads=True)
 
