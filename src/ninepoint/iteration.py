@@ -217,11 +217,11 @@ def iterate_arrays(
     shape = on_numpy.broadcast_shape([array.shape for array in arrays])
     given = [np.broadcast_to(array, shape) for array in arrays[:count]]
     others = [np.broadcast_to(array, shape) for array in arrays[count:]]
-    longest = 1
+    longest, core = 1, shape[len(shape) - ndim :]
+    itemsize = sum(dtype.itemsize for dtype in dtypes[:count])
     pairs = zip([*given, *others], dtypes, strict=True)
     if stages is not None and all(_plain(array, dtype, ndim) for array, dtype in pairs):
-        core, points = shape[len(shape) - ndim :], math.prod(shape)
-        longest = _longest(stages, compiled, count, core, points, plan)
+        longest = _longest(stages, compiled, count, core, math.prod(shape), plan)
     program = _Programs(compile_, dtypes, scalars)
     single = Steps(program, border, plan.cval, plan.threads)
     passes = Passes(program, compiled.reach, border, plan.cval, thread_count(plan.threads))
@@ -246,11 +246,22 @@ def iterate_arrays(
                 spare = target
     with shown(plan.progress, plan.steps, "steps") as advanced:
         for first, length, values, looked in _moves(plan, longest, program, scalars):
-            results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
+            chain = None
             if values is not None:
                 assert stages is not None
                 many = chains(stages, count, length, tuple(scalars.varying), unbounded)
                 chain = Chain(many, values)
+                if owned and passes.over(length, core, itemsize):
+                    one, two = (_stacked(part, ndim) for part in (states, others))
+                    passes(chain, first, length, one, two, one, over=True)
+                    advanced(length)
+                    if looked:
+                        ended, owned = _look(plan, first + length, states, states)
+                        if ended:
+                            break
+                    continue
+            results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
+            if chain is not None:
                 one, two, three = (_stacked(part, ndim) for part in (states, others, results))
                 passes(chain, first, length, one, two, three)
             elif owned:

@@ -57,6 +57,8 @@ STEPS_OF_PLANES = 4
 PASS = 2.0
 SINGLE = 2.7
 
+ALL = slice(None)
+
 # What one step is compiled to, with the scalars of that step.
 Single = Callable[[int], Bound]
 
@@ -162,6 +164,23 @@ class Passes:
         self._threads = threads
         self._ends = [_Ends(single, border, cval, axis) for axis in range(border.ndim)]
 
+    def over(self, steps: int, core: tuple[int, ...], itemsize: int) -> bool:
+        """Whether results may take the place of the states that they are made from.
+
+        A row of the result is written long after the last row that it was made from was read,
+        if no tile beside it needs that row as well.  `itemsize` is that of all states.
+        """
+        if len(core) < 2:
+            return False
+        far = self._far(steps)
+        each = itemsize * 3 * steps
+        return all(n == 1 for n in _counts(core, [a + b for a, b in far], each, 1)[1:])
+
+    def _far(self, steps: int) -> list[tuple[int, int]]:
+        """How far so many steps look before and after a point."""
+        reach = zip(self._reach.lo, self._reach.hi, strict=True)
+        return [(steps * max(-lo, 0), steps * max(hi, 0)) for lo, hi in reach]
+
     def __call__(
         self,
         chain: Chain,
@@ -170,21 +189,23 @@ class Passes:
         states: Sequence[Array],
         others: Sequence[Array],
         results: Sequence[Array],
+        over: bool = False,
     ) -> None:
         """Do the steps from `first` on, from `states` to `results`.
 
-        All arrays have one shape: a stack axis and the core axes.
+        All arrays have one shape: a stack axis and the core axes.  The results are the states
+        themselves if they go `over` them; then what bands need of each other is made before.
         """
         fields = [*states, *others]
         core = states[0].shape[1:]
         rules = self._border.rules
-        reach = zip(self._reach.lo, self._reach.hi, strict=True)
-        far = [(steps * max(-lo, 0), steps * max(hi, 0)) for lo, hi in reach]
+        far = self._far(steps)
         each = sum(state.itemsize for state in states) * 3 * steps
         counts = _counts(core, [a + b for a, b in far], each, self._threads)
         tasks: list[Callable[[], object]] = []
         cuts: list[list[slice]] = []
         closed: list[bool] = []
+        ended: list[_Ends] = []
         for axis, (n, (a, b), count) in enumerate(zip(core, far, counts, strict=True)):
             # A tile does not hold what is at the other end of the array.
             wraps = rules[axis][0] == "wrap" and count > 1
@@ -192,20 +213,51 @@ class Passes:
             if closed[-1]:
                 a = b = 0
             if a or b:
-                ends = self._ends[axis]
-                tasks.append(partial(ends, first, steps, (a, b), fields, results))
+                ended.append(self._ends[axis])
+                tasks.append(partial(ended[-1], first, steps, (a, b), fields, len(results)))
             cuts.append(_cut((a, n - b), count))
         constants = _constants(self._border, self._cval, fields, len(results))
-        for region in itertools.product(*cuts):
+
+        def inside(region: tuple[slice, ...], outs: Sequence[Array]) -> Callable[[], object]:
             told = {
                 f"ends{len(core) - axis}": _told(
                     part, n, rules[axis], closed[axis], sum(far[axis])
                 )
                 for axis, (part, n) in enumerate(zip(region, core, strict=True))
             }
-            tasks.append(partial(_inside, chain, fields, results, region, constants | told))
+            return partial(_inside, chain, fields, outs, region, constants | told)
+
+        seams: list[tuple[tuple[slice, ...], list[Array]]] = []
+        if over:
+            cuts[0], between = _parted(cuts[0], max(far[0]))
+            for part in between:
+                region = (part, *(one for (one,) in cuts[1:]))
+                shape = (states[0].shape[0], *(one.stop - one.start for one in region))
+                seams.append((region, [np.empty(shape, result.dtype) for result in results]))
+            run_parallel([*tasks, *(inside(*seam) for seam in seams)], self._threads)
+            tasks = []
+        regions = itertools.product(*cuts)
+        bands = [inside(region, [r[(ALL, *region)] for r in results]) for region in regions]
         # The ends do not run long, but on one thread: they come first.
-        run_parallel(tasks, self._threads)
+        run_parallel([*tasks, *bands], self._threads)
+        for region, made in seams:
+            for result, one in zip(results, made, strict=True):
+                result[(ALL, *region)] = one
+        for end in ended:
+            end.write(results)
+
+
+def _parted(parts: list[slice], gap: int) -> tuple[list[slice], list[slice]]:
+    """Bands so far apart that none reads what another one writes, and what lies between."""
+    bands, between = [parts[0]], list[slice]()
+    for part in parts[1:]:
+        last = bands[-1]
+        if part.start + gap >= part.stop:
+            bands[-1] = slice(last.start, part.stop)
+            continue
+        between.append(slice(part.start, part.start + gap))
+        bands.append(slice(part.start + gap, part.stop))
+    return bands, between if gap else []
 
 
 def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:
@@ -269,6 +321,7 @@ def _inside(
     region: tuple[slice, ...],
     ends: Mapping[str, Array],
 ) -> None:
+    """Make `results`, which are those of a region."""
     reach = chain.compiled.reach
     source = []
     for axis, (part, lo, hi) in enumerate(zip(region, reach.lo, reach.hi, strict=True)):
@@ -276,8 +329,7 @@ def _inside(
         before, after = lo * (kinds[0] == 0), hi * (kinds[1] == 0)
         source.append(slice(part.start + before, part.stop + after))
     bound = chain.compiled.bind({**chain.values, **ends})
-    whole = slice(None)
-    bound.run([f[(whole, *source)] for f in fields], [r[(whole, *region)] for r in results])
+    bound.run([f[(ALL, *source)] for f in fields], results)
 
 
 class _Ends:
@@ -299,6 +351,8 @@ class _Ends:
             rules = (*rules[:axis], ("nearest", "nearest"), *rules[axis + 1 :])
         self._step = Steps(single, Border(rules), cval, 1)
         self._held: dict[int, list[Array]] = {}
+        self._made: list[Array] = []
+        self._lengths = (0, 0)
 
     def __call__(
         self,
@@ -306,25 +360,31 @@ class _Ends:
         steps: int,
         lengths: tuple[int, int],
         fields: Sequence[Array],
-        results: Sequence[Array],
+        count: int,
     ) -> None:
-        """Compute so many points at both ends."""
+        """Compute so many points at both ends, of `count` states."""
         axis, (before, after) = self._axis, lengths
-        n = results[0].shape[axis + 1]
+        n = fields[0].shape[axis + 1]
         length = before + after + 1
         parts = [slice(0, length), slice(n - length, n)]
         if self._wraps:
             parts.reverse()
-        held = self._memory(2 * length, fields, len(results))
+        held = self._memory(2 * length, fields, count)
         for field, piece in zip(fields, held, strict=False):
             np.concatenate([field[_at(axis, part)] for part in parts], axis + 1, piece)
-        states, others = held[: len(results)], held[len(results) : len(fields)]
+        states, others = held[:count], held[count : len(fields)]
         spare = held[len(fields) :]
         for step in range(first, first + steps):
             self._step(step, [*states, *others], spare)
             states, spare = spare, states
+        self._made, self._lengths = states, lengths
+
+    def write(self, results: Sequence[Array]) -> None:
+        """Put the points where they belong."""
+        axis, (before, after) = self._axis, self._lengths
+        n, length = results[0].shape[axis + 1], before + after + 1
         at = (length, length) if self._wraps else (0, 2 * length)
-        for result, made in zip(results, states, strict=True):
+        for result, made in zip(results, self._made, strict=True):
             result[_at(axis, slice(0, before))] = made[_at(axis, slice(at[0], at[0] + before))]
             result[_at(axis, slice(n - after, n))] = made[_at(axis, slice(at[1] - after, at[1]))]
 
