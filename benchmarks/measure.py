@@ -20,6 +20,9 @@ from .problem import Case, Problem, array
 # Seconds that a sample takes at least.
 _SAMPLE = 0.002
 
+# A call that takes longer is not made once before each sample of it [s].
+_LONG = 0.3
+
 
 @dataclass(frozen=True, slots=True)
 class Times:
@@ -110,23 +113,26 @@ def take_times(works: Mapping[str, Work], repeat: int, share: float = 0.6) -> di
     The first turn says how many calls make a sample.  A call that takes the whole share needs
     no such turn, and is a sample itself; so everybody has one.
     """
-    counts = {}
+    counts, once = {}, {}
     samples: dict[str, list[float]] = {name: [] for name in works}
     spent = dict.fromkeys(works, 0.0)
     for name, work in works.items():
-        once = _seconds(work, 1)
-        if once < _SAMPLE:
-            once = _seconds(work, 3)
-        counts[name] = max(1, round(_SAMPLE / max(once, 1e-7)))
-        if once > share:
-            samples[name].append(once)
-            spent[name] += once
+        once[name] = _seconds(work, 1)
+        if once[name] < _SAMPLE:
+            once[name] = _seconds(work, 3)
+        counts[name] = max(1, round(_SAMPLE / max(once[name], 1e-7)))
+        if once[name] > share:
+            samples[name].append(once[name])
+            spent[name] += once[name]
     for _ in range(repeat):
         for name, work in works.items():
             if spent[name] > share:
                 continue
-            if counts[name] > 1:
-                work()  # brings back into cache what the others drove out, as in a loop
+            if once[name] < _LONG:
+                # Brings back into cache what the others drove out, as in a loop; and by then the
+                # threads of the one before sleep: JAX's go on asking for work, which doubled
+                # what took 5 ms on both cores.
+                work()
             seconds = _seconds(work, counts[name])
             samples[name].append(seconds)
             spent[name] += seconds * counts[name]

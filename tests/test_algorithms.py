@@ -829,7 +829,7 @@ def two_of_two(x, y):
 @pytest.mark.parametrize(
     ("function", "dtypes", "loads"),
     [
-        (spread, ["uint8"], 15 / 3),
+        (spread, ["uint16"], 15 / 3),
         (bend, ["float32"], (5 + 2 * 3) / 3),
         (lambda x: np.median(x[-1:2, 0:3]), ["float64"], 15 / 3),
         (lambda x: x[-1:2, 0:2].argmin(), ["int16"], 10 / 3),
@@ -901,7 +901,7 @@ def test_what_scalars_make_is_no_work_that_rows_share():
 def test_sums_that_are_used_twice_stay_narrow():
     """Numba adds in 64 bits; LLVM alone would leave it so."""
     names: dict[str, Any] = {}
-    exec(text(recipe, "uint8", schedule=Schedule(rows=2)), names)
+    exec(text(recipe, "uint8", schedule=Schedule(rows=2, gain=99.0)), names)
     row_of = numba.types.Array(numba.uint8, 1, "C")
     function = names["band_rows"]
     function.compile((row_of,) * 6 + (numba.int64,))

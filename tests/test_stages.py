@@ -419,6 +419,28 @@ def test_xarray():
     same(moved.transpose(*x.dims).values, separately(x.values))
 
 
+def test_the_command_line(tmp_path):
+    text = "import ninepoint as npt\n" + "".join(
+        f"@npt.stencil\ndef {name}(x):\n    return {body}\n"
+        for name, body in [("low", "min(x[0, 1], x[1, 0])"), ("edge", "x[0, 0] - low(x)[0, 0]")]
+    )
+    (tmp_path / "kernels.py").write_text(text)
+    npt.imsave(image((12, 13), "uint8")[None], tmp_path / "in" / "{:02d}.png", progress=False)
+    command = [sys.executable, "-m", "ninepoint"]
+    done = subprocess.run(
+        [*command, "apply", "kernels.py:edge", "in", "out", "--dtype", "uint8",
+         "--overflow", "saturate"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert len(list((tmp_path / "out").glob("*.png"))) == 1
+    told = subprocess.run(
+        [*command, "explain", "kernels.py:edge"],
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    assert "low = low(x)" in told
+
+
 def test_pickle():
     again = pickle.loads(pickle.dumps(corners))
     assert again is corners

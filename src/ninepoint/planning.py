@@ -236,7 +236,7 @@ def _compiled(
     if found is None:
         request = Request(fastmath=stages[0].request.fastmath, schedule=schedule)
         kernel, compiled = compile_fused(
-            "_".join(dict.fromkeys(node.label for node in nodes[-1:])),
+            nodes[-1].label,
             parts,
             [names[v] for v in outputs],
             [graph.dtypes[v] for v in outputs],

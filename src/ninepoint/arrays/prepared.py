@@ -46,8 +46,8 @@ ZERO_BYTES = 32_768
 
 
 # The machine code that moves elements is used for a call that came so many times: to load it
-# takes as long as a thousand calls without it, to compile it as long as a hundred thousand.
-PATIENCE = 100
+# takes as long as hundreds of calls without it, to compile it as long as a hundred thousand.
+PATIENCE = 30
 
 # Arrays of more points are computed piece by piece: the border is nothing beside them.
 FRAME_POINTS = 2_000_000

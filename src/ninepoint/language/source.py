@@ -31,6 +31,9 @@ from .errors import Span
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
 
+# The functions of this package take whole arrays: filters, `imread` and others.
+_PACKAGE = __name__.partition(".")[0]
+
 _DEF = re.compile(r"(async\s+)?def\s+")
 
 
@@ -473,6 +476,8 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
             return value
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
+        if (plain.__module__ or "").startswith(f"{_PACKAGE}."):
+            return Unusable("a function of whole arrays: give the kernel what it makes as a field")
         try:
             return _capture(plain, active)
         except errors.StencilError as error:

@@ -77,9 +77,12 @@ def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
     """
     if schedule.rows == 1 or not _suitable(in_place):
         return kept
-    if not kept.stages and max(dtype.itemsize for _, dtype in kept.fields) == 1:
+    slow = _of_bytes(kept) and not (kept.stages and _stays_in_bytes(in_place))
+    if slow and schedule.gain < 1:
         # The first cache holds rows of bytes: 4096 x 4096 lost a tenth, where 16 and 32 bits
-        # gained up to a half (Laplace and Sobel, Zen 4).
+        # gained up to a half (Laplace and Sobel).  Only what stays in bytes gains by it: a
+        # median of 3 x 3, 1000 x 1000, a third; a mean, which needs 16 bits, lost a tenth, and
+        # a third where 64 such frames are read from memory (Zen 4).
         return kept
     several = replace(in_place, rows=schedule.rows)
     written = abreast(several)
@@ -103,6 +106,16 @@ def _suitable(kernel: Kernel) -> bool:
     return _narrow(kernel)
 
 
+def _of_bytes(kernel: Kernel) -> bool:
+    return max(dtype.itemsize for _, dtype in kernel.fields) == 1
+
+
+def _stays_in_bytes(kernel: Kernel) -> bool:
+    """Whether no value is wider than a byte."""
+    sizes = _sizes(kernel)
+    return all(sizes[assign.name] == 1 for assign in kernel.body)
+
+
 def _narrow(kernel: Kernel) -> bool:
     """Whether registers would hold the floats of several rows."""
     sizes = _sizes(kernel)
@@ -114,7 +127,7 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     """Several rows in each turn, where stages roll down the rows and one of them gains by it."""
     if schedule.rows == 1 or not kernel.stages:
         return kernel
-    if kernel.ndim < 2 or rolling_axis(kernel) != -2:
+    if kernel.ndim < 2 or rolling_axis(kernel) != -2 or _of_bytes(kernel):
         return kernel
     if any(stage.running or stage.ranks is not None or stage.storage for stage in kernel.stages):
         return kernel
