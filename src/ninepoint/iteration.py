@@ -13,6 +13,7 @@ import numpy as np
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, parse_boundary
 from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
+from .arrays.views import plain, stacked
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
@@ -185,12 +186,12 @@ class _Programs:
     def _compiled(self, values: Mapping[str, Any]) -> Compiled:
         varying = [values[name] for name in self._scalars.varying]
         # The type says all of a plain number, save for integers that are too large.
-        plain = all(type(v) in (bool, float, complex) or _small(v) for v in varying)
+        simple = all(type(v) in (bool, float, complex) or _small(v) for v in varying)
         key = tuple(map(type, varying))
-        found = self._known.get(key) if plain else None
+        found = self._known.get(key) if simple else None
         if found is None:
             found = self._compile(self._dtypes, values)[0]
-            if plain:
+            if simple:
                 self._known[key] = found
         return found
 
@@ -220,7 +221,7 @@ def iterate_arrays(
     longest, core = 1, shape[len(shape) - ndim :]
     itemsize = sum(dtype.itemsize for dtype in dtypes[:count])
     pairs = zip([*given, *others], dtypes, strict=True)
-    if stages is not None and all(_plain(array, dtype, ndim) for array, dtype in pairs):
+    if stages is not None and all(plain(array, dtype, ndim) for array, dtype in pairs):
         longest = _longest(stages, compiled, count, core, math.prod(shape), plan)
     program = _Programs(compile_, dtypes, scalars)
     single = Steps(program, border, plan.cval, plan.threads)
@@ -236,7 +237,7 @@ def iterate_arrays(
     if out is not None:
         target = on_numpy.checked_out(out, [shape] * count, dtypes[:count], None)
         whole = all(
-            _plain(array, dtype, ndim) for array, dtype in zip(target, dtypes, strict=False)
+            plain(array, dtype, ndim) for array, dtype in zip(target, dtypes, strict=False)
         )
         # What a callback gets is its own, and what steps read must stay.
         if plan.callback is None and whole and not _shared(target, arrays[count:]):
@@ -252,7 +253,7 @@ def iterate_arrays(
                 many = chains(stages, count, length, tuple(scalars.varying), unbounded)
                 chain = Chain(many, values)
                 if owned and passes.over(length, core, itemsize):
-                    one, two = (_stacked(part, ndim) for part in (states, others))
+                    one, two = ([stacked(a, ndim) for a in part] for part in (states, others))
                     passes(chain, first, length, one, two, one, over=True)
                     advanced(length)
                     if looked:
@@ -262,7 +263,9 @@ def iterate_arrays(
                     continue
             results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
             if chain is not None:
-                one, two, three = (_stacked(part, ndim) for part in (states, others, results))
+                one, two, three = (
+                    [stacked(a, ndim) for a in part] for part in (states, others, results)
+                )
                 passes(chain, first, length, one, two, three)
             elif owned:
                 single(first, [*states, *others], results)
@@ -363,26 +366,6 @@ def iterate_calls(
             if looked and plan.ends(first + length, results, before):
                 break
     return states[:count]
-
-
-def _plain(array: np.ndarray, dtype: np.dtype, ndim: int) -> bool:
-    """Whether a chain can read an array as it is, its leading axes taken as one."""
-    if array.dtype != dtype or not array.flags.aligned:
-        return False
-    if array.ndim <= ndim + 1:
-        return array.shape[-1] == 1 or array.strides[-1] == array.itemsize
-    return array.flags.c_contiguous
-
-
-def _stacked(arrays: Sequence[np.ndarray], ndim: int) -> list[np.ndarray]:
-    return [
-        array
-        if array.ndim == ndim + 1
-        else array.reshape(-1, *array.shape[array.ndim - ndim :])
-        if array.ndim > ndim
-        else array[None]
-        for array in arrays
-    ]
 
 
 def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:

@@ -12,6 +12,7 @@ from .arrays import numpy as on_numpy
 from .arrays.borders import Array
 from .arrays.fusing import fits, run_fused
 from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .arrays.views import plain, stacked
 from .backends.threads import thread_count
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
@@ -225,21 +226,3 @@ def _one_by_one(
         for value in [v for v in known if v not in later and v not in wanted]:
             del known[value]
     return {value: known[value] for value in wanted if value in known}
-
-
-def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
-    """Whether a kernel can read an array as it is, its leading axes taken as one."""
-    if array.dtype != dtype or not array.flags.aligned:
-        return False
-    if array.ndim <= ndim + 1:
-        return array.shape[-1] == 1 or array.strides[-1] == array.itemsize
-    return bool(array.flags.c_contiguous)
-
-
-def stacked(array: Array, ndim: int) -> Array:
-    """The array with its leading axes as one."""
-    if array.ndim == ndim + 1:
-        return array
-    if array.ndim > ndim:
-        return array.reshape(-1, *array.shape[array.ndim - ndim :])
-    return array[None]

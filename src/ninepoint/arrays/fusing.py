@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
@@ -20,6 +19,7 @@ from ..backends.cpu import Bound
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from .borders import Array
+from .views import at, cut
 
 # What makes the results of all kernels, one after the other, with the rules of their borders.
 OneByOne: TypeAlias = Callable[[list[Array]], list[Array]]
@@ -80,16 +80,10 @@ def _regions(
     bands = threads * BANDS if threads > 1 else 1
     if len(core) == 1:
         pieces = max(bands, -(-(spans[0][1] - spans[0][0]) // tile))
-        return [(piece,) for piece in _cut(spans[0], pieces)]
-    columns = _cut(spans[-1], -(-(spans[-1][1] - spans[-1][0]) // tile))
+        return [(piece,) for piece in cut(spans[0], pieces)]
+    columns = cut(spans[-1], -(-(spans[-1][1] - spans[-1][0]) // tile))
     middle = [slice(a, b) for a, b in spans[1:-1]]
-    return [(rows, *middle, part) for rows in _cut(spans[0], bands) for part in columns]
-
-
-def _cut(span: tuple[int, int], count: int) -> list[slice]:
-    first, last = span
-    edges = [first + (last - first) * k // count for k in range(count + 1)]
-    return [slice(a, b) for a, b in pairwise(edges) if a < b]
+    return [(rows, *middle, part) for rows in cut(spans[0], bands) for part in columns]
 
 
 def _inside(
@@ -123,14 +117,10 @@ def _ends(
     parts = [slice(0, length), slice(n - length, n)]
     made = one_by_one(
         [
-            np.concatenate([field[_at(axis, part)] for part in parts], axis=axis + 1)
+            np.concatenate([field[at(axis, part)] for part in parts], axis=axis + 1)
             for field in fields
         ]
     )
     for result, end in zip(results, made, strict=True):
-        result[_at(axis, slice(0, before))] = end[_at(axis, slice(0, before))]
-        result[_at(axis, slice(n - after, n))] = end[_at(axis, slice(2 * length - after, None))]
-
-
-def _at(axis: int, part: slice) -> tuple[slice, ...]:
-    return (slice(None),) * (axis + 1) + (part,)
+        result[at(axis, slice(0, before))] = end[at(axis, slice(0, before))]
+        result[at(axis, slice(n - after, n))] = end[at(axis, slice(2 * length - after, None))]

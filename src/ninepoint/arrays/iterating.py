@@ -16,7 +16,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +26,7 @@ from ..language.box import Box
 from .borders import Array, Border, Rule, fitting_cval, source_indices
 from .numpy import apply
 from .prepared import Call, Options, prepare
+from .views import at, cut
 
 # Bytes of a state below which it stays in a core's cache from step to step.
 CACHED = 1 << 20
@@ -215,7 +215,7 @@ class Passes:
             if a or b:
                 ended.append(self._ends[axis])
                 tasks.append(partial(ended[-1], first, steps, (a, b), fields, len(results)))
-            cuts.append(_cut((a, n - b), count))
+            cuts.append(cut((a, n - b), count))
         constants = _constants(self._border, self._cval, fields, len(results))
 
         def inside(region: tuple[slice, ...], outs: Sequence[Array]) -> Callable[[], object]:
@@ -308,12 +308,6 @@ def _constants(
     return constants
 
 
-def _cut(span: tuple[int, int], count: int) -> list[slice]:
-    first, last = span
-    edges = [first + (last - first) * k // count for k in range(count + 1)]
-    return [slice(a, b) for a, b in pairwise(edges) if a < b]
-
-
 def _inside(
     chain: Chain,
     fields: Sequence[Array],
@@ -371,7 +365,7 @@ class _Ends:
             parts.reverse()
         held = self._memory(2 * length, fields, count)
         for field, piece in zip(fields, held, strict=False):
-            np.concatenate([field[_at(axis, part)] for part in parts], axis + 1, piece)
+            np.concatenate([field[at(axis, part)] for part in parts], axis + 1, piece)
         states, others = held[:count], held[count : len(fields)]
         spare = held[len(fields) :]
         for step in range(first, first + steps):
@@ -383,10 +377,10 @@ class _Ends:
         """Put the points where they belong."""
         axis, (before, after) = self._axis, self._lengths
         n, length = results[0].shape[axis + 1], before + after + 1
-        at = (length, length) if self._wraps else (0, 2 * length)
+        begin, end = (length, length) if self._wraps else (0, 2 * length)
         for result, made in zip(results, self._made, strict=True):
-            result[_at(axis, slice(0, before))] = made[_at(axis, slice(at[0], at[0] + before))]
-            result[_at(axis, slice(n - after, n))] = made[_at(axis, slice(at[1] - after, at[1]))]
+            result[at(axis, slice(0, before))] = made[at(axis, slice(begin, begin + before))]
+            result[at(axis, slice(n - after, n))] = made[at(axis, slice(end - after, end))]
 
     def _memory(self, length: int, fields: Sequence[Array], states: int) -> list[Array]:
         """Arrays for the pieces of all fields, and for those of the states once more."""
@@ -400,7 +394,3 @@ class _Ends:
 
 def _with_length(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, ...]:
     return (*shape[:axis], length, *shape[axis + 1 :])
-
-
-def _at(axis: int, part: slice) -> tuple[slice, ...]:
-    return (slice(None),) * (axis + 1) + (part,)
