@@ -18,6 +18,7 @@ PLOT = ROOT / "docs" / "images" / "benchmarks.png"
 _MARKS = ("<!-- bench:start -->", "<!-- bench:end -->")
 _RECIPE = "recipe: mean 3x3, 64 frames"
 _BORDERS = "border rules"
+_COPY = "copying, by `np.copyto`"
 _OWN = (SINGLE, SEPARATE)
 _COLUMNS = (
     *_OWN, "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
@@ -71,6 +72,13 @@ def _points(cell: Cell) -> str:
 
 def _ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 2 else f"{value:.2f}"
+
+
+def _compared(ratio: float) -> str:
+    """How we stand beside somebody who takes so many times as long, in words."""
+    words = "faster" if ratio >= 1 else "slower"
+    value = _ratio(max(ratio, 1 / ratio))
+    return "as fast" if value == "1.00" else f"{value}x {words}"
 
 
 def _threads(count: int) -> str:
@@ -132,7 +140,7 @@ def recipe_table(stored: list[Run]) -> str:
     counts = sorted(cells)
     head = ["3x3 mean of int8, 64 frames of 1000x1000"]
     for count in counts:
-        head += [f"Gpoint/s, {_threads(count)}", f"{OURS} is faster by"]
+        head += [f"Gpoint/s, {_threads(count)}", f"{OURS} is"]
     rows = [head]
     for name in dict.fromkeys(name for cell in cells.values() for name in cell["times"]):
         row = [f"**{name}**" if name == OURS else name]
@@ -143,9 +151,10 @@ def recipe_table(stored: list[Run]) -> str:
                 row += ["", ""]
                 continue
             speed = math.prod(cell["shape"]) / taken["median"] / 1e9
-            row += [f"{speed:.3g}", "" if name == OURS else _ratio(taken["median"] / _ours(cell))]
+            ratio = taken["median"] / _ours(cell)
+            row += [f"{speed:.3g}", "" if name == OURS else _compared(ratio)]
         rows.append(row)
-    row = ["`np.copyto` of as many bytes"]
+    row = [_COPY]
     speeds = {copy["threads"]: copy["speeds"]["beyond cache"] for copy in copies}
     for count in counts:
         row += [f"{speeds[count] / 2 / 1e9:.3g}" if count in speeds else "", ""]
@@ -173,11 +182,11 @@ def nearest(cell: Cell) -> tuple[str, float] | None:
 
 def nearest_table(cells: list[Cell]) -> str:
     """A row for each cell: our speed, and the fastest of the others."""
-    rows = [["in one call", "size", "Gpoint/s", "nearest other", f"{OURS} is faster by"]]
+    rows = [["in one call", "size", "Gpoint/s", "nearest other", f"{OURS} is"]]
     for cell in cells:
         near = nearest(cell)
         row = [cell["problem"], f"{cell['dtype']} {_size(cell['shape'])}", _points(cell)]
-        rows.append([*row, *((near[0], _ratio(near[1])) if near else ("", ""))])
+        rows.append([*row, *((near[0], _compared(near[1])) if near else ("", ""))])
     return _markdown(rows)
 
 
@@ -299,6 +308,11 @@ def readme_part(stored: list[Run]) -> str:
         for run in stored
     )
     parts = [recipe_table(stored)]
+    if _COPY in parts[0]:
+        parts.append(
+            "Copying computes nothing: its row says how many bytes a second the machine reads, "
+            "and writes elsewhere, at the same time."
+        )
     many = [cell for cell in runs.cells(stored) if cell["group"] in _GROUPS]
     if many:
         count = max(cell["threads"] for cell in many)
