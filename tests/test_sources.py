@@ -271,6 +271,92 @@ def test_edited_file_whose_kernel_is_as_it_was(tmp_path, monkeypatch):
     assert run(npt.stencil(smooth)) == DIFFERENCE
 
 
+def test_edited_file_whose_kernel_has_moved(tmp_path, monkeypatch):
+    module = tmp_path / "moved_kernel.py"
+    text = "def smooth(x):\n    return x[1] - x[-1]\n"
+    module.write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    smooth = __import__("moved_kernel").smooth
+    module.write_text("A = 2\n\ndef other(x):\n    return x[0]\n\n" + text)
+    assert run(npt.stencil(smooth)) == DIFFERENCE
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "def smooth(x):\n    return x[1] + x[-1]\n",
+        "def smooth(x):\n    return x[1] - x[-2]\n",
+        "def smooth(y):\n    return y[1] - y[-1]\n",
+        "def smooth(x):\n    return x[1]\n",
+        "def smooth(x):\n    return math.sqrt(x[1] - x[-1])\n",
+    ],
+)
+def test_edited_file_is_never_taken_for_the_function(after, tmp_path, monkeypatch):
+    module = tmp_path / "edited.py"
+    module.write_text("import math\n\ndef smooth(x):\n    return x[1] - x[-1]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "edited", raising=False)
+    smooth = __import__("edited").smooth
+    module.write_text("import math\n\n" + after)
+    with pytest.raises(npt.StencilError, match="source-changed"):
+        npt.stencil(smooth)
+
+
+def test_text_in_linecache_that_was_put_over_another():
+    names = {}
+    before, after = "f = lambda x: x[1] + 2 * x[0]\n", "f = lambda x: x[1] + x[0]\n"
+    exec(compile(before, "<over>", "exec"), names)
+    linecache.cache["<over>"] = (len(after), None, [after], "<over>")
+    with pytest.raises(npt.StencilError, match="source-changed"):
+        npt.stencil(names["f"])
+
+
+def test_tools_that_hang_things_on_syntax_trees(tmp_path):
+    pytest.importorskip("dask")
+    # In a new process: what is hung on `ast.Load()` stays for ever.
+    text = """
+        import ast, copy, pickle, sys
+        import cloudpickle
+        import numpy as np
+        import ninepoint as npt
+        from dask.base import tokenize
+
+        tree = ast.parse(open(__file__).read())
+        for node in ast.walk(tree):
+            for child in ast.iter_child_nodes(node):
+                child.parent = node
+        assert ast.parse("x").body[0].value.ctx.parent is not None
+
+        @npt.stencil
+        def slopes(x):
+            return x[1] - x[-1], x[1] + x[-1]
+
+        @npt.stencil
+        def corners(x, k=2):
+            total = 0
+            for s in (1, 2):
+                dy, dx = slopes(x)
+                total += s * dx[1]
+            return total * k + dy[0]
+
+        x = np.arange(9.0)
+        wanted = corners(x).tolist()
+        for copied in (copy.deepcopy(corners), pickle.loads(pickle.dumps(corners)),
+                       cloudpickle.loads(cloudpickle.dumps(corners))):
+            assert copied(x).tolist() == wanted
+        assert corners.debug(x).tolist() == wanted
+        assert tokenize(corners) == tokenize(copied)
+        shifted = npt.stencil(neighborhood=((-1, 1),))(lambda x, k: x[k])
+        assert shifted(x, 1).tolist() == [0, *x[2:], 0]
+        print(len(pickle.dumps(corners)))
+    """
+    program = tmp_path / "decorated.py"
+    program.write_text(textwrap.dedent(text))
+    done = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 5000
+
+
 # What the names of a kernel mean.
 
 

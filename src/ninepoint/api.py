@@ -34,7 +34,7 @@ from .language.dtypes import DType
 from .language.parameters import indexed_parameters
 from .language.parse import Argument, read
 from .language.refusals import refuse
-from .language.source import ArrayFunction, Function, frozen, rebuild
+from .language.source import ArrayFunction, Function, frozen
 from .language.text import kernel_text
 from .language.values import Field, NotUnderstood, Value
 from .lowering.schedule import Schedule
@@ -591,7 +591,7 @@ class Stencil(ArrayFunction):
     def _evaluated(self, fields: Sequence[np.ndarray], call: Call, compiled: Compiled) -> Any:
         """The results by their definition."""
         computed = reference.evaluate(
-            frozen(self._live, self._function) if self._live else rebuild(self._function),
+            frozen(self._function),
             dict(zip(self._fields, fields, strict=True)),
             scalars=call.others,
             standard=self._options.standard_indexing,

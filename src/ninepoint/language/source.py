@@ -16,20 +16,19 @@ import builtins
 import dis
 import functools
 import inspect
-import linecache
 import re
 import types
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
 import numpy as np
 
 from . import errors
+from .definitions import Definition, locate
 from .errors import Span
-
-Definition: TypeAlias = ast.FunctionDef | ast.Lambda
+from .trees import encoded, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]
@@ -86,7 +85,8 @@ class Function:
     `text` holds whole lines of the file from line `first_line` on; a lambda is the piece
     between the columns `start` and `end` of its first and last line.  `constants` maps names,
     dotted where they are attributes of modules, to values.  `tree` takes the place of what the
-    text says, where a part of it was taken out.
+    text says, where a part of it was taken out.  `live` is the function itself, as it was then;
+    it stays in its process.
     """
 
     name: str
@@ -99,6 +99,13 @@ class Function:
     constants: Mapping[str, Any] = field(compare=False, repr=False)
     defaults: Mapping[str, Any] = field(compare=False, repr=False)
     tree: Definition | None = field(default=None, repr=False)
+    live: Any = field(default=None, compare=False, repr=False)
+
+    def __reduce__(self) -> Any:
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values["tree"] = None if self.tree is None else encoded(self.tree)
+        values["live"] = None
+        return _unpickled, (values,)
 
     @property
     def definition(self) -> Definition:
@@ -132,6 +139,11 @@ class Function:
     def place(self) -> Span:
         """Where the function as a whole stands: its name."""
         return self.span(self.definition)
+
+
+def _unpickled(values: dict[str, Any]) -> Function:
+    tree = values["tree"]
+    return Function(**{**values, "tree": None if tree is None else restored(tree)})
 
 
 def _characters(text: str, column: int) -> int:
@@ -186,7 +198,7 @@ def _plain(function: Any) -> types.FunctionType:
 
 def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) -> Function:
     code = function.__code__
-    lines, node = _locate(function)
+    lines, node = locate(function)
     is_lambda = isinstance(node, ast.Lambda)
     last = node.end_lineno or node.lineno
     captured = Function(
@@ -208,17 +220,12 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
         for name, p in inspect.signature(function).parameters.items()
         if p.default is not inspect.Parameter.empty
     }
-    return Function(
-        captured.name,
-        captured.file,
-        captured.first_line,
-        captured.text,
-        captured.is_lambda,
-        captured.start,
-        captured.end,
-        constants,
-        defaults,
+    # A copy: reloaders put new code into the functions that are there.
+    live = types.FunctionType(
+        code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
+    live.__kwdefaults__ = function.__kwdefaults__
+    return replace(captured, constants=constants, defaults=defaults, live=live)
 
 
 def _check_signature(function: Function) -> None:
@@ -239,101 +246,6 @@ def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda):
             yield from _own_nodes(child)
-
-
-# Finding the text.
-
-
-@functools.lru_cache(maxsize=32)
-def _file_definitions(
-    file: str, text: str
-) -> tuple[list[ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda], list[types.CodeType]]:
-    """Every function in a text: as syntax, and as the code Python makes of it."""
-    tree = ast.parse(text)
-    nodes = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
-    ]
-    codes: list[types.CodeType] = []
-    # A cell of a notebook may await something next to its functions.
-    flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
-    pending = [compile(text, file, "exec", flags=flags, dont_inherit=True)]
-    while pending:
-        for constant in pending.pop().co_consts:
-            if isinstance(constant, types.CodeType):
-                codes.append(constant)
-                pending.append(constant)
-    return nodes, codes
-
-
-def _locate(function: types.FunctionType) -> tuple[list[str], Definition]:
-    code, name = function.__code__, function.__name__
-    nowhere = Span(code.co_filename, code.co_firstlineno, 0, len(name), name)
-    linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
-        raise errors.source_missing(nowhere, name)
-    try:
-        nodes, codes = _file_definitions(code.co_filename, "".join(lines))
-    except SyntaxError:
-        raise errors.source_missing(nowhere, name) from None
-    wanted = [node for node in nodes if _matches(node, code)]
-    line = lines[min(code.co_firstlineno, len(lines)) - 1].rstrip("\n")
-    here = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
-    if not wanted:
-        raise errors.source_changed(here, name)
-    node = wanted[-1]
-    if len(wanted) > 1 and isinstance(node, ast.Lambda):
-        exact = [n for n in wanted if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
-        if not exact:
-            raise errors.lambda_ambiguous(here)
-        # Of lambdas inside lambdas the innermost: an outer one has places outside the inner.
-        node = max(exact, key=lambda n: (n.lineno, n.col_offset))
-    if isinstance(node, ast.AsyncFunctionDef):
-        text = lines[node.lineno - 1].rstrip("\n")
-        start = _characters(text, node.col_offset)
-        raise errors.generator(
-            Span(code.co_filename, node.lineno, start, start + len("async"), text), "async"
-        )
-    if not any(_same_code(code, other) for other in codes):
-        raise errors.source_changed(here, name)
-    assert isinstance(node, ast.FunctionDef | ast.Lambda)
-    return lines, node
-
-
-def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
-    """Whether everything that `code` does stands inside `node`; no if nothing is known."""
-    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-    places = [
-        ((line, column), (end_line, end_column))
-        for line, end_line, column, end_column in code.co_positions()
-        if line is not None and column is not None and (line, column) != (end_line, end_column)
-    ]
-    return bool(places) and all(first <= start and end <= last for start, end in places)
-
-
-def _matches(node: ast.AST, code: types.CodeType) -> bool:
-    if isinstance(node, ast.Lambda):
-        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
-    assert isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-    return node.name == code.co_name and code.co_firstlineno in (first, node.lineno)
-
-
-def _same_code(code: types.CodeType, other: types.CodeType) -> bool:
-    """Whether two code objects do the same; where they stand may differ."""
-    return (
-        code.co_name == other.co_name
-        and code.co_firstlineno == other.co_firstlineno
-        and code.co_code == other.co_code
-        and code.co_names == other.co_names
-        and _plain_constants(code) == _plain_constants(other)
-    )
-
-
-def _plain_constants(code: types.CodeType) -> list[str]:
-    return [repr(c) for c in code.co_consts if not isinstance(c, types.CodeType)]
 
 
 # Freezing what the names mean.
@@ -551,27 +463,25 @@ def _bare_arguments(arguments: ast.arguments) -> ast.arguments:
     )
 
 
-def frozen(live: types.FunctionType, function: Function) -> Any:
-    """The function itself, with the values its names had when it was captured as `function`.
+def frozen(function: Function) -> Any:
+    """The function, with the values its names had when it was captured.
 
-    It keeps its code object, so that breakpoints and prints work, and modules stay as they are.
+    Where it is in the process that captured it, it keeps its code object, so that breakpoints
+    and prints work, and modules stay as they are.
     """
+    live = function.live
+    if live is None:
+        return rebuild(function)
     names = dict(live.__globals__)
     cells = dict(zip(live.__code__.co_freevars, live.__closure__ or (), strict=True))
     for name, value in function.constants.items():
         if "." in name or isinstance(value, Unusable | SelfReference):
             continue
-        if isinstance(value, Function):
-            now = cells[name].cell_contents if name in cells else names.get(name)
-            plain = getattr(now, "py_func", now)
-            if isinstance(plain, types.FunctionType) and plain.__name__ == value.name:
-                value = frozen(plain, value)
-            else:
-                value = rebuild(value)
+        known = frozen(value) if isinstance(value, Function) else value
         if name in cells:
-            cells[name] = types.CellType(value)
+            cells[name] = types.CellType(known)
         elif name in names:
-            names[name] = value
+            names[name] = known
     made = types.FunctionType(
         live.__code__, names, live.__name__, live.__defaults__, tuple(cells.values())
     )

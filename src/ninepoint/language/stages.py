@@ -18,9 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from . import errors
+from .definitions import Definition
 from .errors import Span
 from .parameters import indexed_parameters
-from .source import ArrayFunction, Definition, Function, bound_names, live_names
+from .source import ArrayFunction, Function, bound_names, live_names
+from .trees import copied
 
 # The options that a call in a kernel may have.
 OPTIONS = ("boundary", "cval", "dtype", "overflow")
@@ -68,7 +70,7 @@ class Stages:
         )  # fmt: skip
         ast.fix_missing_locations(definition)
         constants = {n: v for n, v in self.function.constants.items() if n not in self.made}
-        return replace(self.function, tree=definition, constants=constants)
+        return replace(self.function, tree=definition, constants=constants, live=None)
 
     def values(
         self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
@@ -123,7 +125,7 @@ class _Splitter:
 
     def remainder(self) -> Definition:
         """The definition without the calls."""
-        definition = copy.deepcopy(self.function.definition)
+        definition = copied(self.function.definition)
         if isinstance(definition, ast.Lambda):
             definition.body = self.expression(definition.body)
             return definition
@@ -178,7 +180,7 @@ class _Splitter:
             assign = ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], known), node)
             ast.fix_missing_locations(assign)
             yield from self.statement(assign)
-            yield from self.block(copy.deepcopy(body))
+            yield from self.block([copied(one) for one in body])
 
     def learn(self, node: ast.stmt) -> None:
         """Remember what is the same at every point; forget what a name stood for before."""
@@ -211,9 +213,9 @@ class _Splitter:
 
         class Names(ast.NodeTransformer):
             def visit_Name(self, node: ast.Name) -> ast.AST:
-                return copy.deepcopy(known[node.id]) if node.id in known else node
+                return copied(known[node.id]) if node.id in known else node
 
-        return cast(ast.expr, Names().visit(copy.deepcopy(node)))
+        return cast(ast.expr, Names().visit(copied(node)))
 
     # Calls.
 

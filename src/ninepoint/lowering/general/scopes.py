@@ -9,14 +9,15 @@ Every value a name is ever given counts, whatever the order: that is coarse, and
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...language.source import Definition, Function, bound_names
+from ...language.definitions import Definition
+from ...language.source import Function, bound_names
+from ...language.trees import copied
 from ...language.values import constant
 
 Bounds: TypeAlias = tuple[int, int]
@@ -109,7 +110,7 @@ class Scopes:
 
     def _helper(self, function: Function) -> Scope:
         if id(function) not in self.helpers:
-            definition = copy.deepcopy(function.definition)
+            definition = copied(function.definition)
             self.helpers[id(function)] = self._scope(function, definition, None)
         return self.helpers[id(function)]
 

@@ -1,0 +1,256 @@
+"""Find the text of a live function: the lines it stands in, and its definition among them.
+
+Where a function stands says which text is its own.  Whether that is still what Python read is
+told by the instructions: they are compared as far as they do not depend on what else was
+compiled with them, for a notebook compiles each statement of a cell by itself.
+"""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import dis
+import functools
+import linecache
+import os
+import sys
+import time
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from . import errors
+from .errors import Span
+
+Definition: TypeAlias = ast.FunctionDef | ast.Lambda
+_Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+# A file that was not touched since is as Python read it.
+_BEGIN = time.time()
+
+# With what a cell of a notebook imports from `__future__` all later ones are compiled.
+_FUTURE = __future__.annotations.compiler_flag
+
+# What only prepares a call, and differs between `math.sqrt(x)` beside `import math` and without.
+_SILENT = frozenset(("EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"))
+
+_TIMED = "<timed exec>"
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A text with every function in it: as syntax, and as the code Python makes of it."""
+
+    lines: list[str]
+    nodes: list[_Found]
+    codes: list[types.CodeType]
+
+
+def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
+    """The lines of a function's text, and its definition, with the line numbers of these.
+
+    Raises
+    ------
+    StencilError
+        If there is no text, if it is not what the function was made from, or if it does not
+        tell which of several functions is meant.
+    """
+    code, name = function.__code__, function.__name__
+    found = _text(function)
+    if found is None:
+        nowhere = Span(code.co_filename, code.co_firstlineno, 0, len(name), name)
+        raise errors.source_missing(nowhere, name)
+    line = found.lines[min(code.co_firstlineno, len(found.lines)) - 1].rstrip("\n")
+    here = Span(code.co_filename, code.co_firstlineno, 0, len(line), line)
+    node = _at_place(found, code, here)
+    if node is None or not _agrees(found, node, code):
+        node = _moved(found, code)
+    if node is None:
+        raise errors.source_changed(here, name)
+    if isinstance(node, ast.AsyncFunctionDef):
+        text = found.lines[node.lineno - 1].rstrip("\n")
+        start = len(text.encode()[: node.col_offset].decode(errors="ignore"))
+        span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
+        raise errors.generator(span, "async")
+    return found.lines, node
+
+
+# Texts.
+
+
+def _text(function: types.FunctionType) -> _Text | None:
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines = linecache.getlines(code.co_filename, function.__globals__)
+    if lines:
+        return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
+    for text in _timed_cells() if code.co_filename == _TIMED else ():
+        found = _parsed(_TIMED, text, code.co_flags & _FUTURE)
+        if found is not None and any(_same_code(code, other) for other in found.codes):
+            return found
+    return None
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(file: str, text: str, flags: int) -> _Text | None:
+    # A cell of a notebook may await something next to its functions.
+    flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
+    try:
+        tree = ast.parse(text)
+        whole = compile(text, file, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return None
+    nodes = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    ]
+    return _Text(text.splitlines(keepends=True), nodes, list(_inner(whole)))
+
+
+def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The code of every function inside."""
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield constant
+            yield from _inner(constant)
+
+
+def _timed_cells() -> Iterator[str]:
+    """The cells that IPython timed, the last first: their text has no file's name."""
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    cells = getattr(getattr(shell, "history_manager", None), "input_hist_raw", ())
+    for cell in reversed(cells):
+        first, _, body = cell.lstrip().partition("\n")
+        if first.startswith("%%time") and body:
+            yield shell.transform_cell(body)
+
+
+# The definition in a text.
+
+
+def _at_place(found: _Text, code: types.CodeType, here: Span) -> _Found | None:
+    """What stands where the function stood."""
+    wanted = [node for node in found.nodes if _matches(node, code)]
+    if not wanted:
+        return None
+    node = wanted[-1]
+    if len(wanted) > 1 and isinstance(node, ast.Lambda):
+        exact = [n for n in wanted if isinstance(n, ast.Lambda) and _surrounds(n.body, code)]
+        if not exact:
+            raise errors.lambda_ambiguous(here)
+        # Of lambdas inside lambdas the innermost: an outer one has places outside the inner.
+        node = max(exact, key=lambda n: (n.lineno, n.col_offset))
+    return node
+
+
+def _matches(node: _Found, code: types.CodeType) -> bool:
+    if isinstance(node, ast.Lambda):
+        return code.co_name == "<lambda>" and node.lineno == code.co_firstlineno
+    return node.name == code.co_name and code.co_firstlineno in (_first_line(node), node.lineno)
+
+
+def _first_line(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return min([node.lineno, *(d.lineno for d in node.decorator_list)])
+
+
+def _surrounds(node: ast.expr, code: types.CodeType) -> bool:
+    """Whether everything that `code` does stands inside `node`; no if nothing is known."""
+    first, last = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
+    places = [
+        ((line, column), (end_line, end_column))
+        for line, end_line, column, end_column in code.co_positions()
+        if line is not None and column is not None and (line, column) != (end_line, end_column)
+    ]
+    return bool(places) and all(first <= start and end <= last for start, end in places)
+
+
+def _moved(found: _Text, code: types.CodeType) -> _Found | None:
+    """What the function is made from now, where lines were put before it or taken away."""
+    if code.co_name == "<lambda>":
+        return None
+    places = {c.co_firstlineno for c in found.codes if _same_code(code, c)}
+    nodes = [
+        node
+        for node in found.nodes
+        if not isinstance(node, ast.Lambda)
+        and node.name == code.co_name
+        and places & {_first_line(node), node.lineno}
+    ]
+    return nodes[-1] if nodes else None
+
+
+# Whether a text is what Python read.
+
+
+def _agrees(found: _Text, node: _Found, code: types.CodeType) -> bool:
+    """Whether the text says what the code does, as far as can be known.
+
+    A tool may have rewritten what it was given before it was compiled, so that the code does
+    more than the text says.  The text is taken then, if nobody can have changed it.
+    """
+    codes = [
+        other
+        for other in found.codes
+        if other.co_name == code.co_name and other.co_firstlineno == code.co_firstlineno
+    ]
+    if any(_same_code(code, other) for other in codes):
+        return True
+    if not _steady(code.co_filename):
+        return False
+    done = {entry[:2] for entry in _instructions(code)}
+    return any(
+        _signature(other) == _signature(code)
+        and {entry[:2] for entry in _instructions(other)} <= done
+        for other in codes
+    )
+
+
+def _steady(file: str) -> bool:
+    """Whether the text of a file cannot have changed since Python read it."""
+    if file.startswith("<ipython-input-") or "ipykernel_" in file:
+        return True  # named by its content
+    try:
+        status = os.stat(file)
+    except OSError:
+        return False
+    return max(status.st_mtime, status.st_ctime) < _BEGIN
+
+
+def _same_code(code: types.CodeType, other: types.CodeType) -> bool:
+    """Whether two code objects do the same; where they stand may differ."""
+    return (
+        code.co_name == other.co_name
+        and _signature(code) == _signature(other)
+        and _instructions(code) == _instructions(other)
+    )
+
+
+def _signature(code: types.CodeType) -> tuple[Any, ...]:
+    count = code.co_argcount + code.co_kwonlyargcount
+    return code.co_posonlyargcount, code.co_argcount, code.co_varnames[:count]
+
+
+def _instructions(code: types.CodeType) -> list[tuple[Any, ...]]:
+    """What the code does, in order: the operation, its operand, and where it jumps to."""
+    found: list[dis.Instruction] = []
+    places: dict[int, int] = {}
+    for one in dis.get_instructions(code):
+        places[one.offset] = len(found)
+        if one.opname not in _SILENT:
+            found.append(one)
+    return [_instruction(one, places) for one in found]
+
+
+def _instruction(one: dis.Instruction, places: dict[int, int]) -> tuple[Any, ...]:
+    # 3.11 looks up a method in its own way, if the name before it was not imported beside it.
+    name = "LOAD_ATTR" if one.opname == "LOAD_METHOD" else one.opname
+    if one.opcode in dis.hasjrel or one.opcode in dis.hasjabs:
+        return name, None, places[one.argval]
+    value = one.argval
+    if isinstance(value, types.CodeType):
+        return name, (_signature(value), tuple(_instructions(value)))
+    if isinstance(value, frozenset):
+        return name, tuple(sorted(map(repr, value)))
+    return name, repr(value)

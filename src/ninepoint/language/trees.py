@@ -1,0 +1,77 @@
+"""Syntax trees as data of our own: to be pickled, named by a digest, and copied.
+
+    x[0] + 1     ->     (("BinOp", (("left", Part(1)), ...), ...), ("Subscript", ...), ...)
+
+A node of `ast` may carry what other tools hung on it: IPython sets a `parent` when it shows a
+traceback, and `ast.Load()` is one object in every tree of the process.  So nobody copies or
+pickles nodes; here only what the grammar gives them is read.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+_Node = TypeVar("_Node", bound=ast.AST)
+
+_PLACES = ("lineno", "col_offset", "end_lineno", "end_col_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A node inside another one: its number in the list of all nodes."""
+
+    number: int
+
+
+# The kind of a node, what is in it, and where it stands.
+_Row: TypeAlias = tuple[str, tuple[tuple[str, Any], ...], tuple[int | None, ...]]
+
+
+def encoded(tree: ast.AST) -> tuple[_Row, ...]:
+    """Every node of a tree in one list, each before what is in it."""
+    nodes: list[ast.AST] = [tree]
+    rows: list[_Row] = []
+
+    def part(value: Any) -> Any:
+        if isinstance(value, list):
+            return [part(item) for item in value]
+        if not isinstance(value, ast.AST):
+            return value
+        nodes.append(value)
+        return Part(len(nodes) - 1)
+
+    # The list grows while it is gone through: no tree is too deep for that.
+    for node in nodes:
+        parts = tuple((name, part(value)) for name, value in ast.iter_fields(node))
+        rows.append((type(node).__name__, parts, tuple(getattr(node, p, None) for p in _PLACES)))
+    return tuple(rows)
+
+
+def restored(rows: tuple[_Row, ...]) -> ast.AST:
+    """The tree again, of new nodes."""
+    made: list[ast.AST] = []
+    for kind, _, places in rows:
+        node = getattr(ast, kind)()
+        for name, place in zip(_PLACES, places, strict=True):
+            if place is not None:
+                setattr(node, name, place)
+        made.append(node)
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, list):
+            return [whole(item) for item in value]
+        return made[value.number] if isinstance(value, Part) else value
+
+    for node, (_, parts, _) in zip(made, rows, strict=True):
+        for name, value in parts:
+            setattr(node, name, whole(value))
+    return made[0]
+
+
+def copied(node: _Node) -> _Node:
+    """A copy that shares no node with the original."""
+    copy = restored(encoded(node))
+    assert isinstance(copy, type(node))
+    return copy
