@@ -18,10 +18,14 @@ BIN := $(VENV)/bin
 # Tests run on all cores, but not more than four: every process compiles for itself.
 JOBS ?= 4
 
+# `make test ORDER=random` shuffles the tests and prints the seed; `make test ORDER=1234` repeats it.
+ORDER ?=
+SHUFFLED = $(if $(ORDER),--random-order-bucket=global $(if $(filter-out random,$(ORDER)),--random-order-seed=$(ORDER)))
+
 help:
 	@echo "make demo    run a stencil on photographs; pictures appear in demo-output/"
 	@echo "make gallery draw the pictures of examples/gallery; they appear in gallery-output/"
-	@echo "make test    run the tests"
+	@echo "make test    run the tests; ORDER=random shuffles them"
 	@echo "make lint    check style, types and the direction of imports"
 	@echo "make format  rewrite the files in the project's style"
 	@echo "make core    check that NumPy and Numba alone are enough"
@@ -71,7 +75,7 @@ pictures: demo gallery
 	$(GALLERY)/bin/python examples/shrink.py gallery-output docs/images/gallery
 
 test: $(VENV)/.made
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
 
 lint: $(VENV)/.made
 	$(BIN)/ruff check

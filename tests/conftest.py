@@ -1,27 +1,113 @@
-"""Compile into a folder of this run, so that no test depends on an earlier one; golden files."""
+"""Folders of this run, tests that leave nothing behind and end, Dask clients, golden files."""
 
 from __future__ import annotations
 
+import contextlib
+import faulthandler
 import os
 import shutil
 import tempfile
 
 import pytest
 
+from leftovers import Traces
+
 CACHE = "NINEPOINT_CACHE_DIR"
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")
 _made: list[str] = []
+
+# When the tests are done a process ends within this time [s]; the limit of a test is in
+# pyproject.toml.
+_AT_THE_END = 300
+# Standard error as it is outside of tests, which the workers of pytest-xdist have as well.
+_stderr = []
 
 
 def pytest_configure(config):
+    _stderr.append(os.dup(2))
+    # pytest's own folders stay for a look at what failed; all else that is temporary goes.
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())
+    base = tempfile.mkdtemp(prefix="ninepoint-tests-", dir=os.environ["PYTEST_DEBUG_TEMPROOT"])
+    _made.append(base)
     # The workers of pytest-xdist inherit the variable, and so share the folder.
     if CACHE not in os.environ:
-        _made.append(tempfile.mkdtemp(prefix="ninepoint-tests-"))
-        os.environ[CACHE] = _made[0]
+        os.environ[CACHE] = os.path.join(base, "cache")
+    temporary = os.path.join(base, "tmp")
+    os.mkdir(temporary)
+    # Each worker has its own, so that what lies there was left by its own tests.
+    os.environ.update(dict.fromkeys(TEMPORARY, temporary))
+    tempfile.tempdir = None
+
+
+def pytest_timeout_set_timer(item, settings):
+    """Keep the limit by a thread of C, which shows all stacks and needs no lock of Python's.
+
+    What pytest-timeout itself would print is lost in the workers of pytest-xdist.
+    """
+    faulthandler.dump_traceback_later(settings.timeout, exit=True, file=_stderr[0])
+    return True
+
+
+def pytest_timeout_cancel_timer(item):
+    faulthandler.cancel_dump_traceback_later()
+    return True
+
+
+def pytest_enter_pdb():
+    faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_sessionfinish(session):
+    faulthandler.dump_traceback_later(_AT_THE_END, exit=True, file=_stderr[0])
 
 
 def pytest_unconfigure(config):
     for folder in _made:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    """Fail a test that leaves something behind, and end what it left.
+
+    Set up before any other fixture, so that it is the last to look.
+    """
+    traces = Traces()
+    yield
+    left = traces.left()
+    assert not left, f"the test leaves {', '.join(left)}"
+
+
+@pytest.fixture
+def dask_client():
+    """Make Dask clients with clusters of their own, which are gone at the end of the block.
+
+    The cluster is made first: a client that fails to start one of its own stays the process's
+    client, and what is computed later waits for it without end.
+    """
+    distributed = pytest.importorskip("distributed")
+    dask_config = pytest.importorskip("dask.config")
+    patient = {
+        "distributed.worker.daemon": False,
+        "distributed.comm.timeouts.connect": "120s",
+        "distributed.comm.timeouts.tcp": "120s",
+    }
+
+    @contextlib.contextmanager
+    def made(workers=1, threads=2, processes=False):
+        with (
+            dask_config.set(patient),
+            distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=threads,
+                processes=processes,
+                dashboard_address=None,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+
+    return made
 
 
 def pytest_addoption(parser):

@@ -187,16 +187,9 @@ def test_schedulers(scheduler):
 
 
 @pytest.mark.filterwarnings("ignore:.*unclosed.*:ResourceWarning")
-def test_distributed():
-    distributed = pytest.importorskip("distributed")
+def test_distributed(dask_client):
     lazy, wanted = zip(*problems(), strict=True)
-    with (
-        dask.config.set({"distributed.worker.daemon": False}),
-        distributed.LocalCluster(
-            n_workers=1, threads_per_worker=2, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+    with dask_client(workers=1, threads=2, processes=True):
         assert_same(dask.compute(*lazy), wanted)
 
 

@@ -265,17 +265,10 @@ def test_a_lazy_result_pickles() -> None:
     np.testing.assert_array_equal(again.compute(scheduler="sync"), got.compute(scheduler="sync"))
 
 
-def test_distributed() -> None:
-    distributed = pytest.importorskip("distributed")
+def test_distributed(dask_client) -> None:
     prog = program(window([(-2, 1), (-1, 3)]), window([(0, 1), (0, 0)]))
     x = data(40, 50)
-    with (
-        dask.config.set({"distributed.worker.daemon": False}),
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
+    with dask_client(workers=2, threads=1, processes=True):
         got = lazily(prog, da.from_array(x, chunks=(13, 9)), boundary="reflect")
         computed = dask.compute(*got)
     for one, other in zip(computed, eagerly(prog, x, boundary="reflect"), strict=True):

@@ -246,6 +246,26 @@ def test_without_a_home(tmp_path):
     assert not Path(found).exists(), "removed at the end"
 
 
+def test_a_folder_that_can_be_written_is_the_only_one(tmp_path, monkeypatch):
+    """A process that is killed would leave another behind."""
+    script = """
+        import os, tempfile
+        os.makedirs("empty")
+        tempfile.tempdir = os.path.abspath("empty")
+        import numpy as np
+        import ninepoint as npt
+
+        @npt.stencil
+        def edge(x):
+            return x[1] - x[-1]
+
+        edge(np.ones(5))
+        print(os.listdir(tempfile.tempdir))
+    """
+    monkeypatch.chdir(tmp_path)
+    assert output(start(tmp_path, script)) == "[]"
+
+
 def test_numba_switched_off(tmp_path):
     script = """
         import warnings

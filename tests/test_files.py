@@ -263,12 +263,10 @@ def test_schedulers(tmp_path, scheduler):
     assert sorted(told) == told
 
 
-def test_distributed(tmp_path):
-    from distributed import Client
-
+def test_distributed(tmp_path, dask_client):
     stack = images((7, 9, 8))
     imsave(stack, tmp_path / "in" / "{}.png")
-    with Client(n_workers=1, threads_per_worker=2, processes=False, dashboard_address=None):
+    with dask_client():
         told = []
         frames = imread(tmp_path / "in", chunks=2)
         imsave(255 - frames, tmp_path / "out/{}.png", progress=lambda *now: told.append(now))

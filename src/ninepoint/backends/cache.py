@@ -198,7 +198,9 @@ def _warn(words: str) -> None:
 def _written(text: str, name: str) -> Path:
     """The path of the module, written if it is not there yet."""
     content = text.encode()
-    for base in (folder(), _fallback()):
+    # Not both in a tuple: the second folder is made when it is asked for.
+    for place in (folder, _fallback):
+        base = place()
         path = base / f"{name}.py"
         try:
             if path.exists():

@@ -1,0 +1,158 @@
+"""What a test may leave behind: nothing.
+
+`Traces` looks at the process before a test, and says after it what is there that was not: Dask
+clients and clusters, threads, child processes, files in the folders where tests might drop them,
+variables, another working directory.  A client that stays takes the work of all tests after it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+# Where nothing appears but by mistake; caches of tools have names that begin with a dot.
+_FOLDERS = (ROOT, ROOT / "tests", ROOT / "docs", ROOT / "examples", ROOT / "src")
+
+# Threads that stay, by the first letters of their names: our own pool, and what libraries
+# start once and keep (Dask's event loop and its helpers, tqdm's, the time limit's).
+_KEPT_THREADS = (
+    "ninepoint",
+    "Dask-Offload",
+    "Dask-Callback",
+    "IO loop",
+    "Profile",
+    "AsyncProcess",
+    "asyncio",
+    "QueueFeederThread",
+    "pytest_timeout",
+    "tqdm",
+)
+
+# The variables that mean something to what is tested.
+_OURS = ("NINEPOINT_", "NUMBA_")
+
+# What libraries keep in the folder for temporary files until the process ends.
+_KEPT_FILES = ("pymp-", "dask-scratch-space")
+
+# So long may what ends by itself take to do so on a busy machine [s].
+_PATIENCE = 20.0
+
+
+class Traces:
+    """The process as it is before a test."""
+
+    def __init__(self) -> None:
+        self._threads = set(threading.enumerate())
+        self._children = _children()
+        self._variables = _variables()
+        self._folder = os.getcwd()
+        self._files = _files(self._folder)
+
+    def left(self) -> list[str]:
+        """What is there that was not; what can be ended is ended, for the sake of later tests."""
+        found = [f"the Dask client or cluster {name}" for name in _ended_dask()]
+        end = time.monotonic() + _PATIENCE
+        while (there := self._running()) and time.monotonic() < end:
+            time.sleep(0.01)
+        found += there
+        if os.getcwd() != self._folder:
+            found.append(f"the working directory {os.getcwd()}")
+            os.chdir(self._folder)
+        found += self._put_back_variables()
+        return found + [f"the file {path}" for path in sorted(_files(self._folder) - self._files)]
+
+    def _put_back_variables(self) -> list[str]:
+        """Put them back, in silence what Dask sets for its processes; say which were ours."""
+        now = _variables()
+        changed = [n for n in {*now, *self._variables} if now.get(n) != self._variables.get(n)]
+        for name in changed:
+            if name in self._variables:
+                os.environ[name] = self._variables[name]
+            else:
+                del os.environ[name]
+        return [f"the variable {n}={now.get(n)}" for n in changed if n.startswith(_OURS)]
+
+    def _running(self) -> list[str]:
+        kept = self._threads | _dask_threads()
+        found = [
+            f"the thread {thread.name}"
+            for thread in threading.enumerate()
+            if thread not in kept and not thread.name.startswith(_KEPT_THREADS)
+        ]
+        return found + [f"the child process {pid}" for pid in _children() - self._children]
+
+
+def _variables() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+
+
+def _files(working: str) -> set[str]:
+    found = set()
+    for folder in {*map(str, _FOLDERS), working, tempfile.gettempdir()}:
+        with contextlib.suppress(FileNotFoundError):
+            names = os.listdir(folder)
+            found |= {
+                os.path.join(folder, name)
+                for name in names
+                if not name.startswith((".", "__pycache__", *_KEPT_FILES))
+            }
+    return found
+
+
+def _children() -> set[int]:
+    """The child processes, ended ones among them that nobody has waited for."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return set()
+    except AttributeError:
+        # Not every system can say so cheaply, and only one has to.
+        return set()
+    import psutil
+
+    # Python's own, which tidies up after processes and stays.
+    tracker = sys.modules.get("multiprocessing.resource_tracker")
+    kept = tracker._resource_tracker._pid if tracker else None
+    return {child.pid for child in psutil.Process().children()} - {kept}
+
+
+def _dask_threads() -> set[threading.Thread]:
+    """Those of the pools that Dask's threaded scheduler keeps for later calls."""
+    threaded = sys.modules.get("dask.threaded")
+    if threaded is None:
+        return set()
+    pools = [threaded.default_pool, *(p for of in threaded.pools.values() for p in of.values())]
+    return {thread for pool in pools for thread in getattr(pool, "_threads", ())}
+
+
+def _ended_dask() -> list[str]:
+    """The clients and clusters that are not closed; they are now, or at least forgotten."""
+    client = sys.modules.get("distributed.client")
+    if client is None:
+        return []
+    from distributed.deploy.cluster import Cluster
+    from distributed.deploy.spec import SpecCluster
+
+    found = []
+    # A client that failed to start is in the second only, and takes the work all the same.
+    clients = {*client.Client._instances, *client._global_clients.values()}
+    current = client._current_client.get()
+    if current is not None:
+        clients.add(current)
+        client._current_client.set(None)
+    for one in [*clients, *SpecCluster._instances]:
+        state = str(getattr(one.status, "name", one.status))
+        if one is not current and state in ("closed", "failed"):
+            continue
+        found.append(f"{type(one).__name__} ({state})")
+        with contextlib.suppress(Exception):
+            one.close(timeout=5) if not isinstance(one, Cluster) else one.close()
+    client._global_clients.clear()
+    return found
