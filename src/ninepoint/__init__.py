@@ -23,15 +23,18 @@ if TYPE_CHECKING:
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
     from .language.errors import StencilError
+    from .language.warned import ChannelWarning, MetadataWarning
     from .lowering.schedule import Schedule
     from .recording import Lazy, compute, lazy
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "ChannelWarning",
     "ImageReadError",
     "Lazy",
     "Measurement",
+    "MetadataWarning",
     "Schedule",
     "Stencil",
     "StencilError",
@@ -45,9 +48,11 @@ __all__ = [
 
 # Where each public name is found when it is first used.
 _LAZY = {
+    "ChannelWarning": ".language.warned",
     "ImageReadError": ".files",
     "Lazy": ".recording",
     "Measurement": ".backends.measure",
+    "MetadataWarning": ".language.warned",
     "Schedule": ".lowering.schedule",
     "Stencil": ".api",
     "StencilError": ".language.errors",

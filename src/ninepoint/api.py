@@ -17,6 +17,7 @@ from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import parse_boundary
+from .arrays.channels import check_steps, may_hold
 from .arrays.measuring import Watched, measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends import tuned
@@ -449,6 +450,10 @@ class Stencil(ArrayFunction):
         )
         if any(is_dask(f) or is_xarray(f) for f in fields):
             _refuse_out(out, "Dask arrays and xarray objects")
+        if steps and any(map(may_hold, fields)):
+            types = [field.dtype for field in fields]
+            ndim = self._for_types(types, scalars.at(0))[0].ndim
+            check_steps(fields, ndim, self.__name__)
         result = self._iterated(fields, scalars, plan, out)
         return result[0] if len(result) == 1 else tuple(result)
 

@@ -14,6 +14,7 @@ import numpy as np
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import parse_boundary
+from .arrays.channels import working_axes
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
@@ -87,6 +88,8 @@ class Call:
         names = self.stencil.fields
         arrays = [on_numpy.as_field(f, name) for f, name in zip(fields, names, strict=True)]
         program = self.program([on_numpy.native(array.dtype) for array in arrays])
+        if axes is None:
+            axes = working_axes(arrays, program.ndim, self.stencil.__name__)
         return on_numpy.apply(
             program,
             arrays,
@@ -135,6 +138,8 @@ class Call:
             dtypes.append(on_numpy.native(dtype))
         call = self.settled()
         program = call.program(dtypes)
+        if axes is None:
+            axes = working_axes(fields, program.ndim, self.stencil.__name__)
         return on_dask.apply(
             call.program,
             fields,
@@ -160,6 +165,8 @@ class Call:
         for dtype in dtypes:
             on_numpy.check_dtype(dtype)
         program = self.program(dtypes)
+        if axes is None and dims is None:
+            axes = working_axes(fields, program.ndim, self.stencil.__name__)
 
         def on_arrays(arrays: list[Any], core: tuple[int, ...]) -> Any:
             if any(is_dask(array) for array in arrays):

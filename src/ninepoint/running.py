@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.borders import Array
+from .arrays.channels import working_axes
 from .arrays.fusing import fits, run_fused
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .arrays.views import plain, stacked
@@ -34,6 +35,9 @@ def evaluate(
     threads: int | None = None,
 ) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
+    if axes is None and dims is None:
+        last = graph.nodes[-1]
+        axes = working_axes(arrays, last.ndim, last.call.stencil.__name__)
     if any(is_xarray(a) or is_dataset(a) for a in arrays):
         return _on_xarray(graph, arrays, wanted, schedule, axes, dims, threads)
     if any(is_dask(a) for a in arrays):

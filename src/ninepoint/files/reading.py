@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from ..language.colour import stack_name
 from .extras import need
 from .header import Header
 from .parts import Part, Piece, read_header, read_part
@@ -85,7 +86,7 @@ def imread(
     frames = sum(one.frames for one in sources)
     step = _frames_per_chunk(chunks, frames, header)
 
-    name = f"imread-{_token(sources, step, max_pixels)}"
+    name = stack_name(header.shape, _token(sources, step, max_pixels))
     parts = list(_cut(sources, step, header, max_pixels))
     zeros = (0,) * len(header.shape)
     tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ..language.colour import coloured_shape
 from . import dask_saving
 from .extras import need
 from .formats import TIFF, Options, check_holds, check_options, encode
@@ -193,6 +194,11 @@ def _as_stack(array: Any, target: Target) -> Any:
         )
     if 0 in array.shape:
         raise ValueError(f"imsave got an empty array, of shape {array.shape}")
+    if array.ndim == 3 and target.numbered and coloured_shape(array.shape):
+        raise ValueError(
+            f"{array.shape[0]} frames of {array.shape[1]} x {array.shape[2]} pixels look like one "
+            "colour image; save array[None] if it is one, and array[..., None] if it is not"
+        )
     is_colour = array.ndim == 3 and array.shape[2] in (3, 4) and not target.numbered
     if array.ndim == 2 or is_colour:
         array = array[None]

@@ -1,0 +1,164 @@
+"""The axis of colour channels: left alone where it is known, and asked about where it is likely.
+
+frames of imread, and what is computed from them     the axes before the channels
+480 x 640 x 3 of uint8, from anywhere                the last axes, with a warning
+anything else                                        the last axes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..language.colour import colour_shape, coloured_shape
+from ..language.warned import ChannelWarning, warn
+from .recognise import is_dask, is_xarray
+
+# Names that the axis of channels has in xarray; an axis of any other name is what it says.
+_CHANNEL_DIMS = frozenset(
+    "c ch channel channels band bands rgb rgba colour color colours colors sample samples".split()
+)
+
+
+def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ...] | None:
+    """Choose the axes of a kernel of `ndim` indices where the call names none.
+
+    Returns
+    -------
+    tuple of int or None
+        Counted from the end, if channels are known to come last; None for the last axes.
+
+    Raises
+    ------
+    ValueError
+        If the channels leave too few axes, or it cannot be told which axis they are.
+
+    Warns
+    -----
+    ChannelWarning
+        If the last axis only looks like channels.
+    """
+    if not any(map(may_hold, fields)):
+        return None
+    shapes = [tuple(np.shape(field)) for field in fields]
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except (ValueError, TypeError):
+        return None  # Unknown sizes, or shapes that do not fit: said elsewhere.
+    if len(shape) < 3:
+        return None
+    if any(has_channels(field) for field in fields):
+        if ndim > len(shape):
+            return None
+        if ndim == len(shape):
+            raise ValueError(
+                f"'{kernel}' works on {ndim} axes, and these colour images have {len(shape) - 1} "
+                f"besides their channels; axes={tuple(range(ndim))} takes the channels as an axis "
+                "like the others."
+            )
+        return tuple(range(-1 - ndim, -1))
+    if ndim == 2 and any(
+        one[-3:] == shape[-3:] and _looks_coloured(field)
+        for field, one in zip(fields, shapes, strict=True)
+    ):
+        rank = len(shape)
+        warn(
+            f"'{kernel}' takes the last axis of {' x '.join(map(str, shape))} for columns, and it "
+            f"looks like the channels of colour images. axes={(rank - 3, rank - 2)} filters every "
+            "channel by itself; axes=(-2, -1) says that the axes are meant so.",
+            ChannelWarning,
+        )
+    return None
+
+
+def check_steps(fields: Sequence[Any], ndim: int, kernel: str) -> None:
+    """Look at the fields of an iteration, which works on the last axes and on no others.
+
+    Raises
+    ------
+    ValueError
+        If channels are known to come last.
+
+    Warns
+    -----
+    ChannelWarning
+        If the last axis only looks like channels.
+    """
+    words = (
+        "iterate works on the last axes: move the channels to the front, "
+        "np.moveaxis(images, -1, 0), and back afterwards."
+    )
+    for field in fields:
+        if ndim < np.ndim(field) and has_channels(field):
+            raise ValueError(f"the last axis of these colour images holds their channels; {words}")
+        if ndim == 2 and _looks_coloured(field):
+            warn(
+                f"'{kernel}' takes the last axis of {' x '.join(map(str, np.shape(field)))} for "
+                f"columns, and it looks like the channels of colour images; {words}",
+                ChannelWarning,
+            )
+
+
+def has_channels(field: Any) -> bool:
+    """Whether the last axis of `field` is known to be that of the channels of colour frames.
+
+    Known are the arrays of `imread`, and those computed from them, as long as their last axis can
+    still be that of the channels.
+
+    Raises
+    ------
+    ValueError
+        If the frames are so narrow that it can be that of the columns as well.
+    """
+    if is_xarray(field):
+        field = field.data
+    if not is_dask(field) or field.ndim < 3:
+        return False
+    for name in (field.name, *getattr(field.dask, "layers", ())):
+        source = colour_shape(name)
+        if source is None:
+            continue
+        _, columns, channels = source
+        if name == field.name:
+            return True
+        if field.shape[-1] <= channels:
+            if columns <= channels:
+                raise ValueError(
+                    f"it cannot be told whether the last axis of {tuple(field.shape)} holds "
+                    f"channels or columns: the images have {columns} columns. Name the axes of "
+                    "the kernel with axes=."
+                )
+            return True
+    return False
+
+
+def may_hold(field: Any) -> bool:
+    """Whether it is worth asking if these are colour images; costs next to nothing."""
+    if is_dask(field) or is_xarray(field):
+        return True
+    return isinstance(field, np.ndarray) and coloured_shape(field.shape)
+
+
+def _looks_coloured(field: Any) -> bool:
+    shape = np.shape(field)
+    if not coloured_shape(shape) or 0 in shape:
+        return False
+    if is_xarray(field):
+        last = str(field.dims[-1]).lower()
+        if last not in _CHANNEL_DIMS and not last.startswith("dim_"):
+            return False
+        field = field.data
+    dtype = np.dtype(getattr(field, "dtype", object))
+    if dtype.kind not in "uif":
+        return False
+    if dtype.kind == "u" and dtype.itemsize <= 2:
+        return True
+    if not isinstance(field, np.ndarray):
+        return is_dask(field)
+    # A few of the numbers: an image's are not negative, none is beyond 255, and they differ.
+    rows, columns = shape[-3:-1]
+    image = field[(0,) * (len(shape) - 3)][:: -(-rows // 64), :: -(-columns // 64)]
+    least, greatest = image.min(), image.max()
+    return bool(0 <= least < greatest <= 255)
