@@ -562,6 +562,7 @@ class Stencil(ArrayFunction):
         *args: Any,
         boundary: Any = None,
         cval: Any = None,
+        axes: Sequence[int] | None = None,
         dtype: Any = None,
         overflow: str | None = None,
         **named: Any,
@@ -575,7 +576,7 @@ class Stencil(ArrayFunction):
         ----------
         *args, **named
             As for a call, NumPy arrays only.
-        boundary, cval, dtype, overflow
+        boundary, cval, axes, dtype, overflow
             As for a call.
 
         Returns
@@ -583,10 +584,22 @@ class Stencil(ArrayFunction):
         array or tuple of arrays
             As a call gives.
         """
+        if named.get("dims") is not None:
+            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+        named.pop("dims", None)
         values = self._bound(args, named)
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         call = self._call(values, boundary, cval, dtype, overflow)
-        return self._evaluated(fields, call, self._last(fields, call))
+        last = self._last(fields, call)
+        if axes is None:
+            return self._evaluated(fields, call, last)
+        fields = list(np.broadcast_arrays(*fields))
+        order = on_numpy.core_axes(axes, fields[0].ndim, last.ndim)
+        ends = range(-last.ndim, 0)
+        made = self._evaluated([np.moveaxis(one, order, ends) for one in fields], call, last)
+        if isinstance(made, tuple):
+            return tuple(np.moveaxis(one, ends, order) for one in made)
+        return np.moveaxis(made, ends, order)
 
     def _last(self, fields: Sequence[np.ndarray], call: Call) -> Compiled:
         """What gives the results, for fields of these types."""

@@ -372,15 +372,28 @@ def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0
     return ops.emit(ir.Reduce(dtype, kind, window.shape, body, atom, parameter))
 
 
+def _whole(ops: Operations, axis: Any) -> None:
+    """Leave what reduces along one axis only to the general path."""
+    if axis is not None:
+        raise NotUnderstood("the argument 'axis'", ops.span)
+
+
 def _reduction(kind: ReduceKind) -> Builder:
-    def build(ops: Operations, value: Any) -> Any:
+    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
+        _whole(ops, axis)
         return reduce(ops, kind, value)
 
     return build
 
 
 def _spread(root: bool) -> Builder:
-    def build(ops: Operations, value: Any, ddof: Any = 0) -> Any:
+    def build(
+        ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
+        ddof: Any = 0,
+    ) -> Any:  # fmt: skip
+        _whole(ops, axis)
+        if dtype is not None or out is not None:
+            raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
         if not is_number(ddof):
             raise errors.wrong_arguments(ops.span, "var", "'ddof' is not constant")
         variance = reduce(ops, "var", value, float(ddof))
@@ -390,7 +403,8 @@ def _spread(root: bool) -> Builder:
 
 
 def _quantile(scale: float) -> Builder:
-    def build(ops: Operations, value: Any, q: Any) -> Any:
+    def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
+        _whole(ops, axis)
         if not is_number(q) or not 0 <= q <= scale:
             raise errors.wrong_arguments(
                 ops.span, "percentile", f"the fraction must be a constant from 0 to {scale:g}"
@@ -400,7 +414,8 @@ def _quantile(scale: float) -> Builder:
     return build
 
 
-def _median(ops: Operations, value: Any) -> Any:
+def _median(ops: Operations, value: Any, axis: Any = None) -> Any:
+    _whole(ops, axis)
     return reduce(ops, "quantile", value, 0.5)
 
 

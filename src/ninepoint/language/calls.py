@@ -16,6 +16,7 @@ from . import errors
 from .callables import FUNCTIONS, METHODS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
+from .missing import KNOWN
 from .source import Function, SelfReference
 from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
 
@@ -114,14 +115,14 @@ class Calls(Frame):
             result = known_call(function, args, keywords)
             if result is not None:
                 return settled(result)
-        if function not in FUNCTIONS:
+        if function not in KNOWN:
             if function is sorted or _from_numpy(function):
                 raise NotUnderstood(f"the function '{name}'", span)
             raise errors.unknown_function(span, name)
         if any(isinstance(v, Field) for v in everything):
             field = next(v for v in everything if isinstance(v, Field))
             raise errors.bad_operand(span, f"'{name}'", words(field))
-        return self.built(FUNCTIONS[function], name, args, keywords)
+        return self.built(KNOWN[function], name, args, keywords)
 
     def built(
         self, builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]

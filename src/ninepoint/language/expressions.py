@@ -242,6 +242,8 @@ class Expressions(Subscripts, Calls):
             return getattr(base, node.attr)
         if is_number(base) and node.attr in ("real", "imag"):
             return getattr(base, node.attr)
+        if isinstance(base, Value) and base.shape and hasattr(np.ndarray, node.attr):
+            raise NotUnderstood(f"'{node.attr}' of a window", span)
         raise errors.unknown_method(span, kind(base), node.attr)
 
     def comprehension(self, element: ast.expr, loops: list[ast.comprehension]) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -92,7 +93,9 @@ def evaluate(
     kernel = _Kernel(
         function, whole, shape, given, rules, cval, known[0] if neighborhood and known else None
     )
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
+        warnings.simplefilter("ignore", RuntimeWarning)
         points = [kernel.at(point) for point in np.ndindex(shape)]
     count = max([len(point) for point in points if point] or [len(known or [0])])
     undefined = (np.float64(np.nan),) * count
@@ -141,6 +144,8 @@ class _Kernel:
         # is asked for.
         self._indexed: Counter[Any] = Counter()
         self._wanted: Any = None
+        # What indexed expressions were at the points that the function came to.
+        self._known: dict[Any, Any] = {}
 
     def at(self, point: tuple[int, ...]) -> tuple[Any, ...] | None:
         """The outputs at `point`; None where Python has no number for them."""
@@ -168,6 +173,7 @@ class _Kernel:
         place = frame.f_code, next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None))
         self._indexed[place] += 1
         found = place, self._indexed[place]
+        self._known[self._point, found] = value
         if found == self._wanted:
             raise _Reached(value)
         here, ndim = self._point, len(self._rules)
@@ -175,19 +181,22 @@ class _Kernel:
         def read(offset: tuple[int, ...]) -> Any:
             if len(offset) != ndim:
                 raise IndexError(f"an expression is read with {len(offset)} indices, not {ndim}")
-            before = self._point, self._indexed, self._wanted
             core = tuple(p + o for p, o in zip(here[-ndim:], offset, strict=True))
-            self._point, self._indexed, self._wanted = (*here[:-ndim], *core), Counter(), found
+            there = *here[:-ndim], *core
+            if (there, found) in self._known:
+                return see(self._known[there, found])
+            before = self._point, self._indexed, self._wanted
+            self._point, self._indexed, self._wanted = there, Counter(), found
             positional, named = self._arguments
             try:
                 self._function(*positional, **named)
             except _Reached as reached:
-                return reached.value
+                return see(reached.value)
             finally:
                 self._point, self._indexed, self._wanted = before
             raise AssertionError("the function took another way at another point")
 
-        return Field("an expression", read, value)[index]
+        return Field("an expression", read, see(value))[index]
 
     def _field(self, name: str, array: Array) -> Field:
         seen = np.broadcast_to(array, self._shape)

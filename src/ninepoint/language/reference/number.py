@@ -191,6 +191,56 @@ class Literal(Number):
     __slots__ = ()
 
 
+class _Text(Operand):
+    """A number that stands in the text: Python's own, but it can be read at other points."""
+
+    __slots__ = ()
+    __iter__ = None
+    __hash__ = object.__hash__
+
+    def __getitem__(self, index: Any) -> Any:
+        return elsewhere.get()(self, index)
+
+    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
+        return literal((ARITHMETIC | COMPARISONS)[symbol](_python(left), _python(right)))
+
+    def change(self, symbol: str) -> Any:
+        return literal(UNARY[symbol](_python(self)))
+
+
+class TextInteger(_Text, int):  # type: ignore[misc]
+    """An integer that stands in the text."""
+
+    __hash__ = int.__hash__
+
+
+class TextFloat(_Text, float):  # type: ignore[misc]
+    """A float that stands in the text."""
+
+    __hash__ = float.__hash__
+
+
+class TextComplex(_Text, complex):  # type: ignore[misc]
+    """A complex number that stands in the text."""
+
+    __hash__ = complex.__hash__
+
+
+def literal(value: Any) -> Any:
+    """A number of Python as one that stands in the text; anything else as it is."""
+    kinds = {int: TextInteger, float: TextFloat, complex: TextComplex}
+    return kinds[type(value)](value) if type(value) in kinds else value
+
+
+def _python(value: Any) -> Any:
+    """A number of the text as Python's own."""
+    if isinstance(value, TextInteger):
+        return int(value)
+    if isinstance(value, TextFloat):
+        return float(value)
+    return complex(value) if isinstance(value, TextComplex) else value
+
+
 def see(value: Any) -> Any:
     """A bare value as a `Number`; a tuple as a tuple of them."""
     if isinstance(value, tuple):
@@ -202,6 +252,8 @@ def plain(value: Any) -> Any:
     """The value in a `Number`, or a bare value as one of the types above."""
     if isinstance(value, Number):
         return value.value
+    if isinstance(value, _Text):
+        return _python(value)
     if isinstance(value, np.bool_):
         return bool(value)
     if isinstance(value, np.integer) and not isinstance(value, np.uint64):

@@ -15,7 +15,9 @@ from .number import WORD, Number
 
 REDUCTIONS = frozenset(
     {"sum", "prod", "mean", "min", "max", "median", "any", "all", "std", "var"}
-    | {"argmin", "argmax", "ptp", "percentile", "quantile"}
+    | {"argmin", "argmax", "ptp", "percentile", "quantile", "count_nonzero"}
+    | {"nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"}
+    | {"nanmedian", "nanpercentile", "nanquantile"}
 )
 
 _ADDING: dict[str, Any] = {"sum": sum, "prod": math.prod}
@@ -25,9 +27,28 @@ def reduced(name: str, values: list[Any], *arguments: Any, **options: Any) -> An
     """Reduce bare values of one type."""
     if name in ("any", "all"):
         return {"any": any, "all": all}[name](bool(value) for value in values)
+    if name == "count_nonzero":
+        return sum(bool(value) for value in values)
+    if name.startswith("nan"):
+        return _without_nan(name.removeprefix("nan"), values, *arguments, **options)
     if all(isinstance(value, (int, np.uint64)) for value in values):
         return _of_integers(name, values, *arguments, **options)
     return _of_floats(name, np.array(values), *arguments, **options)
+
+
+def _without_nan(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
+    """Reduce those values that are no NaN; of none only a sum or a product has a number."""
+    numbers = [value for value in values if value == value]
+    if numbers and not _degrees_spent(name, len(numbers), *arguments, **options):
+        return reduced(name, numbers, *arguments, **options)
+    kind = np.array(values).dtype.type
+    return kind({"sum": 0, "prod": 1}.get(name, np.nan))
+
+
+def _degrees_spent(name: str, count: int, *arguments: Any, **options: Any) -> bool:
+    """Whether nothing is left to divide a sum of squares by."""
+    ddof = options.get("ddof", arguments[0] if arguments else 0)
+    return name in ("var", "std") and count <= ddof
 
 
 def _of_integers(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:

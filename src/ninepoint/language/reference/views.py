@@ -9,17 +9,37 @@ from typing import Any
 
 import numpy as np
 
-from .number import Number, Operand, binary, plain, see
+from .number import ARITHMETIC, Number, Operand, binary, plain, see
 from .probe import Probe
 from .reductions import reduced
+
+
+def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
+    def operation(self: Any, other: Any) -> Any:
+        self[...] = ARITHMETIC[symbol](self, other)
+        return self
+
+    return operation
 
 
 class Table(np.ndarray[Any, Any]):
     """A small array, indexed absolutely, whose elements are numbers of the kernel."""
 
+    # NumPy would not leave these to the other operand.
+    __iadd__, __isub__ = _in_place("+"), _in_place("-")
+    __imul__, __itruediv__ = _in_place("*"), _in_place("/")
+    __ifloordiv__, __imod__ = _in_place("//"), _in_place("%")
+
     def __getitem__(self, index: Any) -> Any:
-        item = super().__getitem__(index)
+        item = super().__getitem__(_index(index))
         return item if isinstance(item, np.ndarray) else see(item)
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        return see(array[()]) if array.ndim == 0 else array.view(type(self))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        value = value.array() if isinstance(value, Window) else plain(value)
+        super().__setitem__(_index(index), value)
 
     def __iter__(self) -> Iterator[Any]:
         return (self[position] for position in range(len(self)))
@@ -69,12 +89,53 @@ class Window(Operand):
     def size(self) -> int:
         return self.cells.size
 
+    @property
+    def ndim(self) -> int:
+        return self.cells.ndim
+
     def __len__(self) -> int:
         return len(self.cells)
 
     def __getitem__(self, index: Any) -> Any:
-        item = self.cells[index]
+        item = self.cells[_index(index)]
         return Window(item, self.blank) if isinstance(item, np.ndarray) else item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        array = self.array()
+        array[index] = value
+        self.cells = _cells(array)
+
+    def __getattr__(self, name: str) -> Any:
+        """What only arrays of NumPy have."""
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"a window has no attribute {name!r}")
+        if not callable(getattr(np.ndarray, name)):
+            return whole(lambda array: getattr(array, name), self)
+
+        def method(*arguments: Any, **options: Any) -> Any:
+            if name not in ("fill", "partition", "sort"):
+                return whole(lambda a, *r, **o: getattr(a, name)(*r, **o), self, *arguments,
+                             **options)  # fmt: skip
+            array = self.array()
+            getattr(array, name)(*map(plain, arguments), **options)
+            self.cells = _cells(array)
+            return None
+
+        return method
+
+    def __matmul__(self, other: Any) -> Any:
+        return whole(np.matmul, self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return whole(np.matmul, other, self)
+
+    def array(self) -> Any:
+        """The elements as an array of NumPy's, which holds them exactly."""
+        values = [plain(value) for value in self.values()]
+        if any(isinstance(value, Probe) for value in values):
+            return np.ones(self.shape).view(Table)
+        kind = np.array(values or [plain(self.blank)]).dtype
+        return np.array(values, kind).reshape(self.shape).view(Table)
 
     def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
         weights = other if symbol == "*" and isinstance(other, Constant) else None
@@ -89,6 +150,9 @@ class Window(Operand):
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
+        own = 1 if name.endswith(("percentile", "quantile")) else 0
+        if len(arguments) > own or set(options) - {"ddof"} or not self.size:
+            return whole(getattr(np, name), self, *arguments, **options)
         values = self.values()
         probes = [value for value in (*values, self.blank) if isinstance(value, Probe)]
         if probes:
@@ -148,6 +212,88 @@ class Field:
 
     def __iter__(self) -> Iterator[Any]:
         raise TypeError(f"the field {self._name!r} has no end: index it")
+
+
+def whole(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """A function of arrays: NumPy's own, of the elements as they are.
+
+    Of probes only the shape of the result is known, and that it may depend on all of them.
+    """
+    leaves = _leaves([*arguments, *options.values()])
+    probes = [item for item in leaves if isinstance(item, Probe)]
+    result = function(
+        *(_array(item) for item in arguments), **{k: _array(v) for k, v in options.items()}
+    )
+    if not probes:
+        return _seen(result)
+    name = getattr(function, "__qualname__", "array")
+    return _spread(result, probes[0].trace.join(name, *leaves))
+
+
+def _leaves(items: Any) -> list[Any]:
+    """The numbers in arguments."""
+    leaves: list[Any] = []
+    for item in items:
+        if isinstance(item, Window):
+            leaves += item.values()
+        elif isinstance(item, (list, tuple)):
+            leaves += _leaves(item)
+        elif isinstance(item, (Number, Probe)):
+            leaves.append(item)
+    return leaves
+
+
+def _array(item: Any) -> Any:
+    """An argument as NumPy takes it."""
+    if isinstance(item, Window):
+        return item.array().view(np.ndarray)
+    if isinstance(item, (list, tuple)):
+        return type(item)(_array(one) for one in item)
+    if isinstance(item, np.ndarray):
+        return item.view(np.ndarray)
+    # A type that the kernel names is exchanged for one that knows its numbers; see `world`.
+    return 1.0 if isinstance(item, Probe) else plain(getattr(item, "original", item))
+
+
+def _seen(result: Any) -> Any:
+    """What NumPy gave, as the kernel sees it."""
+    if isinstance(result, tuple):
+        return tuple(_seen(one) for one in result)
+    if isinstance(result, np.flatiter):
+        result = np.array(result)
+    if isinstance(result, np.ndarray) and result.ndim:
+        return result.view(Table)
+    return see(result[()] if isinstance(result, np.ndarray) else result)
+
+
+def _spread(result: Any, probe: Probe) -> Any:
+    """The same probe wherever the result has a number."""
+    if isinstance(result, tuple):
+        return tuple(_spread(one, probe) for one in result)
+    if isinstance(result, np.ndarray) and result.ndim:
+        cells = np.empty(result.shape, object)
+        for place in np.ndindex(cells.shape):
+            cells[place] = Cell(lambda: probe)
+        return Window(cells, probe)
+    return probe
+
+
+def _cells(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The elements of an array as cells of a window."""
+    cells = np.empty(array.shape, object)
+    for place in np.ndindex(cells.shape):
+        cells[place] = Cell(partial(see, np.asarray(array)[place]))
+    return cells
+
+
+def _index(index: Any) -> Any:
+    """An index as NumPy takes it: a mask that was computed is an array of truths."""
+    if isinstance(index, tuple):
+        return tuple(_index(part) for part in index)
+    if isinstance(index, Window):
+        truths = index.array()
+        return truths.astype(bool) if isinstance(index.blank, Probe) else np.asarray(truths)
+    return np.asarray(index) if isinstance(index, Table) else index
 
 
 def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = None) -> Window:

@@ -11,6 +11,7 @@ first point, for whole arrays.
 from __future__ import annotations
 
 import builtins
+import math
 import types
 from collections.abc import Callable
 from typing import Any
@@ -19,10 +20,10 @@ import numpy as np
 
 from ..source import ArrayFunction
 from . import functions
-from .number import Number, plain, see
+from .number import Number, literal, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
-from .views import Constant, Field, Table, Window, elementwise
+from .views import Constant, Field, Table, Window, elementwise, whole
 
 
 def rebound(function: Any, *, quiet: bool = False) -> Any:
@@ -45,7 +46,9 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return value.view(Constant)
         if isinstance(value, np.generic):
             value = plain(value)
-            return int(value) if isinstance(value, np.uint64) else _literal(value)
+            return literal(int(value)) if isinstance(value, np.uint64) else _literal(value)
+        if type(value) in (int, float, complex):
+            return literal(value)
         if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
             return type(value)(exchanged(item) for item in value)
         if hasattr(value, "py_func"):
@@ -63,7 +66,7 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
         cells = tuple(types.CellType() for _ in original.__closure__ or ())
         copy = types.FunctionType(
-            original.__code__, names, original.__name__, original.__defaults__, cells
+            _readable(original.__code__), names, original.__name__, original.__defaults__, cells
         )
         copy.__kwdefaults__ = original.__kwdefaults__
         memo[id(original)] = copy
@@ -78,6 +81,18 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         return copy
 
     return exchanged(function)
+
+
+def _readable(code: types.CodeType) -> types.CodeType:
+    """The code with its numbers exchanged for such as can be read at other points.
+
+    A name may hold a number of the text on one path, and an expression of fields on another.
+    """
+    constants = [
+        _readable(value) if isinstance(value, types.CodeType) else literal(value)
+        for value in code.co_consts
+    ]
+    return code.replace(co_consts=tuple(constants))
 
 
 def _silent(*arguments: Any, **options: Any) -> None:
@@ -148,10 +163,15 @@ def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -
     """`function` of scalars, of windows, of probes, or of arrays."""
     name = getattr(function, "__name__", str(function))
     everything = [*arguments, *options.values()]
-    if any(isinstance(item, Window) for item in everything):
+    if any(isinstance(item, Window) for item in _leaves(everything)):
         reduction = _REDUCTION_NAMES.get(name, name)
-        if reduction in REDUCTIONS and isinstance(arguments[0], Window):
-            return arguments[0].reduce(reduction, *arguments[1:], **options)
+        if isinstance(arguments[0], Window):
+            if reduction in REDUCTIONS:
+                return arguments[0].reduce(reduction, *arguments[1:], **options)
+            if name == "average" and not set(options) - {"weights"} and len(arguments) == 1:
+                return _average(arguments[0], **options)
+        if not _elementwise(function):
+            return whole(function, *arguments, **options)
         return elementwise(lambda *values: _called(call, function, values, options), *arguments)
     probes = [item for item in _leaves(everything) if isinstance(item, Probe)]
     if probes:
@@ -162,6 +182,33 @@ def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -
         result = function(*map(_bare, arguments), **{k: _bare(v) for k, v in options.items()})
         return result.view(Table) if isinstance(result, np.ndarray) else see(result)
     return call(function, *arguments, **options)
+
+
+def _elementwise(function: Any) -> bool:
+    """Whether it is a function of single numbers, that arrays get for each element."""
+    module = getattr(function, "__module__", None)
+    return (
+        isinstance(function, (np.ufunc, type))
+        or module == "math"
+        or function in functions.EXACT
+        or _conversion(function)
+    )
+
+
+def _average(window: Window, weights: Any = None) -> Any:
+    """`np.average`: the sum of the products, by the sum of the weights."""
+    if weights is None:
+        return window.mean()
+    if isinstance(weights, (list, tuple)):
+        weights = np.array(_bare(weights)).view(Constant)
+    if isinstance(weights, Constant):
+        items = np.asarray(weights).ravel().tolist()
+        total = math.fsum(items) if weights.dtype.kind == "f" else sum(items)
+        return (window * weights).sum() / total
+    if isinstance(weights, Table):
+        ones = elementwise(lambda one, weight: weight, window, weights)
+        return (window * weights).sum() / ones.sum()
+    return (window * weights).sum() / weights.sum()
 
 
 _MAKERS = {"zeros", "ones", "empty", "full", "arange", "array", "linspace", "eye", "identity"}
@@ -189,7 +236,7 @@ def _conversion(value: Any) -> bool:
 
 def _literal(value: Any) -> Any:
     """A NumPy scalar from outside: integers and truth values are literals, floats strong."""
-    return value if isinstance(value, (bool, int)) else Number(value)
+    return literal(value) if isinstance(value, (bool, int)) else Number(value)
 
 
 def _names(code: types.CodeType) -> set[str]:

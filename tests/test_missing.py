@@ -1,0 +1,150 @@
+"""Reductions that leave NaN out, or count: by name, as NumPy spells them."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agreement
+import ninepoint as npt
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.borders import parse_boundary
+
+REDUCTIONS = (
+    np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,
+    np.count_nonzero, np.average,
+)  # fmt: skip
+DTYPES = ("float64", "float32", "float16", "int16", "uint64", "bool")
+WEIGHTS = np.array([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]])
+
+
+@functools.cache
+def over_nine(function: Any) -> Any:
+    def kernel(x):
+        return function(x[-1:2, -1:2])
+
+    return npt.stencil(boundary="valid")(kernel)
+
+
+def holes(dtype: str) -> np.ndarray:
+    """Numbers with some NaN, an infinity, and a window of nothing but NaN."""
+    values = np.random.default_rng(2).normal(size=(7, 10)) * 3
+    if np.dtype(dtype).kind not in "fc":
+        return np.abs(values).astype(dtype)
+    values[2:5, 3:6] = np.nan
+    values[0, 0] = np.inf
+    values[6, 9] = np.nan
+    return values.astype(dtype)
+
+
+def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
+    """What the generated text gives, run as plain Python: to compile takes seconds."""
+    compiled, _, _ = stencil._for_types([x], others)
+    program = agreement.Plain(compiled.bind(others))
+    border = parse_boundary("valid", compiled.ndim)
+    return on_numpy.apply(program, [x], border=border, cval=0, threads=1)
+
+
+def expected(function: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
+    """What NumPy gives for each window by itself."""
+    wide = x.astype("float32") if x.dtype == np.float16 else x
+    views = np.lib.stride_tricks.sliding_window_view(wide, (3, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.array([[function(view) for view in row] for row in views])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_names_of_numpy_are_understood(function: Any, dtype: str) -> None:
+    stencil, x = over_nine(function), holes(dtype)
+    assert "understood" in stencil.explain(x.dtype)
+    wanted = expected(function, x)
+    for result in (by_text(stencil, x), stencil.debug(x)):
+        np.testing.assert_allclose(result, wanted, rtol=1e-4 if x.itemsize < 8 else 1e-12)
+
+
+@pytest.mark.parametrize("function", [np.nansum, np.nanmean, np.nanprod, np.average])
+def test_complex_numbers(function: Any) -> None:
+    x = holes("complex128")
+    x.imag = np.random.default_rng(5).normal(size=x.shape)
+    x[0, 0] = 1j
+    np.testing.assert_allclose(by_text(over_nine(function), x), expected(function, x))
+
+
+@pytest.mark.parametrize("function", [np.nanvar, np.nanstd])
+def test_degrees_of_freedom(function: Any) -> None:
+    @npt.stencil(boundary="valid")
+    def kernel(x):
+        return function(x[-1:2, -1:2], ddof=2)
+
+    x = holes("float64")
+    wanted = expected(functools.partial(function, ddof=2), x)
+    np.testing.assert_allclose(by_text(kernel, x), wanted)
+    np.testing.assert_allclose(kernel.debug(x), wanted)
+
+
+def test_variances_keep_their_digits_beside_a_large_mean() -> None:
+    x = holes("float64") + 1e8
+    np.testing.assert_allclose(by_text(over_nine(np.nanvar), x), expected(np.nanvar, x), rtol=1e-7)
+
+
+def test_windows_that_are_computed() -> None:
+    @npt.stencil(boundary="valid")
+    def kernel(x):
+        w = x[-1:2, -1:2]
+        return np.nanmean(w * WEIGHTS) - x[0, 0], np.isnan(w - x[0, 0]).sum(), np.nanmax(-w)
+
+    x = holes("float64")
+    means, counts, greatest = kernel(x)
+    centre = x[1:-1, 1:-1]
+    np.testing.assert_allclose(means, expected(lambda w: np.nanmean(w * WEIGHTS), x) - centre)
+    np.testing.assert_array_equal(counts, expected(lambda w: np.isnan(w - w[1, 1]).sum(), x))
+    np.testing.assert_array_equal(greatest, expected(lambda w: np.nanmax(-w), x))
+    for one, other in zip((means, counts, greatest), kernel.debug(x), strict=True):
+        np.testing.assert_allclose(one, other)
+
+
+def test_averages_with_weights() -> None:
+    @npt.stencil(boundary="valid", standard_indexing=("v",))
+    def kernel(x, v):
+        w = x[-1:2, -1:2]
+        return np.average(w, weights=WEIGHTS), np.average(w, weights=v), np.average(w, None, w * w)
+
+    x = np.random.default_rng(1).normal(size=(6, 7)).astype("float32")
+    v = np.arange(9.0).reshape(3, 3)
+    for found in (kernel(x, v), kernel.debug(x, v)):
+        for result, weights in zip(found[:2], (WEIGHTS, v), strict=True):
+            np.testing.assert_allclose(
+                result, expected(functools.partial(np.average, weights=weights), x), rtol=1e-6
+            )
+        np.testing.assert_allclose(
+            found[2], expected(lambda w: (w**3).sum() / (w**2).sum(), x), rtol=1e-4, atol=1e-6
+        )
+
+
+def test_weights_whose_sum_is_zero() -> None:
+    edge = np.array([-1.0, 0.0, 1.0])
+
+    @npt.stencil
+    def kernel(x):
+        return np.average(x[-1:2], weights=edge)
+
+    with pytest.raises(npt.StencilError, match="sum of the weights is zero"):
+        kernel(np.zeros(5))
+
+
+def test_larger_windows() -> None:
+    @npt.stencil(boundary="valid")
+    def kernel(x):
+        w = x[-6:7, -1:2]
+        return np.nanmean(w), np.nanmax(w), np.nanstd(w)
+
+    x = np.concatenate([holes("float64"), holes("float64")[::-1]])
+    for one, other in zip(by_text(kernel, x), kernel.debug(x), strict=True):
+        np.testing.assert_allclose(one, other)
