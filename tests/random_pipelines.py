@@ -20,6 +20,7 @@ import numpy as np
 
 import kernels
 import ninepoint as npt
+import unlucky
 from agreement import random_schedule
 from ninepoint.lowering.schedule import Schedule
 
@@ -41,6 +42,13 @@ class Pipeline:
     )
     types: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+    def name(self, rng: Random, plain: str, stage: bool) -> str:
+        """A name that means nothing else, an unlucky one as likely as not."""
+        found = unlucky.drawn(rng, self.taken, plain, stage)
+        self.taken.add(found)
+        return found
 
 
 def drawn(rng: Random, ndim: int, dtype: str | None) -> kernels.Case:
@@ -53,7 +61,7 @@ def drawn(rng: Random, ndim: int, dtype: str | None) -> kernels.Case:
         if not all(f"{name}[" in case.source for name in case.fields):
             continue
         if dtype is None or not case.outputs[0].startswith("c"):
-            return case
+            return unlucky.renamed(rng, case)
 
 
 def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) -> str:
@@ -62,7 +70,7 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
     if known and rng.random() < 0.4:
         return rng.choice(known)
     if depth == 0 or dtype.startswith("c") or rng.random() < 0.2:
-        name = f"given_{len(pipeline.inputs)}"
+        name = pipeline.name(rng, f"given_{len(pipeline.inputs)}", False)
         pipeline.inputs[name] = pipeline.types[name] = dtype
         return name
     case = drawn(rng, ndim, dtype)
@@ -78,13 +86,14 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
     others = dict(case.scalars)
     for name, (kind, shape) in case.standard.items():
         others[name] = kernels._values(rng, kind, shape, True)
-    made = f"stage_{len(pipeline.calls)}"
-    pipeline.names[f"stencil_{made}"] = stencil
+    number = len(pipeline.calls)
+    made = pipeline.name(rng, f"stage_{number}", True)
+    pipeline.names[f"stencil_{number}"] = stencil
     words = [f"{n}={v}" for n, v in fields.items()]
     for name, one in others.items():
-        pipeline.names[f"{name}_{made}"] = one
-        words.append(f"{name}={name}_{made}")
-    pipeline.lines.append(f"    {made} = stencil_{made}({', '.join(words)})")
+        pipeline.names[f"{name}_of_{number}"] = one
+        words.append(f"{name}={name}_of_{number}")
+    pipeline.lines.append(f"    {made} = stencil_{number}({', '.join(words)})")
     pipeline.calls.append((made, stencil, tuple(fields.items()), others))
     pipeline.types[made] = dtype
     return made
@@ -115,7 +124,7 @@ def agrees(seed: int) -> bool:
     case = drawn(rng, ndim, None)
     while not HEAD.search(case.source):
         case = drawn(rng, ndim, None)
-    pipeline = Pipeline()
+    pipeline = Pipeline(taken=unlucky.words(case.source))
     fields = {n: value(rng, pipeline, ndim, d, 2) for n, d in case.fields.items()}
     source = text(case, pipeline, fields)
     names = defined(source, pipeline.names)

@@ -15,6 +15,7 @@ import numpy as np
 
 import kernels
 import ninepoint as npt
+import unlucky
 from agreement import random_schedule
 from ninepoint.arrays import iterating
 from ninepoint.lowering.schedule import Schedule
@@ -31,7 +32,7 @@ def state_kernel(rng: Random) -> kernels.Case:
         states = list(case.fields)[: len(case.outputs)]
         read = all(f"{name}[" in case.source for name in case.fields)
         if read and len(states) == len(case.outputs):
-            return case
+            return unlucky.renamed(rng, case)
 
 
 def agrees(seed: int) -> bool:

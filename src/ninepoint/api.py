@@ -355,6 +355,7 @@ class Stencil(ArrayFunction):
 
     def iterate(
         self,
+        /,
         *args: Any,
         steps: int,
         boundary: Any = None,
@@ -559,6 +560,7 @@ class Stencil(ArrayFunction):
 
     def debug(
         self,
+        /,
         *args: Any,
         boundary: Any = None,
         cval: Any = None,
@@ -764,7 +766,7 @@ class Stencil(ArrayFunction):
         given = {n: v for n, v in options.items() if n in ("boundary", "dtype", "overflow")}
         return self._call(values, **given).compiled(dtypes)[0].module.text
 
-    def explain(self, *arrays: Any, **named: Any) -> str:
+    def explain(self, /, *arrays: Any, **named: Any) -> str:
         """Tell how the kernel is understood and computed, and with arrays, how fast.
 
         With types only, nothing is compiled or run, and the text depends on the kernel alone.

@@ -180,7 +180,7 @@ class _Programs:
             values = self._scalars.at(step + k)
             if self._scalars.varying and self._compiled(values) is not self.first:
                 return None
-            named |= {f"{name}_{k}": values[name] for name in self._scalars.varying}
+            named |= {f"{name}.{k}": values[name] for name in self._scalars.varying}
         return named
 
     def _compiled(self, values: Mapping[str, Any]) -> Compiled:

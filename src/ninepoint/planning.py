@@ -25,6 +25,7 @@ from .language.ir import Kernel
 from .language.text import kernel_text
 from .lowering.fusion import Part, unfit
 from .lowering.loops import rows_kept
+from .lowering.names import unlike
 from .lowering.schedule import Schedule
 
 # Compiled groups that are kept.
@@ -208,7 +209,7 @@ def _compiled(
     assert len(stages) == len(nodes), found_stages
     taken: set[str] = set()
     names = {
-        value: _unique(graph.names[value], taken)
+        value: unlike(graph.names[value], taken)
         for value in (*fields, *(v for node in nodes for v in node.outputs))
     }
     parts: list[Part] = []
@@ -222,7 +223,7 @@ def _compiled(
             name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
         }
         own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
-        renamed = {name: _unique(name, taken) for name in own}
+        renamed = {name: unlike(name, taken) for name in own}
         parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
     margin = _margin(nodes, stages, outputs)
     key = (
@@ -234,7 +235,11 @@ def _compiled(
     )
     found = _compiled_groups.get(key)
     if found is None:
-        request = Request(fastmath=stages[0].request.fastmath, schedule=schedule)
+        called = {one.label: names[one.outputs[0]] for one in nodes}
+        hows = tuple((called.get(label, label), how) for label, how in schedule.stages)
+        request = Request(
+            fastmath=stages[0].request.fastmath, schedule=replace(schedule, stages=hows)
+        )
         kernel, compiled = compile_fused(
             nodes[-1].label,
             parts,
@@ -261,16 +266,6 @@ def _compiled(
     return Group(
         tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile, program
     )
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """A name like this one that nothing has yet; it ends as no name of the compiler's does."""
-    label = name.replace(".", "_")
-    label = label if label.isidentifier() else "stage"
-    while label in taken or label[-1].isdigit():
-        label += "_"
-    taken.add(label)
-    return label
 
 
 def _margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[int]) -> Box:

@@ -18,6 +18,7 @@ from .calls import Call
 from .graph import Graph, identity
 from .iteration import Iteration, Scalars, iterate_calls
 from .language import errors
+from .language.refusals import refuse
 from .language.source import Function
 from .language.stages import OPTIONS, Stages, split
 from .lowering.schedule import Schedule
@@ -49,6 +50,10 @@ class _Remainder(Stencil):
         function, options = outer._stages.remainder(kept), outer._options
         standard = tuple(n for n in options.standard_indexing if n in function.parameters)
         super().__init__(function, replace(options, standard_indexing=standard))
+
+    def _check_names(self) -> None:
+        # What the stages make is never given by name, so that it may be called as an option is.
+        refuse(self._function)
 
     def _indexed(self) -> set[str]:
         return super()._indexed() | self._known
@@ -264,7 +269,7 @@ class Staged(Stencil):
         graph, found = self._planned(types)
         return graph_text(graph, [node for group in found.groups for node in group.nodes])
 
-    def explain(self, *arrays: Any, **named: Any) -> str:
+    def explain(self, /, *arrays: Any, **named: Any) -> str:
         """Tell what each stage is, how it is kept and why; and with arrays, how fast it all is.
 
         Parameters

@@ -17,32 +17,32 @@ from ninepoint.backends.support import (
 
 
 @row_function(noalias=True)
-def uc_row(u_0, o0, n):
+def u_c0_row(u_0, o0, n):
     for j in range(n):
-        uc = u_0[j]
-        o0[j] = uc
+        u_c1 = u_0[j]
+        o0[j] = u_c1
 
 
 @row_function()
-def u0_row(uc__0, uc__1, uc__2, uc__3, uc__4, o0, n):
+def u_0_row(u_c0_0, u_c0_1, u_c0_2, u_c0_3, u_c0_4, o0, n):
     for j in range(n):
-        t0s0_ = uc__0[j + 1]
-        t1s0_ = uc__4[j + 1]
-        t2s0_ = t0s0_ + t1s0_
-        t3s0_ = uc__1[j + 1]
-        t4s0_ = t2s0_ + t3s0_
-        t5s0_ = uc__3[j + 1]
-        t6s0_ = t4s0_ + t5s0_
-        t7s0_ = uc__2[j]
-        t8s0_ = t6s0_ + t7s0_
-        t9s0_ = uc__2[j + 2]
-        t10s0_ = t8s0_ + t9s0_
-        t11s0_ = uc__2[j + 1]
-        t12s0_ = f32(6.0) * t11s0_
-        t13s0_ = t10s0_ - t12s0_
-        t14s0_ = f32(0.125) * t13s0_
-        t15s0_ = t11s0_ + t14s0_
-        o0[j] = t15s0_
+        t0_s0 = u_c0_0[j + 1]
+        t1_s0 = u_c0_4[j + 1]
+        t2_s0 = t0_s0 + t1_s0
+        t3_s0 = u_c0_1[j + 1]
+        t4_s0 = t2_s0 + t3_s0
+        t5_s0 = u_c0_3[j + 1]
+        t6_s0 = t4_s0 + t5_s0
+        t7_s0 = u_c0_2[j]
+        t8_s0 = t6_s0 + t7_s0
+        t9_s0 = u_c0_2[j + 2]
+        t10_s0 = t8_s0 + t9_s0
+        t11_s0 = u_c0_2[j + 1]
+        t12_s0 = f32(6.0) * t11_s0
+        t13_s0 = t10_s0 - t12_s0
+        t14_s0 = f32(0.125) * t13_s0
+        t15_s0 = t11_s0 + t14_s0
+        o0[j] = t15_s0
 
 
 def band(u, out0, ends1, ends2, constant0):
@@ -54,43 +54,43 @@ def band(u, out0, ends1, ends2, constant0):
     before2 = 1 if ends2[0] == 0 else 0
     after2 = 1 if ends2[1] == 0 else 0
     ended2 = before2 + after2 < 2
-    uc_ = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
-    u0_ = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
-    u1_ = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
+    u_c0 = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
+    u_0 = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
+    u_1 = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
     for b in range(out0.shape[0]):
         for i0 in range(-6, out0.shape[1]):
             for i in range(-3 * before2, n2 + 3 * after2):
-                uc_row(row_from(u, (b, i0 + 6, i + 3 * before2), 0), row_from(uc_, ((i0 + 6) % 3, i + 3), -3 * before1 + 16), n1 + 3 * after1 + 3 * before1)
+                u_c0_row(row_from(u, (b, i0 + 6, i + 3 * before2), 0), row_from(u_c0, ((i0 + 6) % 3, i + 3), -3 * before1 + 16), n1 + 3 * after1 + 3 * before1)
                 if ended1:
-                    beyond_ends(row(uc_, ((i0 + 6) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
+                    beyond_ends(row(u_c0, ((i0 + 6) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
             if ended2:
-                beyond_rows(uc_[(i0 + 6) % 3], 3, n2, ends2, 1, 1, constant0[0])
+                beyond_rows(u_c0[(i0 + 6) % 3], 3, n2, ends2, 1, 1, constant0[0])
             if i0 >= -4:
                 for i in range(-2 * before2, n2 + 2 * after2):
-                    u0_row(row_from(uc_, ((i0 + 4) % 3, i + 3), -2 * before1 + 15), row_from(uc_, ((i0 + 5) % 3, i + 2), -2 * before1 + 15), row_from(uc_, ((i0 + 5) % 3, i + 3), -2 * before1 + 15), row_from(uc_, ((i0 + 5) % 3, i + 4), -2 * before1 + 15), row_from(uc_, ((i0 + 6) % 3, i + 3), -2 * before1 + 15), row_from(u0_, ((i0 + 4) % 3, i + 3), -2 * before1 + 16), n1 + 2 * after1 + 2 * before1)
+                    u_0_row(row_from(u_c0, ((i0 + 4) % 3, i + 3), -2 * before1 + 15), row_from(u_c0, ((i0 + 5) % 3, i + 2), -2 * before1 + 15), row_from(u_c0, ((i0 + 5) % 3, i + 3), -2 * before1 + 15), row_from(u_c0, ((i0 + 5) % 3, i + 4), -2 * before1 + 15), row_from(u_c0, ((i0 + 6) % 3, i + 3), -2 * before1 + 15), row_from(u_0, ((i0 + 4) % 3, i + 3), -2 * before1 + 16), n1 + 2 * after1 + 2 * before1)
                     if ended1:
-                        absent_ends(row(u0_, ((i0 + 4) % 3, i + 3)), 16, n1, ends1, 1, 1, row(uc_, ((i0 + 5) % 3, i + 3)), 16, constant0[0])
+                        absent_ends(row(u_0, ((i0 + 4) % 3, i + 3)), 16, n1, ends1, 1, 1, row(u_c0, ((i0 + 5) % 3, i + 3)), 16, constant0[0])
                     if ended2:
-                        absent_row(row(u0_, ((i0 + 4) % 3, i + 3)), i, n2, ends2, 1, 1, row(uc_, ((i0 + 5) % 3, i + 3)), 0, constant0[0])
+                        absent_row(row(u_0, ((i0 + 4) % 3, i + 3)), i, n2, ends2, 1, 1, row(u_c0, ((i0 + 5) % 3, i + 3)), 0, constant0[0])
                     if ended1:
-                        beyond_ends(row(u0_, ((i0 + 4) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
+                        beyond_ends(row(u_0, ((i0 + 4) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
                 if ended2:
-                    beyond_rows(u0_[(i0 + 4) % 3], 3, n2, ends2, 1, 1, constant0[0])
+                    beyond_rows(u_0[(i0 + 4) % 3], 3, n2, ends2, 1, 1, constant0[0])
             if i0 >= -2:
                 for i in range(-before2, n2 + after2):
-                    u0_row(row_from(u0_, ((i0 + 2) % 3, i + 3), -before1 + 15), row_from(u0_, ((i0 + 3) % 3, i + 2), -before1 + 15), row_from(u0_, ((i0 + 3) % 3, i + 3), -before1 + 15), row_from(u0_, ((i0 + 3) % 3, i + 4), -before1 + 15), row_from(u0_, ((i0 + 4) % 3, i + 3), -before1 + 15), row_from(u1_, ((i0 + 2) % 3, i + 3), -before1 + 16), n1 + after1 + before1)
+                    u_0_row(row_from(u_0, ((i0 + 2) % 3, i + 3), -before1 + 15), row_from(u_0, ((i0 + 3) % 3, i + 2), -before1 + 15), row_from(u_0, ((i0 + 3) % 3, i + 3), -before1 + 15), row_from(u_0, ((i0 + 3) % 3, i + 4), -before1 + 15), row_from(u_0, ((i0 + 4) % 3, i + 3), -before1 + 15), row_from(u_1, ((i0 + 2) % 3, i + 3), -before1 + 16), n1 + after1 + before1)
                     if ended1:
-                        absent_ends(row(u1_, ((i0 + 2) % 3, i + 3)), 16, n1, ends1, 1, 1, row(u0_, ((i0 + 3) % 3, i + 3)), 16, constant0[0])
+                        absent_ends(row(u_1, ((i0 + 2) % 3, i + 3)), 16, n1, ends1, 1, 1, row(u_0, ((i0 + 3) % 3, i + 3)), 16, constant0[0])
                     if ended2:
-                        absent_row(row(u1_, ((i0 + 2) % 3, i + 3)), i, n2, ends2, 1, 1, row(u0_, ((i0 + 3) % 3, i + 3)), 0, constant0[0])
+                        absent_row(row(u_1, ((i0 + 2) % 3, i + 3)), i, n2, ends2, 1, 1, row(u_0, ((i0 + 3) % 3, i + 3)), 0, constant0[0])
                     if ended1:
-                        beyond_ends(row(u1_, ((i0 + 2) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
+                        beyond_ends(row(u_1, ((i0 + 2) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
                 if ended2:
-                    beyond_rows(u1_[(i0 + 2) % 3], 3, n2, ends2, 1, 1, constant0[0])
+                    beyond_rows(u_1[(i0 + 2) % 3], 3, n2, ends2, 1, 1, constant0[0])
             if i0 >= 0:
                 for i in range(0, n2):
-                    u0_row(row_from(u1_, (i0 % 3, i + 3), 15), row_from(u1_, ((i0 + 1) % 3, i + 2), 15), row_from(u1_, ((i0 + 1) % 3, i + 3), 15), row_from(u1_, ((i0 + 1) % 3, i + 4), 15), row_from(u1_, ((i0 + 2) % 3, i + 3), 15), row(out0, (b, i0, i)), n1)
+                    u_0_row(row_from(u_1, (i0 % 3, i + 3), 15), row_from(u_1, ((i0 + 1) % 3, i + 2), 15), row_from(u_1, ((i0 + 1) % 3, i + 3), 15), row_from(u_1, ((i0 + 1) % 3, i + 4), 15), row_from(u_1, ((i0 + 2) % 3, i + 3), 15), row(out0, (b, i0, i)), n1)
                     if ended1:
-                        absent_ends(row(out0, (b, i0, i)), 0, n1, ends1, 1, 1, row(u1_, ((i0 + 1) % 3, i + 3)), 16, constant0[0])
+                        absent_ends(row(out0, (b, i0, i)), 0, n1, ends1, 1, 1, row(u_1, ((i0 + 1) % 3, i + 3)), 16, constant0[0])
                     if ended2:
-                        absent_row(row(out0, (b, i0, i)), i, n2, ends2, 1, 1, row(u1_, ((i0 + 1) % 3, i + 3)), 16, constant0[0])
+                        absent_row(row(out0, (b, i0, i)), i, n2, ends2, 1, 1, row(u_1, ((i0 + 1) % 3, i + 3)), 16, constant0[0])

@@ -18,68 +18,68 @@ from ninepoint.backends.support import (
 
 
 @row_function(noalias=True)
-def xc_row(x_0, o0, n):
+def x_c0_row(x_0, o0, n):
     for j in range(n):
-        xc = x_0[j]
-        o0[j] = xc
+        x_c1 = x_0[j]
+        o0[j] = x_c1
 
 
 @row_function(noalias=True)
-def v0s0_row(xc__0, xc__1, xc__2, o0, n):
+def v0_s0_row(x_c0_0, x_c0_1, x_c0_2, o0, n):
     for j in range(n):
-        v0_0s0_ = xc__0[j]
-        v0_1s0_ = xc__1[j]
-        v0_2s0_ = xc__2[j]
-        v0_3s0_ = u16(u16(v0_0s0_) + u16(v0_1s0_))
-        v0_4s0_ = u16(v0_3s0_ + u16(v0_2s0_))
-        o0[j] = v0_4s0_
+        v0_0_s0 = x_c0_0[j]
+        v0_1_s0 = x_c0_1[j]
+        v0_2_s0 = x_c0_2[j]
+        v0_3_s0 = u16(u16(v0_0_s0) + u16(v0_1_s0))
+        v0_4_s0 = u16(v0_3_s0 + u16(v0_2_s0))
+        o0[j] = v0_4_s0
 
 
 @row_function()
-def x0_row(xc__0, v0s0__1, o0, n):
+def x_0_row(x_c0_0, v0_s0_1, o0, n):
     for j in range(n):
-        t0s0_ = v0s0__1[j]
-        t1s0_ = v0s0__1[j + 1]
-        t2s0_ = v0s0__1[j + 2]
-        t3s0_ = u16(t0s0_ + t1s0_)
-        t4s0_ = u16(t3s0_ + t2s0_)
-        t5s0_ = xc__0[j]
-        t6s0_ = i16(i16(t4s0_) - i16(t5s0_))
-        t7s0_ = t6s0_ == i16(3)
-        t8s0_ = t6s0_ == i16(2)
-        t9s0_ = t5s0_ != u8(0)
-        t10s0_ = t8s0_ & t9s0_
-        t11s0_ = t7s0_ | t10s0_
-        o0[j] = t11s0_
+        t0_s0 = v0_s0_1[j]
+        t1_s0 = v0_s0_1[j + 1]
+        t2_s0 = v0_s0_1[j + 2]
+        t3_s0 = u16(t0_s0 + t1_s0)
+        t4_s0 = u16(t3_s0 + t2_s0)
+        t5_s0 = x_c0_0[j]
+        t6_s0 = i16(i16(t4_s0) - i16(t5_s0))
+        t7_s0 = t6_s0 == i16(3)
+        t8_s0 = t6_s0 == i16(2)
+        t9_s0 = t5_s0 != u8(0)
+        t10_s0 = t8_s0 & t9_s0
+        t11_s0 = t7_s0 | t10_s0
+        o0[j] = t11_s0
 
 
 @row_function(noalias=True)
-def v0s1_row(x0__0, x0__1, x0__2, o0, n):
+def v0_s1_row(x_0_0, x_0_1, x_0_2, o0, n):
     for j in range(n):
-        v0_0s1_ = x0__0[j]
-        v0_1s1_ = x0__1[j]
-        v0_2s1_ = x0__2[j]
-        v0_3s1_ = u8(v0_0s1_ + v0_1s1_)
-        v0_4s1_ = u8(v0_3s1_ + v0_2s1_)
-        o0[j] = v0_4s1_
+        v0_0_s1 = x_0_0[j]
+        v0_1_s1 = x_0_1[j]
+        v0_2_s1 = x_0_2[j]
+        v0_3_s1 = u8(v0_0_s1 + v0_1_s1)
+        v0_4_s1 = u8(v0_3_s1 + v0_2_s1)
+        o0[j] = v0_4_s1
 
 
 @row_function()
-def band_row(x0__0, v0s1__1, o0, n):
+def band_row(x_0_0, v0_s1_1, o0, n):
     for j in range(n):
-        t0s1_ = v0s1__1[j]
-        t1s1_ = v0s1__1[j + 1]
-        t2s1_ = v0s1__1[j + 2]
-        t3s1_ = u8(t0s1_ + t1s1_)
-        t4s1_ = u8(t3s1_ + t2s1_)
-        t5s1_ = x0__0[j]
-        t6s1_ = i8(i8(t4s1_) - i8(t5s1_))
-        t7s1_ = t6s1_ == i8(3)
-        t8s1_ = t6s1_ == i8(2)
-        t9s1_ = t5s1_ != u8(0)
-        t10s1_ = t8s1_ & t9s1_
-        t11s1_ = t7s1_ | t10s1_
-        o0[j] = t11s1_
+        t0_s1 = v0_s1_1[j]
+        t1_s1 = v0_s1_1[j + 1]
+        t2_s1 = v0_s1_1[j + 2]
+        t3_s1 = u8(t0_s1 + t1_s1)
+        t4_s1 = u8(t3_s1 + t2_s1)
+        t5_s1 = x_0_0[j]
+        t6_s1 = i8(i8(t4_s1) - i8(t5_s1))
+        t7_s1 = t6_s1 == i8(3)
+        t8_s1 = t6_s1 == i8(2)
+        t9_s1 = t5_s1 != u8(0)
+        t10_s1 = t8_s1 & t9_s1
+        t11_s1 = t7_s1 | t10_s1
+        o0[j] = t11_s1
 
 
 def band(x, out0, ends1, constant0):
@@ -87,26 +87,26 @@ def band(x, out0, ends1, constant0):
     before1 = 1 if ends1[0] == 0 else 0
     after1 = 1 if ends1[1] == 0 else 0
     ended1 = before1 + after1 < 2
-    xc_ = aligned((3, padded(n1 + 66, 1)), np.uint8)
-    v0s0_ = aligned((1, padded(n1 + 66, 2)), np.uint16)
-    x0_ = aligned((3, padded(n1 + 66, 1)), np.uint8)
-    v0s1_ = aligned((1, padded(n1 + 66, 1)), np.uint8)
+    x_c0 = aligned((3, padded(n1 + 66, 1)), np.uint8)
+    v0_s0 = aligned((1, padded(n1 + 66, 2)), np.uint16)
+    x_0 = aligned((3, padded(n1 + 66, 1)), np.uint8)
+    v0_s1 = aligned((1, padded(n1 + 66, 1)), np.uint8)
     for b in range(out0.shape[0]):
         for i in range(-4, out0.shape[1]):
-            xc_row(row_from(x, (b, i + 4), 0), row_from(xc_, ((i + 4) % 3,), -2 * before1 + 64), n1 + 2 * after1 + 2 * before1)
+            x_c0_row(row_from(x, (b, i + 4), 0), row_from(x_c0, ((i + 4) % 3,), -2 * before1 + 64), n1 + 2 * after1 + 2 * before1)
             if ended1:
-                beyond_ends(row(xc_, ((i + 4) % 3,)), 64, n1, ends1, 1, 1, constant0[0])
+                beyond_ends(row(x_c0, ((i + 4) % 3,)), 64, n1, ends1, 1, 1, constant0[0])
             if i >= -2:
-                v0s0_row(row_from(xc_, ((i + 2) % 3,), -before1 + 63), row_from(xc_, ((i + 3) % 3,), -before1 + 63), row_from(xc_, ((i + 4) % 3,), -before1 + 63), row_from(v0s0_, (0,), -before1 + 63), n1 + after1 + before1 + 2)
+                v0_s0_row(row_from(x_c0, ((i + 2) % 3,), -before1 + 63), row_from(x_c0, ((i + 3) % 3,), -before1 + 63), row_from(x_c0, ((i + 4) % 3,), -before1 + 63), row_from(v0_s0, (0,), -before1 + 63), n1 + after1 + before1 + 2)
             if i >= -2:
-                x0_row(row_from(xc_, ((i + 3) % 3,), -before1 + 64), row_from(v0s0_, (0,), -before1 + 63), row_from(x0_, ((i + 2) % 3,), -before1 + 64), n1 + after1 + before1)
+                x_0_row(row_from(x_c0, ((i + 3) % 3,), -before1 + 64), row_from(v0_s0, (0,), -before1 + 63), row_from(x_0, ((i + 2) % 3,), -before1 + 64), n1 + after1 + before1)
                 if ended1:
-                    absent_ends(row(x0_, ((i + 2) % 3,)), 64, n1, ends1, 1, 1, row(xc_, ((i + 3) % 3,)), 64, constant0[0])
+                    absent_ends(row(x_0, ((i + 2) % 3,)), 64, n1, ends1, 1, 1, row(x_c0, ((i + 3) % 3,)), 64, constant0[0])
                 if ended1:
-                    beyond_ends(row(x0_, ((i + 2) % 3,)), 64, n1, ends1, 1, 1, constant0[0])
+                    beyond_ends(row(x_0, ((i + 2) % 3,)), 64, n1, ends1, 1, 1, constant0[0])
             if i >= 0:
-                v0s1_row(row_from(x0_, (i % 3,), 63), row_from(x0_, ((i + 1) % 3,), 63), row_from(x0_, ((i + 2) % 3,), 63), row_from(v0s1_, (0,), 63), n1 + 2)
+                v0_s1_row(row_from(x_0, (i % 3,), 63), row_from(x_0, ((i + 1) % 3,), 63), row_from(x_0, ((i + 2) % 3,), 63), row_from(v0_s1, (0,), 63), n1 + 2)
             if i >= 0:
-                band_row(row_from(x0_, ((i + 1) % 3,), 64), row_from(v0s1_, (0,), 63), row(out0, (b, i)), n1)
+                band_row(row_from(x_0, ((i + 1) % 3,), 64), row_from(v0_s1, (0,), 63), row(out0, (b, i)), n1)
                 if ended1:
-                    absent_ends(row(out0, (b, i)), 0, n1, ends1, 1, 1, row(x0_, ((i + 1) % 3,)), 64, constant0[0])
+                    absent_ends(row(out0, (b, i)), 0, n1, ends1, 1, 1, row(x_0, ((i + 1) % 3,)), 64, constant0[0])

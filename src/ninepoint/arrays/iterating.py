@@ -148,7 +148,7 @@ class Chain:
     def axes(self) -> tuple[int, ...]:
         """The axes, counted from the last, at whose ends it applies the border's rule itself."""
         return tuple(
-            axis for axis in (-1, -2) if f"ends{-axis}" in self.compiled.module.coefficients
+            axis for axis in (-1, -2) if f".ends{-axis}" in self.compiled.module.coefficients
         )
 
 
@@ -220,7 +220,7 @@ class Passes:
 
         def inside(region: tuple[slice, ...], outs: Sequence[Array]) -> Callable[[], object]:
             told = {
-                f"ends{len(core) - axis}": _told(
+                f".ends{len(core) - axis}": _told(
                     part, n, rules[axis], closed[axis], sum(far[axis])
                 )
                 for axis, (part, n) in enumerate(zip(region, core, strict=True))
@@ -304,7 +304,7 @@ def _constants(
     for k, field in enumerate(fields):
         asked = border.uses("constant") or (border.uses("fill") and k < states)
         value = fitting_cval(cval, field.dtype, f"field {k + 1}") if asked else 0
-        constants[f"constant{k}"] = np.full(1, value, field.dtype)
+        constants[f".constant{k}"] = np.full(1, value, field.dtype)
     return constants
 
 
@@ -319,7 +319,7 @@ def _inside(
     reach = chain.compiled.reach
     source = []
     for axis, (part, lo, hi) in enumerate(zip(region, reach.lo, reach.hi, strict=True)):
-        kinds = ends[f"ends{len(region) - axis}"]
+        kinds = ends[f".ends{len(region) - axis}"]
         before, after = lo * (kinds[0] == 0), hi * (kinds[1] == 0)
         source.append(slice(part.start + before, part.stop + after))
     bound = chain.compiled.bind({**chain.values, **ends})

@@ -207,16 +207,17 @@ def compile_chain(
     coefficients, types = one.module.coefficients, one.coefficient_types
     if bordered:
         # The states before the last step, by the names that the chain has for them.
-        before = tuple(f"{name}{steps - 2}_" for name in names)
+        before = tuple(f"{name}_{steps - 2}" for name in names)
         text = stepping(kernel, before, title, one.reaches, reach, fastmath=fastmath)
-        coefficients += border_names(kernel)
+        # With dots, so that no coefficients of the user's are called so.
+        coefficients += tuple(f".{name}" for name in border_names(kernel))
         axes = len(border_names(kernel)) - len(kernel.fields)
         types += ((np.dtype("int64"), 1),) * axes
         types += tuple((dtype, 1) for _, dtype in kernel.fields)
     else:
         text = module(kernel, title, reach, fastmath=fastmath)
     fixed = tuple(name for name in one.module.scalars if name not in varying)
-    copies = tuple(f"{name}_{step}" for name in varying for step in range(steps))
+    copies = tuple(f"{name}.{step}" for name in varying for step in range(steps))
     return replace(
         one,
         module=replace(

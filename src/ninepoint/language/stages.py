@@ -147,8 +147,9 @@ class _Splitter:
                     return
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Name(id=source)):
                 if self.arrays.get(source) in self.stages:
+                    array = self.arrays[source]
                     self.forget(name)
-                    self.arrays[name] = self.arrays[source]
+                    self.arrays[name] = array
                     return
             case ast.For(iter=iterable, target=ast.Name(id=name), body=body, orelse=orelse):
                 if any(self.callee(part) for one in body for part in ast.walk(one)):

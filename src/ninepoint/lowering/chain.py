@@ -45,7 +45,7 @@ def chained(
     """The kernel that does `steps` steps at once.
 
     `states` are the fields that the outputs take the place of, in order.  A scalar named in
-    `varying` has a value for each step: the scalar `k` of step 2 is called `k2_`.  With
+    `varying` has a value for each step: the scalar `k_` of step 2 is called `k__2`.  With
     `bordered` each state is a stage that has a storage, and so is what is read of a field
     beyond the ends of its rows, for `lowering.steps` to put the border's rule there: any value
     at all if `unbounded`.
@@ -55,30 +55,30 @@ def chained(
     source = {name: name for name in states}
     if bordered:
         copied = (*states, *(name for name in read_beyond(kernel) if name not in states))
-        source = {name: f"{name}c_" for name in copied}
+        source = {name: f"{name}_c0" for name in copied}
         stages += [_copy(name, storage[name], kernel.ndim) for name in copied]
     scalars = dict(kernel.scalars)
     for step in range(steps):
-        names = {name: f"{name}{step}_" for name in varying}
+        names = {name: f"{name}_{step}" for name in varying}
         part = Part(kernel, {n: n for n, _ in kernel.fields} | source, states, names)
-        naming = Naming(part, f"s{step}_")
+        naming = Naming(part, f"_s{step}")
         last = step == steps - 1
         stages += [naming.stage(stage) for stage in kernel.stages]
         body, outputs = naming.body(kernel.body, kernel.outputs)
         before = tuple(source[name] for name in states)
         if bordered:
             types = tuple(storage[name] for name in states)
-            body += _kept(body, before, types, f"k{step}_", kernel.ndim)
+            body += _kept(body, before, types, f"_k{step}", kernel.ndim)
         if last:
             break
-        made = tuple(f"{state}{step}_" for state in states)
+        made = tuple(f"{state}_{step}" for state in states)
         if bordered:
             stages.append(Stage(made, body, outputs, 0, None, types, before, unbounded))
         else:
             stages.append(Stage(made, body, outputs))
         source |= dict(zip(states, made, strict=True))
     fixed = tuple((n, d) for n, d in kernel.scalars if n not in varying)
-    copies = tuple((f"{n}{step}_", scalars[n]) for n in varying for step in range(steps))
+    copies = tuple((f"{n}_{step}", scalars[n]) for n in varying for step in range(steps))
     return replace(
         kernel, scalars=(*fixed, *copies), body=body, outputs=outputs, stages=tuple(stages)
     )
@@ -104,8 +104,8 @@ def read_beyond(kernel: Kernel) -> tuple[str, ...]:
 def _copy(name: str, dtype: np.dtype, ndim: int) -> Stage:
     """A stage that is the field itself."""
     read = Read(value_type(dtype), name, (0,) * ndim)
-    copy = Assign(f"{name}c", read)
-    return Stage((f"{name}c_",), (copy,), (Ref(read.dtype, copy.name),), storage=(dtype,))
+    copy = Assign(f"{name}_c1", read)
+    return Stage((f"{name}_c0",), (copy,), (Ref(read.dtype, copy.name),), storage=(dtype,))
 
 
 def _kept(

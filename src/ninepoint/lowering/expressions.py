@@ -8,6 +8,8 @@ operation, and the cast tells LLVM that it need not.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ..analysis.ranges import Interval, interval
@@ -46,9 +48,13 @@ SHORT = {
 class Expressions:
     """The texts of the operations of one kernel, whose ranges are `known`."""
 
-    def __init__(self, known: dict[str, Interval], types: dict[str, str]) -> None:
+    def __init__(
+        self, known: dict[str, Interval], types: dict[str, str], names: Mapping[str, str]
+    ) -> None:
         self.known = known
         self.types = types
+        # What scalars are called in the text.
+        self.names = names
 
     def atom_type(self, atom: Atom) -> str:
         return constant_type(atom) if isinstance(atom, Const) else self.types[atom.name]
@@ -58,8 +64,8 @@ class Expressions:
         if isinstance(atom, Const):
             return literal(atom, machine or constant_type(atom))
         if machine is None or self.types[atom.name] == machine:
-            return atom.name
-        return f"{SHORT[machine]}({atom.name})"
+            return self.names.get(atom.name, atom.name)
+        return f"{SHORT[machine]}({self.names.get(atom.name, atom.name)})"
 
     def declare(self, name: str, expr: Expr) -> str:
         """Choose the machine type of an operation's result, and remember it."""

@@ -76,7 +76,7 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
         fields |= {part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values}
         scalars |= {names.get(n, n): d for n, d in kernel.scalars}
         coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
-        naming = Naming(part, f"g{position}_")
+        naming = Naming(part, f"_g{position}")
         stages += [naming.stage(stage) for stage in kernel.stages]
         body, made = naming.body(kernel.body, kernel.outputs)
         values |= dict(zip(part.made, made, strict=True))
@@ -231,7 +231,7 @@ def _inserted(
             found.append(Assign(assign.name, expr))
             continue
         if expr.offset not in copies:
-            own = _moved(stage, expr.offset, f"{len(copies)}_")
+            own = _moved(stage, expr.offset, len(copies))
             copies[expr.offset] = own[1]
             found += own[0]
         value = renamed_atom(stage.values[stage.names.index(expr.field)], copies[expr.offset])
@@ -242,7 +242,7 @@ def _inserted(
     return tuple(found), tuple(renamed_atom(value, alias) for value in values)
 
 
-def _moved(stage: Stage, by: Offset, suffix: str) -> tuple[list[Assign], dict[str, Atom]]:
+def _moved(stage: Stage, by: Offset, number: int) -> tuple[list[Assign], dict[str, Atom]]:
     """The operations of a stage at another point."""
     alias: dict[str, Atom] = {}
     made: list[Assign] = []
@@ -251,7 +251,8 @@ def _moved(stage: Stage, by: Offset, suffix: str) -> tuple[list[Assign], dict[st
         if isinstance(expr, Read):
             offset = tuple(a + b for a, b in zip(expr.offset, by, strict=True))
             expr = replace(expr, offset=offset)
-        name = f"{assign.name}{stage.names[0]}_{suffix}"
+        # With dots, so that it is no name of anything else; `renumbered` gives it another one.
+        name = f"{assign.name}.{stage.names[0]}.{number}"
         alias[assign.name] = Ref(expr.dtype, name)
         made.append(Assign(name, expr))
     return made, alias

@@ -16,7 +16,6 @@ from the lowest, so that no index is ever negative.
 
 from __future__ import annotations
 
-import keyword
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,36 +24,13 @@ from ..analysis.ranges import Interval, ranges
 from ..language.box import Box
 from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, renamed
 from .abreast import abreast, worthwhile
-from .expressions import SHORT, Expressions
+from .expressions import Expressions
 from .histograms import histogram_function
 from .kept import Kept, kept_stages, rolling_axis
 from .machine import machine_type
+from .names import RESERVED, SUPPORT, safe_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
-
-SUPPORT = [
-    "row",
-    "row_function",
-    "padded",
-    "integer_divide",
-    "integer_modulo",
-    "integer_power",
-    "shift_left",
-    "shift_right",
-    "floor_divide",
-    "remainder",
-    "saturate",
-    "saturate_wide",
-    "exp_float32",
-    "exp_float64",
-    "select",
-    "nan",
-    "inf",
-    *SHORT.values(),
-]
-_RESERVED = frozenset(
-    {*SUPPORT, "np", "math", "band", "b", "i", "j", "n", "many", "range", *keyword.kwlist}
-)
 
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
@@ -112,18 +88,6 @@ def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
     return "\n".join([*heading(title, text, "support", support), text])
 
 
-def safe_names(names: tuple[str, ...]) -> dict[str, str]:
-    """Names that clash with nothing in the generated text."""
-    found: dict[str, str] = {}
-    for name in names:
-        new = name
-        # Names of ours end in a digit: t0, w1, x_0, ...
-        while new in _RESERVED or new[-1].isdigit() or new in found.values():
-            new += "_"
-        found[name] = new
-    return found
-
-
 def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types."""
     return _Writer(kernel, reach).module(title, fastmath)
@@ -141,9 +105,10 @@ class _Writer:
         self.known: dict[str, Interval] = ranges(kernel)
         names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
         names += [n for n, _, _ in kernel.coefficients]
-        self.names = safe_names(tuple(names))
+        self.names = safe_names(names, (n for stage in kernel.stages for n in stage.names))
         types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
-        self.expressions = Expressions(self.known, types)
+        scalars = {n: self.names[n] for n, _ in kernel.scalars}
+        self.expressions = Expressions(self.known, types, scalars)
         # Of a turn that makes several rows each stage keeps as many more.
         more = kernel.rows - 1
         self.kept = tuple(replace(one, count=one.count + more) for one in kept_stages(kernel))
@@ -190,17 +155,18 @@ class _Writer:
     def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
         """The function that makes a row; for a running sum, one that adds and one that moves."""
         stage, name = kept.stage, kept.stage.names[0]
+        text = self.names[name]
         if stage.ranks is not None:
             storage = dict(self.kernel.fields)[stage.ranks.field]
             fields = {n: self.names[n] for n, _ in self.kernel.fields}
             wanted = len(stage.names)
             return (
                 histogram_function(
-                    f"{name}_row", stage.ranks, storage, fields, self.reach, kept.low[-1], wanted
+                    f"{text}_row", stage.ranks, storage, fields, self.reach, kept.low[-1], wanted
                 ),
             )
         if not stage.running:
-            return (self._function(f"{name}_row", stage.body, stage.values, kept.low[-1]),)
+            return (self._function(f"{text}_row", stage.body, stage.values, kept.low[-1]),)
         body, (value,) = stage.body, stage.values
         self.expressions.types[name] = self._stage_type(name)
         before = Ref(value.dtype, name)
@@ -221,9 +187,9 @@ class _Writer:
         self.known[taken.name] = self.known[name]
         column = kept.low[-1]
         return (
-            self._function(f"{name}_add", (*body, added), (sum_in,), column, name),
+            self._function(f"{text}_add", (*body, added), (sum_in,), column, name),
             self._function(
-                f"{name}_move",
+                f"{text}_move",
                 (*body, *leaving, added, taken),
                 (Ref(value.dtype, taken.name),),
                 column,
@@ -241,7 +207,7 @@ class _Writer:
         found: list[RowFunction | None] = []
         for kept in self.kept:
             body, values = kept.stage.body, kept.stage.values
-            name = f"{kept.stage.names[0]}_rows"
+            name = f"{self.names[kept.stage.names[0]]}_rows"
             found.append(self._rows_at_once(name, body, values, kept.low[-1]))
         found.append(self._rows_at_once("band_rows", self.kernel.body, self.kernel.outputs, 0))
         return found
@@ -270,7 +236,8 @@ class _Writer:
             for n, d in self.kernel.fields
         }
         sources |= {
-            n: Source(n, self._stage_type(n), kept.low[-1]) for n, kept in self.by_name.items()
+            n: Source(self.names[n], self._stage_type(n), kept.low[-1])
+            for n, kept in self.by_name.items()
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
@@ -297,7 +264,9 @@ class _Writer:
                 width = f"padded(n + {kept.wider}, {self._item_size(name)})"
                 shape = [str(kept.count), *self._lengths(kept), width]
                 machine = self._stage_type(name)
-                lines.append(f"{name} = np.empty(({', '.join(shape)}), dtype=np.{machine})")
+                lines.append(
+                    f"{self.names[name]} = np.empty(({', '.join(shape)}), dtype=np.{machine})"
+                )
         for function in (*(one for group in functions for one in group), final):
             for buffer, count, machine in function.buffers:
                 lines.append(f"{buffer} = np.empty({count}, dtype=np.{machine})")
@@ -341,7 +310,7 @@ class _Writer:
         for kept, (single,), many in zip(self.kept, functions, several[:-1], strict=True):
             made = [self._down(self._made(kept), row) for row in range(count)]
             results = [
-                [f"row({name}, {self._place(kept, one)})" for name in kept.stage.names]
+                [f"row({self.names[n]}, {self._place(kept, one)})" for n in kept.stage.names]
                 for one in made
             ]
             calls = self._each(single, many, made, kept.wider, results)
@@ -395,7 +364,9 @@ class _Writer:
         guarded: int | None = None
         for kept, group in zip(self.kept, functions, strict=True):
             made = self._made(kept)
-            results = [f"row({name}, {self._place(kept, made)})" for name in kept.stage.names]
+            results = [
+                f"row({self.names[n]}, {self._place(kept, made)})" for n in kept.stage.names
+            ]
             if kept.stage.running:
                 made = (*made[:-1], made[-1] + kept.stage.running - 1)
             calls = [self._call(one, made, kept.wider, results) for one in group]
@@ -433,7 +404,7 @@ class _Writer:
         (name,), first = kept.stage.names, 1 - kept.stage.running
         return [
             f"if i == {first}:",
-            f"    {name}[:] = 0",
+            f"    {self.names[name]}[:] = 0",
             f"if {first} <= i <= 0:",
             f"    {calls[0]}",
             "elif i > 0:",
@@ -476,7 +447,7 @@ class _Writer:
             at = tuple(a + b for a, b in zip(row, offset or (0,), strict=True))
             kept = self.by_name.get(source)
             if kept is not None:
-                arguments.append(f"row({source}, {self._place(kept, at)})")
+                arguments.append(f"row({self.names[source]}, {self._place(kept, at)})")
                 continue
             steps = [a - low for a, low in zip(at, self.reach.lo[:-1], strict=False)]
             index = [plus(i, step) for i, step in zip(self.indices, steps, strict=True)]
@@ -515,7 +486,7 @@ def once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> 
 
     def anonymous(word: re.Match[str]) -> str:
         name = word.group()
-        if name[0].isdigit() or (name in _RESERVED and name != function.name):
+        if name[0].isdigit() or (name in RESERVED and name != function.name):
             return name
         return known.setdefault(name, f"_{len(known)}")
 

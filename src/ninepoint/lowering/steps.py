@@ -2,10 +2,10 @@
 
     def band(u, out0, ends1, constant0, r):
         for i in range(-6, out0.shape[1]):
-            uc_row(...)                row i + 3 of the state, copied
+            u_c0_row(...)                row i + 3 of the state, copied
             beyond_ends(...)           and what lies beyond its ends
             if i >= -2:
-                u0_row(...)            row i + 2 after one step, from rows i + 1 .. i + 3
+                u_0_row(...)            row i + 2 after one step, from rows i + 1 .. i + 3
                 absent_ends(...)       what "fill" and "keep" write
                 beyond_ends(...)
             ...
@@ -30,8 +30,9 @@ from ..language.box import Box
 from ..language.ir import Assign, Kernel, Offset, Read, Stage
 from .expressions import Expressions
 from .kept import Kept, kept_stages, needed, rolling_axis
-from .loops import SUPPORT, Module, as_tuple, function_lines, once, safe_names, whole_text
+from .loops import Module, as_tuple, function_lines, once, whole_text
 from .machine import machine_type
+from .names import BORDERS, SUPPORT, safe_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 
@@ -40,8 +41,6 @@ Sum: TypeAlias = dict[str, int]
 
 # Bytes of a cache line.
 LINE = 64
-
-BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
 
 
 def module(
@@ -67,9 +66,10 @@ class _Writer:
         self.known: dict[str, Interval] = ranges(kernel)
         names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
         names += [n for n, _, _ in kernel.coefficients]
-        self.names = safe_names(tuple(names))
+        self.names = safe_names(names, (n for stage in kernel.stages for n in stage.names))
         types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
-        self.expressions = Expressions(self.known, types)
+        scalars = {n: self.names[n] for n, _ in kernel.scalars}
+        self.expressions = Expressions(self.known, types, scalars)
         self.kept = kept_stages(kernel)
         self.axis = rolling_axis(kernel)
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
@@ -89,7 +89,7 @@ class _Writer:
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
-            once(self._function(f"{kept.stage.names[0]}row", kept.stage), written)
+            once(self._function(f"{self.names[kept.stage.names[0]]}_row", kept.stage), written)
             for kept in self.kept
         ]
         last = Stage(tuple(outs), kernel.body, kernel.outputs)
@@ -119,7 +119,7 @@ class _Writer:
             n: Source(self.names[n], computed_name(d), low.get(n, 0))
             for n, d in self.kernel.fields
         }
-        sources |= {n: Source(n, self._type(n), low.get(n, 0)) for n in self.by_name}
+        sources |= {n: Source(self.names[n], self._type(n), low.get(n, 0)) for n in self.by_name}
         return row_function(
             name, stage.body, stage.values, 0, sources, self.kernel, self.names,
             self.expressions, self.reach,
@@ -156,7 +156,8 @@ class _Writer:
             lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         for kept in self.kept:
             for name in kept.stage.names:
-                lines.append(f"{name} = aligned({self._shape(kept, name)}, np.{self._type(name)})")
+                shape = self._shape(kept, name)
+                lines.append(f"{self.names[name]} = aligned({shape}, np.{self._type(name)})")
         lines.append("for b in range(out0.shape[0]):")
         outer = self.indices[: len(self.indices) + self.axis + 2]
         depth = 1
@@ -203,14 +204,15 @@ class _Writer:
         place = self._made(kept)
         start = self._start(kept, -1)
         results = [
-            f"row_from({n}, {self._place(kept, place)}, {_text(start, {'': self.first})})"
+            f"row_from({self.names[n]}, {self._place(kept, place)}, "
+            f"{_text(start, {'': self.first})})"
             for n in stage.names
         ]
         count = _text(self._stop(kept, -1), self._start(kept, -1, -1))
         lines = [self._call(function, stage.body, place, start, results, count)]
         if not stage.storage:
             return lines
-        rows = [f"row({name}, {self._place(kept, place)})" for name in stage.names]
+        rows = [f"row({self.names[n]}, {self._place(kept, place)})" for n in stage.names]
         if stage.before:
             lines += self._absent(rows, self.first, stage.before, place, 0)
         low, high = self.ends[stage.names[0]]
@@ -257,7 +259,7 @@ class _Writer:
         columns: list[str] = []
         whole: list[str] = []
         for k, (row, name) in enumerate(zip(rows, before, strict=True)):
-            kept = f"row({name}, {self._place(self.by_name[name], place)})"
+            kept = f"row({self.names[name]}, {self._place(self.by_name[name], place)})"
             low, high = self._zone(k, -1)
             if low or high:
                 columns.append(
@@ -280,7 +282,7 @@ class _Writer:
         (low, high), at = self.ends[stage.names[0]], -self.low[-2]
         plane = self._plane(kept, self._made(kept))
         calls = [
-            f"beyond_rows({name}[{plane}], {at}, n2, ends2, {-low[-2]}, {high[-2]}, "
+            f"beyond_rows({self.names[name]}[{plane}], {at}, n2, ends2, {-low[-2]}, {high[-2]}, "
             f"{self._constant(name)})"
             for name in stage.names
         ]
@@ -340,7 +342,8 @@ class _Writer:
             kept = self.by_name.get(source)
             if kept is not None:
                 first = _text(start, {"": self.first + low[source]})
-                arguments.append(f"row_from({source}, {self._place(kept, at)}, {first})")
+                place = self._place(kept, at)
+                arguments.append(f"row_from({self.names[source]}, {place}, {first})")
                 continue
             first = _text(start, {"": low[source], "before1": -self.reach.lo[-1]})
             index = [self._index(axis, at) for axis in range(-self.kernel.ndim, -1)]

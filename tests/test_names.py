@@ -1,0 +1,158 @@
+"""Names: fields, scalars and stages may be called as the user likes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernels
+import ninepoint as npt
+import unlucky
+
+HERE = Path(__file__).parent
+
+
+@npt.stencil(boundary="reflect")
+def lap(u):
+    return u[-1, 0] + u[1, 0] + u[0, 1] + u[0, -1] - 4 * u[0, 0]
+
+
+@npt.stencil(boundary="wrap")
+def weighted(u, w=0.5):
+    return w * (u[-1, -1] + u[1, 1]) + u[0, 0]
+
+
+def two(first, second):
+    """A pipeline of two stages and the arrays of its own, of these names, done in one pass."""
+    source = (
+        f"def kernel(field, scalar=2.0):\n"
+        f"    {first} = lap(field)\n"
+        f"    {second} = weighted({first}, scalar)\n"
+        f"    return {first}[0, 1] + {second}[1, 0] * scalar - field[0, 0] + {second}[-1, -1]\n"
+    )
+    schedule = npt.Schedule(stages=((first, "rows"), (second, "rows")))
+    function = kernels.compiled(
+        f"import ninepoint as npt\nfrom test_names import lap, weighted\n{source}"
+    )
+    return npt.stencil(boundary="reflect", schedule=schedule)(function)
+
+
+def separately(x, scalar=2.0):
+    first = lap(x)
+    second = weighted(first, scalar)
+    return last(first, second, x, scalar)
+
+
+@npt.stencil(boundary="reflect")
+def last(first, second, field, scalar):
+    return first[0, 1] + second[1, 0] * scalar - field[0, 0] + second[-1, -1]
+
+
+def check_every_name():
+    """Run by a process without a compiler."""
+    x = np.random.default_rng(0).random((17, 23))
+    wanted = separately(x)
+    # No kernel can mean these as stages: it calls the stencils by them.
+    names = [n for n in (*unlucky.NAMES, *unlucky.OPTIONS) if n not in ("lap", "field", "scalar")]
+    for position, name in enumerate(names):
+        # Each name is that of a first and of a second stage.
+        kernel = two(name, names[position - 1])
+        (group,) = kernel._planned([x])[1].groups
+        assert len(group.nodes) == 3, name
+        np.testing.assert_array_equal(kernel(x), wanted, err_msg=f"{name}, {names[position - 1]}")
+    x = (x * 255).astype("uint8")
+    wanted = median("x")(x)
+    for name in ("value", "rest", "k", "d", "band_row", "fine_v0_row"):
+        np.testing.assert_array_equal(median(name)(x), wanted, err_msg=name)
+
+
+def median(name):
+    """A median by a histogram, of a field of this name."""
+    source = f"import numpy as np\ndef kernel({name}):\n"
+    return npt.stencil(kernels.compiled(f"{source}    return np.median({name}[-5:6, -5:6])\n"))
+
+
+def test_names_in_text():
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", "import test_names; test_names.check_every_name()"],
+        cwd=HERE,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "names", [("band", "np"), ("row", "padded"), ("out", "dtype"), ("v0_row", "é"), ("b", "range")]
+)
+def test_stages_of_any_name_compile(names):
+    x = np.random.default_rng(0).random((700, 700))
+    np.testing.assert_array_equal(two(*names)(x), separately(x))
+
+
+def test_a_stage_called_as_its_field():
+    @npt.stencil
+    def twice(u):
+        u = lap(u)
+        u = u
+        u_2 = u[0, 1]
+        u = lap(u)
+        return u[0, 0] + u_2
+
+    x = np.random.default_rng(0).random((12, 13))
+    inner = lap(x)
+    wanted = lap(inner)
+    wanted[:, :-1] += inner[:, 1:]
+    wanted[:, -1] = 0
+    np.testing.assert_array_equal(twice(x), wanted)
+
+
+def test_the_schedule_means_stages_of_any_name():
+    x = np.random.default_rng(0).random((12, 13))
+    source = "def kernel(x):\n    s_0 = lap(x)\n    return s_0[1, 0] + s_0[-1, 0] + s_0[0, 2]\n"
+    function = kernels.compiled(f"from test_names import lap\n{source}")
+    for how in ("rows", "inline"):
+        kernel = npt.stencil(schedule=npt.Schedule(stages=(("s_0", how),)))(function)
+        (group,) = kernel._planned([x])[1].groups
+        assert len(group.kernel.stages) == (how == "rows")
+        assert ("again" in kernel.explain("float64")) == (how == "inline")
+
+
+# Steps of an iteration.
+
+
+def drift(u, u_0, u_c0, r, r_0, ends1, constant0):
+    moved = r * (u[-1, 0] - u_0[0, 0]) - r_0 * (u[0, 1] - u_c0[0, 1])
+    return u[0, 0] + moved + constant0 * ends1[1]
+
+
+def test_steps_beside_fields_and_scalars_of_their_names():
+    rng = np.random.default_rng(0)
+    u, u_0, u_c0 = (rng.random((40, 50)) for _ in range(3))
+    ends = np.array([0.5, 0.25])
+    chained = npt.stencil(
+        boundary="nearest", standard_indexing="ends1", schedule=npt.Schedule(steps=3)
+    )(drift)
+    made = chained.iterate(u, u_0, u_c0, lambda k: 0.1 * k, 0.2, ends, 0.5, steps=6)
+    assert chained._chains
+    for k in range(6):
+        u = chained(u, u_0, u_c0, 0.1 * k, 0.2, ends, 0.5)
+    np.testing.assert_array_equal(made, u)
+
+
+def test_a_parameter_called_self():
+    @npt.stencil(boundary="keep")
+    def half(self, by=0.5):
+        return self[0] * by
+
+    x = np.arange(4.0)
+    np.testing.assert_array_equal(half.iterate(self=x, steps=2), x / 4)
+    np.testing.assert_array_equal(half.debug(self=x), half(self=x))
+    assert "half" in half.explain("float64", by=0.5)
