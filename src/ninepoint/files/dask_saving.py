@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from . import cluster
 from .parts import read_paths
 from .progress import Advance
 
@@ -137,14 +138,8 @@ def _compute(written: Any, wanted: dict[tuple[Any, ...], int], advance: Advance)
             schedule(graph, keys, **pool)
         return
 
-    distributed: Any = import_module("distributed")
-    futures = schedule(graph, keys, sync=False)
-    try:
-        for future in distributed.as_completed(futures):
-            future.result()
-            advance(wanted.get(future.key, 0))
-    finally:
-        client.cancel(futures)
+    for key in cluster.finished(client, schedule, graph, keys):
+        advance(wanted.get(key, 0))
 
 
 @contextmanager

@@ -1,0 +1,139 @@
+"""Wait for tasks on a Dask cluster, as long as there is a cluster that can do them.
+
+Dask itself waits without end for futures of a scheduler that is gone, or that has lost all of its
+workers.  So what has finished is asked for, not waited for, and where nothing finishes for a while
+the client and the scheduler are looked at.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+# How long a cluster may be without a scheduler, or without a worker, before it is given up; set
+# otherwise by `dask.config.set({"ninepoint.cluster-timeout": "10min"})`.
+PATIENCE = "60s"
+
+# Between two looks at what has finished [seconds]: short against a task, long against a look.
+SHORTEST, LONGEST = 0.001, 0.05
+
+# So long nothing has to finish before the scheduler is asked how it is [seconds].
+SILENCE = 2.0
+
+_REST = (
+    "the files that are there are whole, and resume=True goes on after them. "
+    "Start another client, or save without one: dask.config.set(scheduler='threads')"
+)
+
+
+def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Iterator[Any]:
+    """Run the tasks `keys` and give the key of each that is done.
+
+    Raises
+    ------
+    ConnectionError
+        If the client is closed, its scheduler is gone or has no workers, now or later.
+    Exception
+        Whatever a task raises.
+    """
+    distributed: Any = import_module("distributed")
+    _check_open(client)
+    try:
+        futures = schedule(graph, keys, sync=False)
+        coming = distributed.as_completed(futures)
+    except (RuntimeError, distributed.client.ClosedClientError) as error:
+        _check_open(client)
+        raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
+    watch = _Watch(client)
+    try:
+        left, pause = len(futures), SHORTEST
+        while left:
+            batch = coming.next_batch(block=False)
+            if not batch:
+                watch.look()
+                time.sleep(pause)
+                pause = min(2 * pause, LONGEST)
+                continue
+            watch.rest()
+            pause = SHORTEST
+            for future in batch:
+                try:
+                    future.result()
+                except CancelledError as error:
+                    raise ConnectionError(
+                        f"the Dask scheduler is gone, or the tasks of imsave were cancelled "
+                        f"({error}); {_REST}"
+                    ) from error
+                left -= 1
+                yield future.key
+    finally:
+        if client.status == "running":
+            # A scheduler that dies in this moment never answers.
+            with suppress(TimeoutError, RuntimeError, OSError):
+                client.sync(client._cancel, futures, callback_timeout=10)
+
+
+def _check_open(client: Any) -> None:
+    if client.status in ("closed", "closing"):
+        raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
+
+
+class _Watch:
+    """Looks at a cluster in which nothing finishes, and gives it up after a while."""
+
+    def __init__(self, client: Any) -> None:
+        config: Any = import_module("dask.config")
+        utils: Any = import_module("dask.utils")
+        self._client = client
+        self._patience = float(
+            utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE))
+        )
+        self.rest()
+
+    def rest(self) -> None:
+        """Something has finished: all is well."""
+        self._well = self._asked = time.monotonic()
+
+    def look(self) -> None:
+        """Raise `ConnectionError` if nothing can be expected any more."""
+        _check_open(self._client)
+        now = time.monotonic()
+        if self._client.status != "running":
+            self._give_up(now, "the Dask client cannot reach its scheduler")
+            return
+        if now - self._asked < min(SILENCE, self._patience / 4):
+            return
+        workers = self._workers()
+        self._asked = time.monotonic()
+        if workers:
+            self._well = self._asked
+        elif workers is None:
+            self._give_up(self._asked, "the Dask scheduler does not answer")
+        elif not self._is_growing():
+            self._give_up(self._asked, "the Dask cluster has no workers")
+
+    def _workers(self) -> int | None:
+        """How many workers there are; None if the scheduler does not tell."""
+        client = self._client
+        try:
+            identity = client.sync(
+                client.scheduler.identity, callback_timeout=max(self._patience / 2, 1)
+            )
+        except (TimeoutError, RuntimeError, OSError, AttributeError):
+            # Among them what it raises when it is closed by another thread in this moment.
+            return None
+        return len(identity["workers"])
+
+    def _is_growing(self) -> bool:
+        """Whether workers are on their way: asked for, or started when there is something to do."""
+        cluster = self._client.cluster
+        adaptive = getattr(cluster, "_adaptive", None)
+        return adaptive is not None or len(getattr(cluster, "plan", ())) > 0
+
+    def _give_up(self, now: float, what: str) -> None:
+        if now - self._well >= self._patience:
+            raise ConnectionError(f"{what}, for {now - self._well:.0f} s now; {_REST}")

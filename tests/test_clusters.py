@@ -1,0 +1,132 @@
+"""imsave on Dask clusters that are gone, go away or have nobody who works."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+from ninepoint.files import imread, imsave
+
+pytest.importorskip("distributed")
+
+STACK = np.arange(40 * 6 * 5, dtype="uint8").reshape(40, 6, 5)
+SOON = {"ninepoint.cluster-timeout": "1s"}
+
+
+def slowly(block):
+    time.sleep(0.05)
+    return block
+
+
+def film():
+    return da.from_array(STACK, chunks=(1, 6, 5)).map_blocks(slowly, dtype="uint8")
+
+
+@pytest.fixture(params=["closed", "scheduler gone"])
+def dead_client(request, dask_client):
+    """Give a client that cannot do anything any more."""
+    with dask_client() as client:
+        if request.param == "closed":
+            client.close()
+        else:
+            client.cluster.close()
+        yield client
+
+
+def test_a_client_without_a_scheduler_is_an_error(tmp_path, dead_client):
+    began = time.monotonic()
+    with (
+        dask.config.set(SOON, scheduler=dead_client),
+        pytest.raises(ConnectionError, match=r"resume=True .* dask\.config\.set"),
+    ):
+        imsave(film(), tmp_path / "{}.png")
+    assert time.monotonic() - began < 20
+    with dask.config.set(scheduler="threads"):
+        imsave(film(), tmp_path / "{}.png", resume=True)
+    np.testing.assert_array_equal(imread(tmp_path).compute(scheduler="sync"), STACK)
+
+
+@pytest.mark.parametrize("what", ["client", "cluster", "workers"])
+def test_a_cluster_that_goes_away_midway_is_an_error(tmp_path, dask_client, what):
+    stop = {
+        "client": lambda client: client.close(),
+        "cluster": lambda client: client.cluster.close(),
+        "workers": lambda client: client.cluster.scale(0),
+    }
+    with dask_client() as client:
+        enough = threading.Event()
+        closer = threading.Thread(target=lambda: enough.wait(60) and stop[what](client))
+        closer.start()
+        try:
+            with dask.config.set(SOON), pytest.raises(ConnectionError):
+                imsave(film(), tmp_path / "{}.png", progress=lambda done, _: enough.set())
+        finally:
+            enough.set()
+            closer.join()
+    with dask.config.set(scheduler="threads"):
+        imsave(film(), tmp_path / "{}.png", resume=True)
+    np.testing.assert_array_equal(imread(tmp_path).compute(scheduler="sync"), STACK)
+
+
+def test_workers_that_come_late_are_waited_for(tmp_path, dask_client):
+    with dask_client(workers=0) as client, dask.config.set({"ninepoint.cluster-timeout": "60s"}):
+        late = threading.Timer(0.5, lambda: client.cluster.scale(1))
+        late.start()
+        imsave(film(), tmp_path / "{}.png")
+        late.join()
+    np.testing.assert_array_equal(imread(tmp_path).compute(scheduler="sync"), STACK)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no signals")
+def test_an_interrupt_ends_the_tasks(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        textwrap.dedent(
+            """
+            import sys, time
+            import dask.array as da
+            from distributed import Client, LocalCluster
+            from ninepoint.files import imsave
+
+            def slowly(block):
+                time.sleep(0.2)
+                return block
+
+            if __name__ == "__main__":
+                film = da.zeros((500, 6, 5), dtype="uint8", chunks=(1, 6, 5))
+                film = film.map_blocks(slowly, dtype="uint8")
+                cluster = LocalCluster(
+                    n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+                )
+                with cluster, Client(cluster) as client:
+                    try:
+                        imsave(film, "out/{}.png", progress=lambda *_: print("one", flush=True))
+                    except KeyboardInterrupt:
+                        time.sleep(0.5)
+                        print("left", sum(map(len, client.processing().values())), flush=True)
+            """
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, program], cwd=tmp_path, stdout=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            assert process.stdout.readline() == "one\n"
+            process.send_signal(signal.SIGINT)
+            rest, _ = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert rest.splitlines()[-1].startswith("left")
+    assert int(rest.split()[-1]) <= 1
+    assert process.returncode == 0
+    assert not list((tmp_path / "out").glob(".*"))
