@@ -16,6 +16,7 @@ from PIL import Image
 from ninepoint.files import ImageReadError, imread, imsave
 from ninepoint.files.natural import natural_key
 from ninepoint.files.replacing import replacement
+from ninepoint.language.warned import MetadataWarning
 
 FORMAT_DTYPES = {
     "png": ["bool", "uint8", "uint16"],
@@ -189,6 +190,98 @@ def test_tiled_tiff(tmp_path):
     image = images((50, 70), "float32")
     tifffile.imwrite(tmp_path / "t.tif", image, tile=(16, 32), compression="zlib")
     np.testing.assert_array_equal(imread(tmp_path).compute()[0], image)
+
+
+@pytest.mark.parametrize("bigtiff", [False, True])
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+def test_overviews_and_masks_are_no_frames(tmp_path, bigtiff, byteorder):
+    stack = images((2, 64, 80))
+    path = tmp_path / "cog.tif"
+    with tifffile.TiffWriter(path, bigtiff=bigtiff, byteorder=byteorder) as file:
+        for frame in stack:
+            file.write(frame, tile=(16, 16), metadata=None)
+            file.write(frame[::2, ::2], tile=(16, 16), subfiletype=1, metadata=None)
+            file.write(frame > 9, subfiletype=4, metadata=None)
+            file.write(frame[::2, ::2] > 9, subfiletype=5, metadata=None)
+            # SubfileType, of the older kind.
+            file.write(frame[::4, ::4], metadata=None, extratags=[(255, 3, 1, 2, True)])
+    np.testing.assert_array_equal(imread(path).compute(), stack)
+
+
+def test_overviews_in_pages_of_their_own_level(tmp_path):
+    stack = images((3, 64, 80))
+    path = tmp_path / "pyramid.tif"
+    with tifffile.TiffWriter(path) as file:
+        kind = {"photometric": "minisblack", "metadata": None}
+        file.write(stack, tile=(16, 16), subifds=1, **kind)
+        for frame in stack:
+            file.write(frame[::2, ::2], tile=(16, 16), subfiletype=1, metadata=None)
+    np.testing.assert_array_equal(imread(path).compute(), stack)
+
+
+def test_a_file_of_copies_alone_is_an_error(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", images((9, 9)), subfiletype=1, metadata=None)
+    with pytest.raises(ImageReadError, match="smaller copies or masks of pages that it does not"):
+        imread(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "options", "words"),
+    [
+        (
+            "a.ome.tif",
+            (5, 2, 3, 8, 9),
+            {"metadata": {"axes": "TZCYX", "PhysicalSizeX": 0.1}},
+            ["OME-TIFF", "T=5, Z=2, C=3", "X 0.1 µm", "30 frames", "x.reshape(5, 2, 3, *x.s"],
+        ),
+        ("a.ome.tif", (5, 3, 8, 9), {"metadata": {"axes": "TCYX"}}, ["T=5, C=3", "reshape(5, 3,"]),
+        (
+            "a.tif",
+            (5, 2, 3, 8, 9),
+            {"imagej": True, "metadata": {"axes": "TZCYX"}},
+            ["an ImageJ stack", "T=5, Z=2, C=3", "30 frames"],
+        ),
+        (
+            "a.tif",
+            (4, 8, 9),
+            {
+                "imagej": True,
+                "metadata": {"axes": "ZYX", "spacing": 2.0, "unit": "um"},
+                "resolution": (5, 10),
+            },
+            ["Z=4", "Z 2.0 um, Y 0.1 um, X 0.2 um"],
+        ),
+        ("a.tif", (5, 2, 8, 9), {"photometric": "minisblack"}, ["the axes 5 x 2", "10 frames"]),
+        ("a.tif", (5, 2, 8, 9, 3), {"photometric": "rgb"}, ["the axes 5 x 2", "10 frames"]),
+    ],
+)
+def test_axes_and_sizes_that_are_dropped_are_named(tmp_path, name, shape, options, words):
+    stack = images(shape)
+    tifffile.imwrite(tmp_path / name, stack, **options)
+    with pytest.warns(MetadataWarning) as caught:
+        x = imread(tmp_path / name)
+    (said,) = [str(one.message) for one in caught]
+    assert [word for word in (name, *words) if word not in said] == []
+    assert caught[0].filename == __file__
+    np.testing.assert_array_equal(x.compute(), stack.reshape(x.shape))
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "options"),
+    [
+        ("a.tif", (4, 8, 9), {"photometric": "minisblack"}),
+        ("a.tif", (8, 9), {"imagej": True}),
+        ("a.tif", (4, 8, 9), {"imagej": True, "metadata": {"axes": "ZYX"}}),
+        ("a.ome.tif", (4, 8, 9), {"metadata": {"axes": "TYX"}}),
+        ("a.ome.tif", (4, 8, 9, 3), {"photometric": "rgb", "metadata": {"axes": "TYXS"}}),
+        ("a.tif", (8, 9, 3), {"photometric": "rgb"}),
+    ],
+)
+def test_nothing_is_said_where_nothing_is_dropped(tmp_path, name, shape, options):
+    stack = images(shape)
+    tifffile.imwrite(tmp_path / name, stack, **options)
+    x = imread(tmp_path / name)
+    np.testing.assert_array_equal(x.compute(), stack.reshape(x.shape))
 
 
 @pytest.mark.parametrize("suffix", ["png", "tif", "bmp"])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from ninepoint.files import imread, imsave
+from ninepoint.files import ImageReadError, imread, imsave
 
 STACK = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 
@@ -144,7 +144,20 @@ def test_refused_before_anything_is_written(tmp_path, array, name, error, text):
         ("{0.real.__class__}.png", "should hold one {} for the number of the frame"),
         ("{:s}.png", "cannot hold a frame number"),
         ("{:/>4}.png", "only the name of the file can hold a {}"),
-        ("{:.0e}.png", "gives two frames the same name"),
+        ("{:.0e}.png", "cannot hold a frame number"),
+        ("{:>1000000000}.png", "cannot hold a frame number"),
+        ("{:01000000000d}.png", "cannot hold a frame number"),
+        ("{:c}.png", "cannot hold a frame number"),
+        ("{:x}.png", "cannot hold a frame number"),
+        ("{:,}.png", "cannot hold a frame number"),
+        ("{:{}}.png", "cannot hold a frame number"),
+        ("{!r}.png", "cannot hold a frame number"),
+        ("{0[0]}.png", "should hold one {} for the number of the frame"),
+        ("{" * 10**6 + "}" * 10**6 + ".png", "a name of 2000004 characters is too long"),
+        ("{}" * 10**5 + ".png", "a name of 200004 characters is too long"),
+        ("é" * 200 + "{}.png", "is too long for a file"),
+        ("a.ome.tif", "imsave writes no OME-TIFF"),
+        ("{}.OME.TIFF", "imsave writes no OME-TIFF"),
         ("{:q}.png", "cannot hold a frame number"),
         ("{.png", "is not well formed"),
         ("{}/a.png", "only the name of the file can hold a {}"),
@@ -203,7 +216,68 @@ def test_never_onto_a_source(tmp_path, layers):
     with pytest.raises(ValueError, match=r"would overwrite '.*0\.png', from which the array is"):
         imsave(frames, tmp_path / "{}.png")
     np.testing.assert_array_equal(imread(tmp_path).compute(), STACK)
-    imsave(frames, tmp_path / "new{}.png")
+    imsave(frames, tmp_path / "new" / "{}.png")
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "refused"),
+    [
+        ("", "new{}.png", True),
+        ("", "new{}.tif", True),
+        ("*.png", "new{}.png", True),
+        ("**/*.png", "deep/new{}.png", True),
+        ("../*/?.png", "7.png", True),
+        ("link/*.png", "new{}.png", True),
+        ("[0-3].png", "{:d}0.png", False),
+        ("*.png", "new{}.tif", False),
+        ("*.png", "deep/{}.png", False),
+        ("0.png", "new{}.png", False),
+        (["0.png", "1.png"], "new{}.png", True),
+        (["0.png", "1.png"], "new{}.tif", False),
+        (["0.png"], "new{}.png", False),
+    ],
+)
+def test_results_never_lie_among_their_inputs(tmp_path, source, target, refused):
+    folder = tmp_path / "in"
+    imsave(STACK, folder / "{}.png")
+    (folder / "deep").mkdir()
+    (folder / "link").symlink_to(folder)
+    is_list = isinstance(source, list)
+    x = imread([folder / name for name in source] if is_list else f"{folder}/{source}")
+    y = 255 - (x[:1] if target == "7.png" else x)
+    if not refused:
+        imsave(y, folder / target)
+        return
+    before = sorted(folder.rglob("*"))
+    with pytest.raises(ValueError, match=r"would write .* among the files .* another folder"):
+        imsave(y, folder / target)
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a.gif", "imageio"),
+        ("a.WEBP", "imageio"),
+        ("a.mp4", "it is a video"),
+        ("a.npy", r"np\.load\(path\)"),
+        ("a.nc", r"xarray\.open_dataset"),
+        ("a.h5", r"h5py\.File"),
+        ("a.zarr/", r"dask\.array\.from_zarr"),
+        ("store/", r"dask\.array\.from_zarr"),
+    ],
+)
+def test_other_files_are_pointed_elsewhere(tmp_path, name, words):
+    path = tmp_path / name
+    if name.endswith("/"):
+        path.mkdir()
+        (path / "zarr.json").write_text("{}")
+    else:
+        path.write_bytes(b"GIF89a")
+    for source in (path, [path]):
+        with pytest.raises(ImageReadError, match=words) as caught:
+            imread(source)
+        assert str(path) in str(caught.value)
 
 
 def test_a_folder_that_is_a_file(tmp_path):

@@ -65,8 +65,8 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                     future.result()
                 except CancelledError as error:
                     raise ConnectionError(
-                        f"the Dask scheduler is gone, or the tasks of imsave were cancelled "
-                        f"({error}); {_REST}"
+                        "the Dask scheduler is gone, or the tasks of imsave were cancelled "
+                        f"({getattr(error, 'reason', error)}); {_REST}"
                     ) from error
                 left -= 1
                 yield future.key
@@ -129,7 +129,7 @@ class _Watch:
         return len(identity["workers"])
 
     def _is_growing(self) -> bool:
-        """Whether workers are on their way: asked for, or started when there is something to do."""
+        """Whether workers are on their way, or come when there is something to do."""
         cluster = self._client.cluster
         adaptive = getattr(cluster, "_adaptive", None)
         return adaptive is not None or len(getattr(cluster, "plan", ())) > 0

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import cluster
+from .among import found_by
 from .parts import read_paths
 from .progress import Advance
 
@@ -38,17 +39,29 @@ def is_dask(array: Any) -> TypeGuard[da.Array]:
     return dask_array is not None and isinstance(array, dask_array.Array)
 
 
-def check_not_read(array: da.Array, targets: Sequence[str]) -> None:
-    """Raise `ValueError` if `array` is read from one of the files `targets`."""
-    sources = read_paths(array.dask)
+def check_not_read(array: da.Array, targets: Sequence[str], missing: Sequence[str]) -> None:
+    """Raise `ValueError` if `targets` lie among the files that `array` is read from.
+
+    Those of `targets` that are `missing` are to be written; they are not even to be sources.
+    """
+    sources, patterns = read_paths(array.dask)
     if not sources:
         return
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
-    for target in targets:
+    for target in missing:
         if os.path.join(folder, os.path.basename(target)) in sources:
             raise ValueError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
+            )
+    for target in targets:
+        path = os.path.join(folder, os.path.basename(target))
+        pattern = next((one for one in patterns if found_by(one, path)), None)
+        if pattern is not None:
+            raise ValueError(
+                f"imsave would write {target!r} among the files that the array is read from "
+                f"({pattern}), where the next run would take it for one of them; save into "
+                "another folder"
             )
 
 

@@ -6,6 +6,7 @@ graph tells by its parts which files it reads.
 
 from __future__ import annotations
 
+import glob
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,8 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import pictures, tiff
+from .among import LIST
 from .errors import MALFORMED, ImageReadError, reason_of
 from .header import Header
+from .labels import Labels
 from .sources import Source, check_regular
 
 
@@ -38,22 +41,27 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Consecutive frames of a stack with one header; `first` is the number of the first."""
+    """Consecutive frames of a stack with one header; `first` is the number of the first.
+
+    `found` tells where the files of the stack came from: the absolute pattern that finds them,
+    `LIST` for a list of files, and nothing for one file.
+    """
 
     first: int
     frames: int
     header: Header
     pieces: tuple[Piece, ...]
     max_pixels: int | None
+    found: str = ""
 
 
-def read_header(source: Source, max_pixels: int | None) -> Header:
-    """Read the shape and the dtype of the first frame of `source`."""
+def read_header(source: Source, max_pixels: int | None) -> tuple[Header, Labels | None]:
+    """Read the shape and the dtype of the first frame of `source`, and the labels of its pages."""
     with _opened(source, 0) as file:
         try:
             if source.places:
                 return tiff.header(file, source.places, max_pixels)
-            return pictures.header(file, source.size, max_pixels)
+            return pictures.header(file, source.size, max_pixels), None
         except MALFORMED as error:
             raise ImageReadError(source.path, 0, reason_of(error)) from error
 
@@ -120,19 +128,28 @@ def _opened(source: Source, frame: int) -> Iterator[BufferedReader]:
         yield file
 
 
-def read_paths(graph: Any) -> set[str]:
-    """Find the files that the parts in a Dask graph read, as absolute real paths."""
+def read_paths(graph: Any) -> tuple[set[str], set[str]]:
+    """Find the files that the parts in a Dask graph read, as absolute real paths.
+
+    And the absolute patterns that find them, now and at the next time.
+    """
     paths: set[str] = set()
+    patterns: set[str] = set()
     folders: dict[str, str] = {}
     for part in _parts(graph):
+        if part.found and part.found != LIST:
+            patterns.add(part.found)
         for piece in part.pieces:
             folder, name = os.path.split(piece.source.path)
             if folder not in folders:
                 folders[folder] = os.path.realpath(folder)
             paths.add(os.path.join(folders[folder], name))
+            if part.found == LIST:
+                suffix = os.path.splitext(name)[1]
+                patterns.add(os.path.join(glob.escape(folders[folder]), f"*{suffix}"))
             if os.path.islink(piece.source.path):
                 paths.add(os.path.realpath(piece.source.path))
-    return paths
+    return paths, patterns
 
 
 def _parts(graph: Any) -> Iterator[Part]:

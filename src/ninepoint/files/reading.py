@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..language.colour import stack_name
+from ..language.warned import MetadataWarning, warn
 from .extras import need
 from .header import Header
 from .parts import Part, Piece, read_header, read_part
@@ -54,8 +55,10 @@ def imread(
     Returns
     -------
     dask.array.Array, shape (frames, rows, columns[, channels])
-        Every page of a TIFF is a frame, also of several files one after another. A picture of
+        Every page of a TIFF is a frame, also of several files one after another, save for smaller
+        copies of others (overviews, thumbnails) and masks. A picture of
         1 bit is bool; a palette becomes RGB, or RGBA with transparency; the rest keeps its dtype.
+        Stencils know the axis of the channels, and work on the axes before it.
 
     Raises
     ------
@@ -65,6 +68,12 @@ def imread(
         If a file is damaged or no image: here for the first one, for the others when the array
         is computed. Then also if a file differs from the first frame in shape or dtype, or has
         changed in the meantime.
+
+    Warns
+    -----
+    MetadataWarning
+        If the first file is OME-TIFF, of ImageJ or their like, and what it says about axes or the
+        size of a pixel is dropped.
 
     Notes
     -----
@@ -81,13 +90,16 @@ def imread(
     need("dask.array", "PIL", "tifffile")
     if max_pixels is not None and max_pixels < 1:
         raise ValueError(f"max_pixels is a positive number or None, not {max_pixels!r}")
-    sources = find_sources(source)
-    header = read_header(sources[0], max_pixels)
+    sources, found = find_sources(source)
+    header, labels = read_header(sources[0], max_pixels)
     frames = sum(one.frames for one in sources)
+    dropped = None if labels is None else labels.dropped(sources[0].path, sources[0].frames)
+    if dropped is not None:
+        warn(dropped, MetadataWarning)
     step = _frames_per_chunk(chunks, frames, header)
 
     name = stack_name(header.shape, _token(sources, step, max_pixels))
-    parts = list(_cut(sources, step, header, max_pixels))
+    parts = list(_cut(sources, step, header, max_pixels, found))
     zeros = (0,) * len(header.shape)
     tasks = {(name, number, *zeros): (read_part, part) for number, part in enumerate(parts)}
     lengths = (tuple(part.frames for part in parts), *((length,) for length in header.shape))
@@ -112,7 +124,7 @@ def _frames_per_chunk(chunks: int | str, frames: int, header: Header) -> int:
 
 
 def _cut(
-    sources: list[Source], step: int, header: Header, max_pixels: int | None
+    sources: list[Source], step: int, header: Header, max_pixels: int | None, found: str
 ) -> Iterator[Part]:
     """Cut the frames of `sources` into parts of `step` frames; the last may be shorter."""
     first = held = 0
@@ -126,10 +138,10 @@ def _cut(
             held += take
             page += take
             if held == step:
-                yield Part(first, held, header, tuple(pieces), max_pixels)
+                yield Part(first, held, header, tuple(pieces), max_pixels, found)
                 first, held, pieces = first + held, 0, []
     if pieces:
-        yield Part(first, held, header, tuple(pieces), max_pixels)
+        yield Part(first, held, header, tuple(pieces), max_pixels, found)
 
 
 def _token(sources: list[Source], step: int, max_pixels: int | None) -> str:

@@ -11,7 +11,9 @@ from os import PathLike
 from typing import TypeAlias
 
 from . import tiff
+from .among import LIST, absolute
 from .errors import MALFORMED, ImageReadError, reason_of
+from .foreign import cure_for
 from .natural import natural_key
 
 Path: TypeAlias = "str | PathLike[str]"
@@ -40,10 +42,19 @@ class Source:
         return len(self.places) or 1
 
 
-def find_sources(source: Path | Iterable[Path]) -> list[Source]:
-    """Find the files of `source`: a pattern, a folder or a file; or of a list, in its order."""
+def find_sources(source: Path | Iterable[Path]) -> tuple[list[Source], str]:
+    """Find the files of `source`: a pattern, a folder or a file; or of a list, in its order.
+
+    And where they came from, as `Part.found` has it.
+    """
+    found = ""
     if isinstance(source, (str, os.PathLike)):
-        paths = _matching(_local(source))
+        text = _local(source)
+        paths = _matching(text)
+        if os.path.isdir(text):
+            found = absolute(os.path.join(glob.escape(text), "*"))
+        elif paths != [text]:
+            found = absolute(text)
     elif isinstance(source, bytes) or not isinstance(source, Iterable):
         raise TypeError(
             f"imread takes a pattern, a folder, a file or a list of files, not {source!r}"
@@ -52,12 +63,13 @@ def find_sources(source: Path | Iterable[Path]) -> list[Source]:
         paths = [_local(path) for path in source]
         if not paths:
             raise ValueError("imread got an empty list of files")
+        found = LIST if len(paths) > 1 else ""
     sources: list[Source] = []
     frames = 0
     for path in paths:
         sources.append(_look_at(path, frames))
         frames += sources[-1].frames
-    return sources
+    return sources, found
 
 
 def _local(path: Path) -> str:
@@ -73,6 +85,8 @@ def _local(path: Path) -> str:
 
 def _matching(text: str) -> list[str]:
     if os.path.isdir(text):
+        if cure := cure_for(text):
+            raise ImageReadError(text, 0, cure)
         suffixes = PICTURE_SUFFIXES + TIFF_SUFFIXES
         with os.scandir(text) as entries:
             found = [
@@ -99,6 +113,8 @@ def _matching(text: str) -> list[str]:
 def _look_at(path: str, frame: int) -> Source:
     """Note size and time of a file, and where the pages of a TIFF are."""
     status = os.stat(path)
+    if cure := cure_for(path):
+        raise ImageReadError(path, frame, cure)
     check_regular(path, frame, status)
     if not _is_tiff(path):
         return Source(path, status.st_size, status.st_mtime_ns, ())

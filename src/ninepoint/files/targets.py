@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from string import Formatter
 
 from .formats import FORMATS, Format
+
+# What most systems allow [bytes].
+LONGEST_NAME = 255
+
+# How a whole number is written: with so many digits at least, and no others than 0 to 9.
+_DECIMAL = re.compile(r"0?[0-9]{0,2}d?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,32 +58,43 @@ def parse_pattern(pattern: str | PathLike[str]) -> Target:
     if not numbered:
         name = name.replace("{{", "{").replace("}}", "}")
     target = Target(folder or ".", name, numbered, _format_of(name))
-    if numbered:
-        _check_number(target, text)
+    _check_name(target.path(0)[len(os.path.join(target.folder, "")) :], text)
     return target
 
 
 def _is_numbered(name: str, text: str) -> bool:
+    if len(name) > LONGEST_NAME:
+        raise ValueError(f"a name of {len(name)} characters is too long for a file")
     try:
-        fields = [field for _, field, _, _ in Formatter().parse(name) if field is not None]
+        pieces = [piece for piece in Formatter().parse(name) if piece[1] is not None]
     except ValueError as error:
         raise ValueError(f"the pattern {text!r} is not well formed: {error}") from error
-    if len(fields) > 1 or any(field not in ("", "0") for field in fields):
-        raise ValueError(
-            f"the pattern {text!r} should hold one {{}} for the number of the frame, "
-            "such as 'smooth/{:04d}.png'"
-        )
-    return bool(fields)
+    for _, field, form, conversion in pieces:
+        if field not in ("", "0") or len(pieces) > 1:
+            raise ValueError(
+                f"the pattern {text!r} should hold one {{}} for the number of the frame, "
+                "such as 'smooth/{:04d}.png'"
+            )
+        if conversion or not _DECIMAL.fullmatch(form or ""):
+            raise ValueError(
+                f"the pattern {text!r} cannot hold a frame number: in the braces stands how many "
+                "digits it has at least, as in {:04d}"
+            )
+    return bool(pieces)
 
 
-def _check_number(target: Target, text: str) -> None:
-    """Refuse a format that fails for a whole number, or that leaves the folder."""
-    try:
-        name = target.name.format(0)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(f"the pattern {text!r} cannot hold a frame number: {error}") from error
+def _check_name(name: str, text: str) -> None:
+    """Refuse a name that leaves the folder, that no file can have, or that promises too much."""
     if os.path.basename(name) != name:
         raise ValueError(f"the pattern {text!r} leaves its folder: it gives the name {name!r}")
+    if len(os.fsencode(name)) > LONGEST_NAME:
+        raise ValueError(f"the name {name[:40]!r}... is too long for a file")
+    if name.lower().endswith((".ome.tif", ".ome.tiff")):
+        stem = name[: name.lower().rindex(".ome")]
+        raise ValueError(
+            f"imsave writes no OME-TIFF, as the name {name!r} says; name it {stem + '.tif'!r}, or "
+            "use tifffile.imwrite(name, array, metadata={'axes': ...})"
+        )
 
 
 def _format_of(name: str) -> Format:

@@ -15,17 +15,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .header import BEST_DEFLATE_RATIO, Header, check_claim
+from .labels import Labels, labels
 
 if TYPE_CHECKING:
     from tifffile import TiffFile, TiffPage
 
 # tifffile's own bound: more tags than this are taken for damage.
 MOST_TAGS = 4096
+# Tags are sorted by their numbers, and those that are looked for come first.
+FIRST_TAGS = 16
 DEFLATE = (8, 32946)
+
+
+# NewSubfileType, a set of bits: 1 for a smaller copy of another page, 4 for a mask of one. And the
+# older SubfileType, of which 2 is a smaller copy (TIFF 6.0, pages 36 and 40).
+NEW_SUBFILE_TYPE, SUBFILE_TYPE = 254, 255
+SHORT, LONG = 3, 4
 
 
 def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
     """Find the byte at which each page of `file` is described, in order.
+
+    Smaller copies of other pages, as overviews and thumbnails are, and masks are left out.
 
     Raises
     ------
@@ -43,6 +54,7 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
         raise ValueError("it is empty" if not head else "it is no TIFF")
 
     places: dict[int, None] = {}
+    frames: list[int] = []
     while True:
         place = _number(file, following, at)
         if place == 0:
@@ -55,10 +67,30 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
         if not 0 < tags <= MOST_TAGS:
             raise ValueError(f"page {len(places)} claims {tags} tags")
         places[place] = None
+        if _is_frame(file, order, place + struct.calcsize(count), min(tags, FIRST_TAGS), entry):
+            frames.append(place)
         at = place + struct.calcsize(count) + tags * entry
     if not places:
         raise ValueError("it holds no page")
-    return tuple(places)
+    if not frames:
+        raise ValueError("its pages are smaller copies or masks of pages that it does not hold")
+    return tuple(frames)
+
+
+def _is_frame(file: BinaryIO, order: str | None, at: int, tags: int, entry: int) -> bool:
+    """Answer by the tags at byte `at` whether a page is an image of its own."""
+    file.seek(at)
+    data = file.read(tags * entry)
+    for start in range(0, len(data) - entry + 1, entry):
+        tag, kind = struct.unpack_from(f"{order}HH", data, start)
+        if tag not in (NEW_SUBFILE_TYPE, SUBFILE_TYPE) or kind not in (SHORT, LONG):
+            continue
+        # A number that fits stands at the beginning of the field for it.
+        form = "H" if kind == SHORT else "I"
+        value = struct.unpack_from(f"{order}{form}", data, start + entry - (entry - 4) // 2)[0]
+        if (tag == NEW_SUBFILE_TYPE and value & 5) or (tag == SUBFILE_TYPE and value == 2):
+            return False
+    return True
 
 
 def _number(file: BinaryIO, form: str, at: int) -> int:
@@ -70,8 +102,10 @@ def _number(file: BinaryIO, form: str, at: int) -> int:
     return number
 
 
-def header(file: BinaryIO, places: tuple[int, ...], max_pixels: int | None) -> Header:
-    """Read what the first page of `file` claims to hold, without decoding it."""
+def header(
+    file: BinaryIO, places: tuple[int, ...], max_pixels: int | None
+) -> tuple[Header, Labels | None]:
+    """Read what the first page of `file` claims to hold, without decoding it; and its labels."""
     from tifffile import TiffFile
 
     with TiffFile(file) as tiff:
@@ -84,7 +118,7 @@ def header(file: BinaryIO, places: tuple[int, ...], max_pixels: int | None) -> H
         page = opened(tiff, places[0])
         found = _header(page)
         check_claim(found, max_pixels)
-        return found
+        return found, labels(tiff, page)
 
 
 def _imagej_images(tiff: TiffFile) -> int:

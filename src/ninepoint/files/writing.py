@@ -118,7 +118,10 @@ def imsave(
         If the format cannot hold the dtype: nothing is scaled or rounded to make it fit.
     ValueError
         If the format cannot hold that shape, the pattern is not well formed, the array is empty or
-        of unknown size, or a file would be written that the array is still read from.
+        of unknown size, or a file would be written that the array is still read from, or that
+        would lie among those that it is read from.
+    ConnectionError
+        If the Dask client in use is closed, or its scheduler or all of its workers are gone.
     FileExistsError
         If `overwrite` is false and a file exists.
     OSError
@@ -159,7 +162,8 @@ def imsave(
         return paths
     _check_folder(target.folder)
     if dask_saving.is_dask(stack):
-        dask_saving.check_not_read(stack, [names[number] for number in missing])
+        to_write = [names[number] for number in missing] if target.numbered else names
+        dask_saving.check_not_read(stack, names, to_write)
 
     numbers = missing if target.numbered else list(range(frames))
     with (
