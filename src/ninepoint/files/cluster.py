@@ -44,7 +44,7 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     _check_open(client)
     try:
         futures = schedule(graph, keys, sync=False)
-        coming = distributed.as_completed(futures)
+        coming = distributed.as_completed(futures, loop=client.loop)
     except (RuntimeError, distributed.client.ClosedClientError) as error:
         _check_open(client)
         raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
