@@ -203,7 +203,8 @@ def called(expr: ir.Call, args: list[Any]) -> Any:
             return held(getattr(math, expr.function)(*map(float, args)), expr.dtype)
         except (ValueError, OverflowError):
             return held(math.nan, expr.dtype)
-    return held(getattr(np, expr.function)(*args), expr.dtype)
+    function = complex if expr.function == "complex" else getattr(np, expr.function)
+    return held(function(*args), expr.dtype)
 
 
 def reduced(expr: ir.Reduce, items: list[Any]) -> Any:

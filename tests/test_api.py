@@ -286,3 +286,65 @@ def test_a_bad_option_says_what_to_write(options, kind, words):
 def test_no_array_of_numbers(array, words):
     with pytest.raises((TypeError, ValueError), match=words):
         lopsided(array)
+
+
+def test_complex_of_two_parts_is_pythons():
+    @npt.stencil
+    def joined(x, y):
+        return complex(x[0], y[0])
+
+    real = np.array([1, np.inf, -0.0, np.nan, -3])
+    imag = np.array([np.inf, 2, -0.0, 1, np.nan])
+    for x, y in (
+        (real, imag),
+        (real.astype("float32"), imag),
+        (np.arange(3), np.array([True, False, True])),
+        (real, imag + 2j),
+        (imag - 1j, real),
+    ):
+        exact = np.array([complex(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)])
+        for found in (joined(x, y), joined.debug(x, y)):
+            assert found.dtype == np.complex128
+            for part in ("real", "imag"):
+                np.testing.assert_array_equal(getattr(found, part), getattr(exact, part))
+                signs = np.signbit(getattr(found, part)) == np.signbit(getattr(exact, part))
+                assert (signs | np.isnan(getattr(found, part))).all()
+    whole = npt.stencil(lambda x: complex(x[0], 2) * complex(1) + complex(imag=x[0]))
+    assert whole(np.array([3.0])).tolist() == [3 + 5j]
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">i8", ">f4", ">f8", ">c16", "<u2", np.dtype(">i4")])
+def test_dtype_of_the_other_byte_order(dtype):
+    da = pytest.importorskip("dask.array")
+    native = np.dtype(dtype).newbyteorder("=")
+    x = np.arange(60, dtype=">u1").reshape(6, 10)
+
+    def double(x):
+        return 2 * x[0, 0] + x[0, 1]
+
+    decorated = npt.stencil(dtype=dtype, overflow="saturate")(double)
+    called = npt.stencil(double)
+
+    @npt.stencil(dtype=dtype, overflow="saturate")
+    def staged(x):
+        y = called(x, dtype=dtype, overflow="saturate")
+        return y[0, 1] + y[0, 0]
+
+    exact = called(x).astype(native)
+    for found in (
+        decorated(x),
+        called(x, dtype=dtype, overflow="wrap"),
+        decorated(da.from_array(x, chunks=3)).compute(),
+        decorated.debug(x),
+    ):
+        assert found.dtype == native
+        assert found.dtype.isnative
+        np.testing.assert_array_equal(found, exact)
+    assert staged(x).dtype == native
+    np.testing.assert_array_equal(staged(x), staged(da.from_array(x, chunks=3)).compute())
+    assert npt.filters.gaussian(x, 1, dtype=dtype).dtype == native if native.kind != "c" else True
+    assert decorated.iterate(exact, steps=2).dtype == native
+    out = np.empty(x.shape, dtype)
+    assert decorated(x, out=out) is out
+    np.testing.assert_array_equal(out, exact)
+    assert decorated.bench(x, repeat=1).points == 60

@@ -431,3 +431,16 @@ def test_mistakes(function: Any, code: str, text: str, neighborhood: Any) -> Non
     assert caught.value.diagnostic.code == code, str(caught.value)
     assert text in caught.value.diagnostic.span.text
     assert "numba" not in str(caught.value.diagnostic.label).lower()
+
+
+def test_percentile_whose_fraction_is_a_parameter() -> None:
+    @npt.stencil(boundary="reflect")
+    def ranked(x: Any, q: Any) -> Any:
+        return np.percentile(x[-1:2, -1:2], q), np.quantile(x[-1:2, -1:2], q / 100)
+
+    x = np.random.default_rng(3).random((6, 7))
+    for q in (0, 12.5, 50, 100):
+        for found, exact in zip(ranked(x, q), ranked.debug(x, q), strict=True):
+            np.testing.assert_allclose(found, exact, rtol=1e-12)
+    with pytest.raises(ValueError, match="range"):
+        ranked(x, 101)

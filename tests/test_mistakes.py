@@ -7,13 +7,16 @@ an option is a `ValueError` or a `TypeError`, pinned with its type.
 from __future__ import annotations
 
 import inspect
+import linecache
 import pickle
 import re
 import runpy
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -61,7 +64,9 @@ def test_every_kind_of_mistake_is_pinned():
     pinned = {found.group(1) for head in heads if (found := re.search(r"\[([a-z-]+)\]$", head))}
     # These have tests of their own below, for a program alone cannot make the mistake, or the
     # words are another library's.
-    assert made - pinned == {"source-changed", "lambda-ambiguous", "not-compiled"}
+    assert made - pinned == {
+        "source-changed", "lambda-ambiguous", "not-compiled", "foreign-function",
+    }  # fmt: skip
     assert pinned <= made
 
 
@@ -112,6 +117,54 @@ def test_lambdas_without_places_are_ambiguous(tmp_path):
     assert done.returncode == 1
     assert "several lambdas that cannot be told apart. [lambda-ambiguous]" in done.stderr
     assert "line 2" in done.stderr
+
+
+@pytest.mark.parametrize("boundary", ["fill", "wrap"])
+def test_function_of_another_package_is_shown_where_it_is_called(boundary):
+    pd = pytest.importorskip("pandas")
+
+    def missing(value):
+        return pd.isna(value)
+
+    def filled(x):
+        return 0 if missing(x[0]) else x[0]
+
+    with pytest.raises(npt.StencilError, match=r"'pd.isna' cannot be compiled") as caught:
+        npt.stencil(filled)(np.zeros(5), boundary=boundary)
+    found = caught.value.diagnostic
+    assert found.code == "foreign-function"
+    assert found.span.file == __file__
+    assert found.span.text.strip() == "return pd.isna(value)"
+    assert found.help == "Use np.isnan."
+
+
+def test_function_of_the_standard_library_is_shown_where_it_is_called():
+    def smooth(x):
+        return statistics.fmean((x[-1], x[0], x[1]))
+
+    with pytest.raises(npt.StencilError, match=r"'statistics.fmean'") as caught:
+        npt.stencil(smooth)(np.zeros(5))
+    assert "statistics.fmean" in caught.value.diagnostic.span.text
+
+
+def test_numba_function_that_calls_a_stencil():
+    smooth = npt.stencil(lambda x: x[-1] + x[1])
+
+    @numba.njit
+    def twice(x):
+        return smooth(x) * 2
+
+    with pytest.raises(numba.TypingError, match="makes whole arrays, so no function that Numba"):
+        twice(np.zeros(5))
+
+
+def test_name_that_is_too_long_for_a_file():
+    names = {}
+    name = "f" * 240
+    text = f"def {name}(x):\n    return x[-1] + x[1]\n"
+    linecache.cache["<long>"] = (len(text), None, text.splitlines(keepends=True), "<long>")
+    exec(compile(text, "<long>", "exec"), names)
+    assert npt.stencil(names[name])(np.arange(3)).tolist() == [0, 2, 0]
 
 
 def test_not_compiled_says_why():

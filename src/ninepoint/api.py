@@ -32,7 +32,8 @@ from .graph import Graph
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
 from .language.dtypes import DType
-from .language.parameters import indexed_parameters
+from .language.foreign import shown_at_home
+from .language.parameters import indexed_parameters, own_calls
 from .language.parse import Argument, read
 from .language.refusals import refuse
 from .language.source import ArrayFunction, Function, frozen
@@ -42,6 +43,7 @@ from .lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
     Options,
+    hint,
     keeps,
     overflow_rule,
     storage_types,
@@ -52,9 +54,9 @@ from .tuning import Tuning, choices, exact, search
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
 _CERTAIN = frozenset(
-    "offset-not-constant offset-outside offset-count offset-type window-open window-step "
-    "window-empty assigned-field assigned-constant recursion undefined-name maybe-undefined "
-    "no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
+    "offset-not-constant offset-outside offset-far offset-count offset-type window-open "
+    "window-step window-empty assigned-field assigned-constant recursion undefined-name "
+    "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
     "bad-constant stage-use".split()
 )
 
@@ -103,8 +105,9 @@ class Stencil(ArrayFunction):
 
     def _check(self) -> None:
         """Raise the mistakes that can be seen without knowing the arguments."""
-        self._check_names()
-        self._check_body()
+        with shown_at_home(self._function):
+            self._check_names()
+            self._check_body()
 
     def _check_names(self) -> None:
         function, options = self._function, self._options
@@ -121,7 +124,12 @@ class Stencil(ArrayFunction):
                     f"standard_indexing names '{name}', which is no parameter of "
                     f"'{function.name}' ({', '.join(function.parameters)})."
                 )
+        first = function.parameters[:1]
+        if first in (("self",), ("cls",)) and first[0] not in self._fields:
+            raise errors.method(function.place, function.name, first[0])
         if not self._fields:
+            for place, name in own_calls(function):
+                raise errors.recursion(place, name)
             raise errors.no_field(function.place, function.name)
 
     def _check_body(self) -> None:
@@ -144,6 +152,14 @@ class Stencil(ArrayFunction):
 
     def __repr__(self) -> str:
         return f"<stencil {self.__name__}({', '.join(self._function.parameters)})>"
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What Numba asks for where a function that it compiles uses the stencil."""
+        raise ValueError(
+            f"The stencil '{self.__name__}' makes whole arrays, so no function that Numba "
+            "compiles can call it; call it before, and give the function what it makes."
+        )
 
     def __reduce__(self) -> Any:
         return _restored, (self._token, self._function, self._options)
@@ -208,7 +224,7 @@ class Stencil(ArrayFunction):
         out : array or tuple of arrays, optional
             Where to write the result; it may overlap a field.
         dtype : dtype or sequence of dtype, optional
-            The type of the result, or of each.
+            The type of the result, or of each; its byte order is the machine's.
         overflow : {"saturate", "wrap"}, optional
             What happens to an integer that `dtype` cannot hold.
         threads : int, optional
@@ -339,7 +355,8 @@ class Stencil(ArrayFunction):
         for name, value in named.items():
             if name not in parameters:
                 raise TypeError(
-                    f"{self.__name__}() has no parameter '{name}'; it has {', '.join(parameters)}."
+                    f"{self.__name__}() has no parameter '{name}'; it has "
+                    f"{', '.join(parameters)}{hint(name)}."
                 )
             if name in self._unnamed:
                 raise TypeError(f"{self.__name__}() takes '{name}' by its position only.")
@@ -542,7 +559,8 @@ class Stencil(ArrayFunction):
             with self._compiling:
                 found = self._compiled.get(key)
                 if found is None:
-                    found = compile_kernel(self._function, arguments, request)
+                    with shown_at_home(self._function):
+                        found = compile_kernel(self._function, arguments, request)
                     self._compiled[key] = found
         return found
 

@@ -17,11 +17,19 @@ from .options import (
     Options,
     checked_boundary,
     checked_neighborhood,
+    hint,
     overflow_rule,
     parameter_names,
     storage_types,
 )
 from .staged import Staged
+
+# What stands for a function that is not given: None is something that a mistake gives.
+_NOTHING = object()
+
+_OPTIONS = (
+    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, fastmath and schedule"
+)
 
 
 @overload
@@ -43,7 +51,7 @@ def stencil(
 
 
 def stencil(
-    function: Callable[..., Any] | None = None,
+    function: Any = _NOTHING,
     /,
     *,
     boundary: Any = "fill",
@@ -54,6 +62,7 @@ def stencil(
     overflow: str | None = None,
     fastmath: bool = False,
     schedule: Schedule | None = None,
+    **unknown: Any,
 ) -> Any:
     """Make a function of one point and its neighbours apply to whole arrays.
 
@@ -99,6 +108,8 @@ def stencil(
     >>> smooth(np.array([4.0, 0.0, 0.0, 0.0]))
     array([2., 1., 0., 1.])
     """
+    for name in unknown:
+        raise TypeError(f"stencil() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
     options = Options(
         checked_boundary(boundary),
         cval,
@@ -120,7 +131,7 @@ def stencil(
         kind = Stencil if split(captured) is None else Staged
         return kind(captured, options, plain)
 
-    return decorate if function is None else decorate(function)
+    return decorate if function is _NOTHING else decorate(function)
 
 
 def _not_from(value: Any) -> str:
@@ -129,6 +140,8 @@ def _not_from(value: Any) -> str:
     match value:
         case "constant":
             return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
+        case None:
+            return "not from None; a function that ends without 'return' gives None"
         case str():
             return f"not from text; write @stencil(boundary={value!r})"
         case type():

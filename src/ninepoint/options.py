@@ -8,13 +8,46 @@ from typing import Any
 import numpy as np
 
 from .arrays.borders import Border, parse_boundary
-from .language.frame import Neighborhood
+from .language.frame import FAR, Neighborhood
 from .lowering.schedule import Schedule
 
 # The names of the options of a call; no parameter can be called so.
 CALL_OPTIONS = frozenset(
     ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
 )
+
+
+# What other libraries call an option, and what to write here.
+_FOREIGN = {
+    "mode": 'what lies beyond the border is boundary="reflect" and so on',
+    "borderType": 'what lies beyond the border is boundary="reflect" and so on',
+    "border": 'what lies beyond the border is boundary="reflect" and so on',
+    "pad_mode": 'what lies beyond the border is boundary="reflect" and so on',
+    "padding": 'what lies beyond the border is boundary="reflect" and so on',
+    "constant_values": "the value beyond the border is cval=",
+    "fill_value": "the value beyond the border is cval=",
+    "axis": "the axes that the stencil works on are axes=(0, 1) and so on",
+    "channel_axis": "the axes that the stencil works on are axes=(0, 1) and so on",
+    "dim": 'the dimensions that the stencil works on are dims=("y", "x") and so on',
+    "output": "the array for the result is out=, its dtype dtype=",
+    "num_threads": "the number of threads is threads=",
+    "workers": "the number of threads is threads=",
+    "size": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
+    "footprint": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
+    "origin": "a kernel says itself where it looks; a window that begins later is x[0:3]",
+    "depth": "how far a kernel looks is found by itself",
+    "parallel": "calls use all cores by themselves; threads= limits them",
+    "nopython": "everything is compiled",
+    "nogil": "compiled code lets other threads run by itself",
+    "cache": "machine code is kept on disk by itself",
+    "func_or_mode": 'what lies beyond the border is boundary="fill" and so on',
+}
+
+
+def hint(name: str) -> str:
+    """What to write for an option that has this name elsewhere, as the end of a message."""
+    cure = _FOREIGN.get(name)
+    return "" if cure is None else f"; {cure}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +78,8 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
     if dtype is None:
         return None
     given = dtype if isinstance(dtype, tuple | list) else (dtype,)
-    found = tuple(np.dtype(one) for one in given)
+    # As NumPy's functions, which compute and give numbers in the machine's own order of bytes.
+    found = tuple(np.dtype(one).newbyteorder("=") for one in given)
     for one in found:
         if one.kind not in "biufc" or one.char in "gG":
             raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
@@ -93,6 +127,11 @@ def checked_neighborhood(given: Any) -> Neighborhood | None:
             raise ValueError(f"neighborhood={given!r}: {pair!r} is no pair of integers; {cure}.")
         if pair[0] > pair[1]:
             raise ValueError(f"neighborhood={given!r}: {pair!r} ends before it begins; {cure}.")
+        if pair[0] < -FAR or pair[1] > FAR:
+            raise ValueError(
+                f"neighborhood={given!r}: {pair!r} reaches farther than any array, more than "
+                f"{FAR} elements; {cure}."
+            )
     if not pairs:
         raise ValueError(f"neighborhood={given!r} is empty; {cure}.")
     return tuple((int(low), int(high)) for low, high in pairs)

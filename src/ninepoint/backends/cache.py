@@ -187,8 +187,9 @@ def module(text: str, name: str, fastmath: bool = False) -> ModuleType:
 
 
 def identifier(name: str) -> str:
-    """A name for files: letters, digits and underscores."""
-    return "".join(c if c.isalnum() and c.isascii() else "_" for c in name).strip("_") or "kernel"
+    """A name for files: letters, digits and underscores, and not too many for a file system."""
+    plain = "".join(c if c.isalnum() and c.isascii() else "_" for c in name[:100])
+    return plain.strip("_") or "kernel"
 
 
 def _warn(words: str) -> None:

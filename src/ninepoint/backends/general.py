@@ -8,6 +8,7 @@ Compiled     machine code, when it first runs     cpu
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from ..language import errors
 from ..language.dtypes import DType
 from ..language.errors import Span, StencilError
 from ..language.frame import Neighborhood
+from ..language.parameters import indexed_parameters
 from ..language.parse import Argument
 from ..language.source import Function
 from ..language.values import Coefficients, Field, Value
@@ -98,6 +100,8 @@ def _inferred(
 
     from .relative import Neighbours
 
+    if not _has_window(function):
+        _refuse_array(function, arguments, compared=True)
     if cache.interpreted():
         raise RuntimeError(
             f"'{function.name}' is compiled by Numba as it is written (it takes the general "
@@ -120,11 +124,39 @@ def _inferred(
     try:
         point.compile(tuple(kinds))
     except NumbaError as error:
+        if not _has_window(function):
+            # Nothing to combine an array with: it can only be meant as a number.
+            _refuse_array(function, arguments)
         raise _mistake(function, spans, error) from None
     returned: Any = point.nopython_signatures[-1].return_type
     several = isinstance(returned, types.BaseTuple) and len(returned) > 0
     outputs: list[Any] = list(returned) if several else [returned]
+    for kind in outputs:
+        if isinstance(kind, types.Array):
+            _refuse_array(function, arguments)
     return [_dtype(kind, general.returned, function) for kind in outputs]
+
+
+def _has_window(function: Function) -> bool:
+    return any(isinstance(node, ast.Slice) for node in ast.walk(function.definition))
+
+
+def _refuse_array(
+    function: Function, arguments: Mapping[str, Argument], compared: bool = False
+) -> None:
+    """Raise if an array was given for a parameter that the kernel takes for a number.
+
+    With `compared` only where it is compared, which Numba compiles, and which fails later.
+    """
+    indexed = indexed_parameters(function)
+    nodes = list(ast.walk(function.definition))
+    if compared:
+        tests = [node for node in nodes if isinstance(node, ast.Compare)]
+        nodes = [part for test in tests for part in (test.left, *test.comparators)]
+    for node in nodes:
+        argument = arguments.get(node.id) if isinstance(node, ast.Name) else None
+        if isinstance(argument, Coefficients) and argument.name not in indexed:
+            raise errors.array_for_scalar(function.span(node), argument.name, argument.shape)
 
 
 def _table(argument: Coefficients) -> Any:

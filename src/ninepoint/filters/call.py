@@ -16,6 +16,7 @@ import numpy as np
 from ..api import Stencil
 from ..arrays.numpy import as_field
 from ..arrays.recognise import is_dask, is_xarray
+from ..options import hint
 from ..recording import Lazy
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -66,7 +67,7 @@ class Call:
         if unknown:
             raise TypeError(
                 f"'{unknown[0]}' is no option of a filter; there are "
-                f"{', '.join(Options.__annotations__)}."
+                f"{', '.join(Options.__annotations__)}{hint(unknown[0])}."
             )
         self.image = x if is_dask(x) or is_xarray(x) or isinstance(x, Lazy) else as_field(x)
         self.options = options

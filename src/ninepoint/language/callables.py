@@ -317,9 +317,6 @@ def _cast(target: type) -> Builder:
             return ops.to_integer(value)
         if target is float:
             return Value(ops.cast(_real(ops, value, "float()"), DType.F64), True, _shape(value))
-        if target is complex:
-            lifted = _strong(ops, value)
-            return Value(ops.cast(lifted, DType.C128), True, lifted.shape)
         storage = np.dtype(target)
         if storage.kind in "iu":
             return ops.to_integer(ops.lift(value) if is_number(value) else value, storage.name)
@@ -330,6 +327,22 @@ def _cast(target: type) -> Builder:
         return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
     return build
+
+
+def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
+    """Python's `complex`, of one number or of two parts, each of which may be complex."""
+    first = _strong(ops, real)
+    if imag is None:
+        return Value(ops.cast(first, DType.C128), True, first.shape)
+    second = _strong(ops, imag)
+    a, b = _part("real")(ops, first), _part("real")(ops, second)
+    if second.atom.dtype.is_complex:
+        a = ops.binary("-", a, _part("imag")(ops, second))
+    if first.atom.dtype.is_complex:
+        b = ops.binary("+", b, _part("imag")(ops, first))
+    (x, y), shape = ops.together(a, b)
+    expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
+    return ops.emit(expr, True, shape)
 
 
 def _shape(value: Any) -> Offset | None:
@@ -405,10 +418,11 @@ def _spread(root: bool) -> Builder:
 def _quantile(scale: float) -> Builder:
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
         _whole(ops, axis)
-        if not is_number(q) or not 0 <= q <= scale:
-            raise errors.wrong_arguments(
-                ops.span, "percentile", f"the fraction must be a constant from 0 to {scale:g}"
-            )
+        if isinstance(q, Value) and q.shape is None:
+            raise NotUnderstood("a fraction that is not constant", ops.span)
+        if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
+            name = "percentile" if scale == 100 else "quantile"
+            raise errors.fraction(ops.span, name, scale, words(q))
         return reduce(ops, "quantile", value, float(q) / scale)
 
     return build
@@ -528,12 +542,13 @@ def _table() -> dict[Any, Builder]:
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
     table[np.signbit] = _test("signbit")
-    casts: list[type] = [bool, int, float, complex, np.bool, np.float16, np.float32, np.float64]
+    casts: list[type] = [bool, int, float, np.bool, np.float16, np.float32, np.float64]
     casts += [np.complex64, np.complex128]
     casts += [getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
     casts += [np.intp, np.uintp]
     for target in casts:
         table[target] = _cast(target)
+    table[complex] = _complex
     return table
 
 

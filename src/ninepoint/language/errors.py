@@ -140,6 +140,17 @@ def recursion(span: Span, name: str) -> StencilError:
     )
 
 
+def method(span: Span, name: str, first: str) -> StencilError:
+    return _mistake(
+        "method",
+        "A stencil is no method: it is given arrays and numbers, never an object.",
+        span,
+        f"'{name}' waits for '{first}' as the first of its arguments",
+        f"Leave '{first}' out and pass what the kernel needs as scalars, or define it outside "
+        "the class.",
+    )
+
+
 def undefined_name(span: Span, name: str) -> StencilError:
     return _mistake(
         "undefined-name",
@@ -254,6 +265,16 @@ def offset_outside(span: Span, offset: int, axis: int, low: int, high: int) -> S
     )
 
 
+def offset_far(span: Span, offset: int, farthest: int) -> StencilError:
+    return _mistake(
+        "offset-far",
+        "The offset of a neighbour is larger than any array.",
+        span,
+        f"offset {offset} is beyond {farthest}",
+        "Count from the point: x[-1] is the element before it, x[1] the one after it.",
+    )
+
+
 def offset_type(span: Span, words: str) -> StencilError:
     return _mistake(
         "offset-type",
@@ -341,6 +362,44 @@ def index_type(span: Span, name: str, words: str) -> StencilError:
         span,
         f"this is {words}",
         "Write whole numbers, counted from 0, or convert with int().",
+    )
+
+
+def array_for_scalar(span: Span, name: str, shape: tuple[int, ...]) -> StencilError:
+    field = f"{name}[{', '.join('0' * len(shape))}]"
+    return _mistake(
+        "array-for-scalar",
+        f"'{name}' is used as a number, but an array of shape {shape} was given for it.",
+        span,
+        "no index, so it is one number for all points",
+        f"Give a number; or, if it differs from point to point, read it as a field: {field}.",
+    )
+
+
+def fraction(span: Span, name: str, most: float, words: str) -> StencilError:
+    return _mistake(
+        "fraction",
+        f"The fraction of '{name}' is a number from 0 to {most:g}.",
+        span,
+        f"this is {words}",
+        "Write one number; for several fractions, call it once for each.",
+    )
+
+
+def foreign_function(span: Span, name: str, module: str, reason: str) -> StencilError:
+    if name.rpartition(".")[2] in ("isna", "isnull", "notna", "notnull"):
+        cure = "Use np.isnan."
+    else:
+        cure = (
+            "Write what it does with Python's, math's or NumPy's functions of numbers, or call "
+            "it on the whole arrays and give the result as a field."
+        )
+    return _mistake(
+        "foreign-function",
+        f"'{name}' cannot be compiled in a kernel.",
+        span,
+        f"the text that {module} has for it: {reason}",
+        cure,
     )
 
 

@@ -26,6 +26,9 @@ from .values import (
 
 Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
 
+# The farthest that a kernel may look: what is prepared for a border has a place for each step.
+FAR = 2**31
+
 
 @dataclass(frozen=True, slots=True)
 class Undefined:
@@ -47,6 +50,9 @@ class Axes:
             self.count = len(low)
         if len(low) != self.count:
             raise errors.offset_count(span, name, len(low), self.count)
+        for offset in (*low, *high):
+            if abs(offset) > FAR:
+                raise errors.offset_far(span, offset, FAR)
         for axis, (least, most) in enumerate(self.neighborhood or ()):
             for offset in (low[axis], high[axis]):
                 if not least <= offset <= most:

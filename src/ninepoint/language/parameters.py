@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Iterator
 
-from .source import Function
+from .errors import Span
+from .source import Function, SelfReference
 
 
 def indexed_parameters(function: Function) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     return _indexed(function, (function,))
+
+
+def own_calls(function: Function) -> Iterator[tuple[Span, str]]:
+    """Where a function names itself."""
+    for node in ast.walk(function.definition):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            value = function.constants.get(node.id)
+            if isinstance(value, SelfReference):
+                yield function.span(node), value.name
 
 
 def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:

@@ -299,6 +299,8 @@ class Expressions:
             return tests[function]
         if function == "exp" and expr.dtype.is_float:
             return f"exp_{own}({args})"
+        if function == "complex":
+            return f"{SHORT[own]}(complex({args}))"
         if expr.dtype.is_float:
             return f"{SHORT[own]}(np.{function}({args}))"
         return f"np.{function}({args})"
