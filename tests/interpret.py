@@ -42,6 +42,7 @@ WHOLE = {
     "^": lambda a, b: a ^ b,
     "minimum": min,
     "maximum": max,
+    "round": lambda a, b: round(a, 1 - len(str(b))),
 }
 REAL = {
     "+": np.add,
@@ -181,6 +182,8 @@ def binary(expr: ir.Binary, a: Any, b: Any) -> Any:
 
 
 def cast(value: Any, expr: ir.Cast) -> Any:
+    if expr.storage == "float16":
+        return held(np.float16(value), expr.dtype)
     storage = np.dtype(expr.storage) if expr.storage else None
     if isinstance(value, np.inexact) and expr.dtype in (DType.INT, DType.UINT):
         info = np.iinfo(storage or expr.dtype.numpy)

@@ -209,6 +209,9 @@ def _binary(expr: Binary, a: Interval, b: Interval) -> Interval:
             result = _modulo(expr, a, b)
         case "**":
             result = _power(expr, a, b)
+        case "round":
+            low, high = (nearest_multiple(int(v), int(b.low)) for v in (a.low, a.high))
+            result = Interval(low, high)
         case "minimum":
             return Interval(min(a.low, b.low), min(a.high, b.high), nan)
         case "maximum":
@@ -280,6 +283,12 @@ def _power(expr: Binary, a: Interval, b: Interval) -> Interval:
     return Interval(low, max(corners))
 
 
+def nearest_multiple(value: int, step: int) -> int:
+    """The multiple of `step` that is nearest to a whole number, the even one of two."""
+    whole, rest = divmod(value, step)
+    return (whole + (2 * rest > step or (2 * rest == step and whole % 2 == 1))) * step
+
+
 def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
     whole = of_type(expr.dtype)
     if expr.op == ">>":
@@ -311,6 +320,12 @@ def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
 def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
+    if expr.storage == "float16":
+        if math.isnan(float(arg.low)) or math.isnan(float(arg.high)):
+            return ANY
+        with np.errstate(over="ignore"):
+            low, high = (float(np.float16(float(v))) for v in (arg.low, arg.high))
+        return Interval(low, high, arg.nan)
     if expr.dtype.is_float:
         # Every integer up to 2**24 or 2**53 is exact; the slack covers the others.
         return _settled(Interval(float(arg.low), float(arg.high), arg.nan), expr.dtype)

@@ -109,11 +109,11 @@ def integer_modulo(a, b):
 @register_jitable
 def integer_power(a, n):
     """a ** n for n >= 0, wrapping at 64 bits."""
-    result = a * 0 + 1
+    base, result = u64(a), u64(1)
     while n > 0:
         if n & 1:
-            result = result * a
-        a = a * a
+            result = u64(result * base)
+        base = u64(base * base)
         n = n >> 1
     return result
 
@@ -127,7 +127,21 @@ def shift_left(a, n):
 @register_jitable
 def shift_right(a, n):
     """a >> n; 0, or -1 for a negative a, where the count is negative or 64 and more."""
-    return a >> n if 0 <= n < 64 else a >> 63
+    if 0 <= n < 64:
+        return a >> n
+    return a >> 63 if a < 0 else a - a
+
+
+@register_jitable
+def nearest_multiple(a, step):
+    """The multiple of `step` nearest to an integer, the even one of two; wraps at 64 bits."""
+    one = step // step
+    half = step // (one + one)
+    whole = a // step
+    rest = a - whole * step
+    if rest > half or (rest == half and (whole & one) == one):
+        whole = whole + one
+    return u64(u64(whole) * u64(step))
 
 
 @register_jitable
@@ -207,9 +221,16 @@ def float64_of_bits(bits):
     return np.int64(bits).view(np.float64)
 
 
+def bits_of_float64(value):
+    """The bits of a float64, as an int64."""
+    return np.float64(value).view(np.int64)
+
+
 @intrinsic
 def _same_bits(typingctx, bits):
-    result = types.float32 if bits.bitwidth == 32 else types.float64
+    result: Any = types.float32 if bits.bitwidth == 32 else types.float64
+    if isinstance(bits, types.Float):
+        result = types.int64
 
     def codegen(context, builder, signature, args):
         return builder.bitcast(args[0], context.get_value_type(signature.return_type))
@@ -219,6 +240,7 @@ def _same_bits(typingctx, bits):
 
 @overload(float32_of_bits, inline="always")
 @overload(float64_of_bits, inline="always")
+@overload(bits_of_float64, inline="always")
 def _of_bits(bits):
     def view(bits):
         return _same_bits(bits)  # type: ignore[call-arg]
@@ -271,6 +293,19 @@ def exp_float64(x):
     low = float64_of_bits(i64(i64(half + i64(1023)) << i64(52)))
     high = float64_of_bits(i64(i64(i64(whole - half) + i64(1023)) << i64(52)))
     return e * low * high if x == x else x
+
+
+@register_jitable
+def round_to_half(x):
+    """A float64 rounded to float16 and back: once, to the even of two; as a float32."""
+    size = np.fabs(x)
+    if size < 2.0**-14:
+        return f32(np.rint(x * 2.0**24) * 2.0**-24)
+    if size < 65520.0:
+        bits = bits_of_float64(x)
+        up = i64(i64(bits >> i64(42)) & i64(1)) + i64(2**41 - 1)
+        return f32(float64_of_bits(i64(i64(bits + up) & i64(-(2**42)))))
+    return f32(x) if x != x else f32(math.copysign(inf, x))
 
 
 @register_jitable
@@ -411,7 +446,18 @@ class _Lower(Lower):
                 argument.add_attribute("noalias")
 
     def lower_call(self, resty, expr):
-        return _narrowed(self.builder, super().lower_call(resty, expr))
+        return wrapping(_narrowed(self.builder, super().lower_call(resty, expr)))
+
+
+def wrapping(value):
+    """The value, which wraps where its type ends.
+
+    Numba promises LLVM that signed sums, differences and products never do: a number plus 1
+    would always be more than the number, and the least plus the least be the least.
+    """
+    if getattr(value, "opname", "") in ("add", "sub", "mul"):
+        value.flags = [flag for flag in value.flags if flag != "nsw"]
+    return value
 
 
 def _narrowed(builder, value):

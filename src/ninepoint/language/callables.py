@@ -13,10 +13,19 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
+from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
 from .ir import Offset, ReduceKind
-from .values import Coefficients, NotUnderstood, Operations, Value, constant, is_number, words
+from .values import (
+    Coefficients,
+    NotUnderstood,
+    Operations,
+    Value,
+    constant,
+    is_number,
+    words,
+    wrapped,
+)
 
 Builder: TypeAlias = Callable[..., Any]
 
@@ -69,6 +78,14 @@ def _strong(ops: Operations, value: Any) -> Value:
     return lifted
 
 
+def _pair(ops: Operations, left: Any, right: Any, name: str) -> tuple[Value, Value]:
+    """The operands of a function of two floats; a large integer of the text is one."""
+    a, b = (
+        float(v) if isinstance(v, int) and not -(2**63) <= v < 2**63 else v for v in (left, right)
+    )
+    return _real(ops, a, name), _real(ops, b, name)
+
+
 def _float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
@@ -93,7 +110,7 @@ def _math_float(name: str) -> Builder:
 
 def _math_pair(name: str) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = (_real(ops, v, f"math.{name}") for v in (left, right))
+        a, b = _pair(ops, left, right, f"math.{name}")
         if name == "power":
             (x, y), shape = ops.together(a, b)
             return ops.emit(
@@ -115,7 +132,7 @@ def _real(ops: Operations, value: Any, name: str) -> Value:
 
 def _numpy_pair(name: str) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _real(ops, left, f"np.{name}"), _real(ops, right, f"np.{name}")
+        a, b = _pair(ops, left, right, f"np.{name}")
         common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
         return ops.call(name, _float_of(common), a, b)
 
@@ -142,6 +159,8 @@ def _extreme(op: Any) -> Builder:
         common = x if x is y else promote(x, y, a.weak, b.weak)
         if common.is_complex:
             raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
+        if unsigned.mixed(a, b):
+            return unsigned.extreme(ops, op, a, b)
         expr = ir.Binary(common, op, ops.cast(a, common), ops.cast(b, common))
         return ops.emit(expr, a.weak and b.weak and common.is_integer, shape)
 
@@ -221,7 +240,7 @@ def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
     lifted = _real(ops, value, "round()")
     if digits is None:
         if lifted.atom.dtype.is_integer:
-            return lifted
+            return ops.unary("+", lifted)
         return ops.to_integer(ops.call("rint", lifted.atom.dtype, lifted, weak=lifted.weak))
     return _numpy_round(ops, value, digits)
 
@@ -231,7 +250,7 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     if not isinstance(decimals, int):
         raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
     if lifted.atom.dtype.is_integer:
-        return lifted
+        return lifted if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
     dtype = lifted.atom.dtype
     if decimals == 0:
         return ops.call("rint", dtype, lifted, weak=lifted.weak)
@@ -239,6 +258,20 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     steps = ("*", "/") if decimals > 0 else ("/", "*")
     scaled = ops.call("rint", dtype, ops.lift(ops.binary(steps[0], lifted, scale)))
     return ops.binary(steps[1], scaled, scale)
+
+
+def _whole_tens(ops: Operations, value: Value, step: int) -> Value:
+    """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
+    dtype = DType.UINT if value.atom.dtype is DType.UINT else DType.INT
+    atom = ops.cast(value, dtype)
+    if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
+        step_atom = ir.Const(dtype, str(step))
+        return ops.emit(ir.Binary(dtype, "round", atom, step_atom), value.weak, value.shape)
+    if step > 2**64:
+        return ops.lift(ops.binary("*", Value(atom, value.weak, value.shape), 0))
+    above, below = (ops.binary(op, value, n) for op, n in ((">", step // 2), ("<", -step // 2)))
+    lower = ops.select(below, wrapped(-step), 0)
+    return ops.lift(ops.select(above, wrapped(step), lower))
 
 
 def _test(function: str) -> Builder:
@@ -298,7 +331,7 @@ def _log(ops: Operations, value: Any, base: Any = None) -> Any:
 
 def _copysign(weak: bool) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _real(ops, left, "copysign"), _real(ops, right, "copysign")
+        a, b = _pair(ops, left, right, "copysign")
         common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
         dtype = DType.F64 if weak else _float_of(common)
         return ops.call("copysign", dtype, a, b, weak=weak)
@@ -319,11 +352,15 @@ def _cast(target: type) -> Builder:
             return Value(ops.cast(_real(ops, value, "float()"), DType.F64), True, _shape(value))
         storage = np.dtype(target)
         if storage.kind in "iu":
-            return ops.to_integer(ops.lift(value) if is_number(value) else value, storage.name)
+            known = ops.lift(value) if is_number(value) else value
+            return ops.to_integer(known, storage.name)
         lifted = _strong(ops, value)
         dtype = value_type(storage)
         if lifted.atom.dtype.is_complex and not dtype.is_complex:
             raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
+        if storage == np.float16:
+            atom = ops.cast(lifted, DType.F64) if dtype is not lifted.atom.dtype else lifted.atom
+            return ops.emit(ir.Cast(DType.F32, atom, "float16"), False, lifted.shape)
         return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
     return build
@@ -483,6 +520,7 @@ def _table() -> dict[Any, Builder]:
         builtins.min: _builtin_extreme("minimum", "<"),
         builtins.max: _builtin_extreme("maximum", ">"),
         builtins.round: _round,
+        builtins.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
         builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
         builtins.sum: _sum,
         builtins.any: _any_all("any", "|"),
@@ -494,6 +532,7 @@ def _table() -> dict[Any, Builder]:
         math.trunc: _rounded("trunc", True),
         math.copysign: _copysign(True),
         np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.together(v)[0][0])),
+        np.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
         np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
         np.positive: lambda ops, v: _made_strong(ops.unary("+", v)),
         np.invert: lambda ops, v: _invert(ops, v),
@@ -545,7 +584,7 @@ def _table() -> dict[Any, Builder]:
     casts: list[type] = [bool, int, float, np.bool, np.float16, np.float32, np.float64]
     casts += [np.complex64, np.complex128]
     casts += [getattr(np, f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)]
-    casts += [np.intp, np.uintp]
+    casts += [np.intp, np.uintp, np.longlong, np.ulonglong]
     for target in casts:
         table[target] = _cast(target)
     table[complex] = _complex

@@ -475,6 +475,37 @@ def bad_operand(span: Span, operation: str, words: str) -> StencilError:
     )
 
 
+def literal_range(span: Span, value: int, *, floating: bool = False) -> StencilError:
+    bits = value.bit_length()
+    text = str(value) if bits <= 128 else f"A number of {bits} bits"
+    if floating:
+        return _mistake(
+            "literal-range",
+            f"{text} does not fit into a float.",
+            span,
+            "it stands beside floats",
+            "Use a number that float64 holds.",
+        )
+    unsigned = 0 <= value < 2**64
+    return _mistake(
+        "literal-range",
+        f"{text} does not fit into {'int64' if unsigned else '64 bits'}.",
+        span,
+        "nothing beside it is of uint64" if unsigned else "it stands beside integers",
+        "Compute with floats, such as float(x[0]), or write the number as one, such as 1e19.",
+    )
+
+
+def choice_sign(span: Span, value: object) -> StencilError:
+    return _mistake(
+        "choice-sign",
+        f"One value of this choice is of uint64 and the other is {value}.",
+        span,
+        "no integer type holds both",
+        "Convert the first with int() if it is below 2**63, or both with float().",
+    )
+
+
 def unpacking(span: Span, found: int, wanted: int) -> StencilError:
     return _mistake(
         "unpacking",

@@ -33,7 +33,7 @@ from .dtypes import DType
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
 BinaryOp: TypeAlias = Literal[
-    "+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "minimum", "maximum",
+    "+", "-", "*", "/", "//", "%", "**", "<<", ">>", "&", "|", "^", "minimum", "maximum", "round",
     "<", "<=", ">", ">=", "==", "!=",
 ]  # fmt: skip
 ReduceKind: TypeAlias = Literal[
@@ -98,7 +98,8 @@ class Unary:
 class Binary:
     """`left op right`; both operands have the same type, save for `**`, `<<` and `>>`.
 
-    `minimum` and `maximum` propagate NaN.  A comparison has the type BOOL.
+    `minimum` and `maximum` propagate NaN.  A comparison has the type BOOL.  `round` gives the
+    multiple of `right`, a constant, that is nearest to an integer, the even one of two.
     """
 
     dtype: DType
@@ -122,7 +123,8 @@ class Cast:
     """The value as another type; a float becomes an integer by truncation, saturating.
 
     `storage` names a narrower integer type to wrap to (from integers) or saturate at (from
-    floats), as in `np.uint8(v)`; it is empty for the exact types.
+    floats), as in `np.uint8(v)`; it is empty for the exact types.  With "float16" a float is
+    rounded to that type, and stays one of F32.
     """
 
     dtype: DType

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import ast
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors, ir
+from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
@@ -152,6 +152,12 @@ def is_number(value: Any) -> bool:
     return isinstance(value, bool | int | float | complex | np.number | np.bool)
 
 
+def _large(value: Any) -> bool:
+    """Whether a number of the text is an integer that int64 does not hold."""
+    value = constant(value)
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
 def wrapped(value: int) -> int:
     """An integer as 64 bits hold it."""
     return (value + 2**63) % 2**64 - 2**63
@@ -176,7 +182,7 @@ class Operations:
         if isinstance(value, bool):
             return Value(Const(DType.BOOL, str(value)), True)
         if isinstance(value, int):
-            return Value(Const(DType.INT, str(wrapped(value))), True)
+            return self._literal(value, ())
         if isinstance(value, np.number):
             return Value(Const(value_type(value.dtype), repr(value.item())))
         if isinstance(value, float):
@@ -186,6 +192,22 @@ class Operations:
         if isinstance(value, np.ndarray | Coefficients):
             raise NotUnderstood("arithmetic of whole arrays", self.span)
         raise errors.not_a_number(self.span, words(value))
+
+    def _literal(self, value: int, beside: Sequence[DType]) -> Value:
+        """An integer of the text, beside values of known types.
+
+        What int64 does not hold is a number of uint64 beside such, and a float beside floats.
+        """
+        if -(2**63) <= value < 2**63:
+            return Value(Const(DType.INT, str(value)), True)
+        if any(not dtype.is_integer for dtype in beside):
+            try:
+                return Value(Const(DType.F64, repr(float(value))), True)
+            except OverflowError:
+                raise errors.literal_range(self.span, value, floating=True) from None
+        if 0 <= value < 2**64 and (not beside or DType.UINT in beside):
+            return Value(Const(DType.UINT, str(value)), True)
+        raise errors.literal_range(self.span, value)
 
     def emit(self, expr: ir.Expr, weak: bool = False, shape: Offset | None = None) -> Value:
         body = self.body if shape is None else self.windows
@@ -213,6 +235,15 @@ class Operations:
             if other != shapes[0]:
                 raise errors.window_shape(self.span, shapes[0], other)
         shape = shapes[0] if shapes else None
+        large = [_large(v) for v in values]
+        if any(large) and not all(large):
+            kept = [v for v, one in zip(values, large, strict=True) if not one]
+            near = [v.atom.dtype for v in self.together(*kept)[0]]
+            beside = [dtype for dtype in near if dtype is not DType.BOOL]
+            values = tuple(
+                self._literal(constant(v), beside) if one else v
+                for v, one in zip(values, large, strict=True)
+            )
         if shape is None:
             return [self.lift(v) for v in values], None
         return [self.as_window(v, shape) for v in values], shape
@@ -265,15 +296,20 @@ class Operations:
         if op in ir.COMPARISONS:
             if (x.is_complex or y.is_complex) and op not in ("==", "!="):
                 raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
+            if unsigned.mixed(a, b):
+                return unsigned.compared(self, op, a, b)
             common = x if x is y else promote(x, y, a.weak, b.weak)
             return self._emit_binary(op, DType.BOOL, common, a, b, shape)
         if op in ("&", "|", "^", "<<", ">>"):
             if not (x.is_integer and y.is_integer):
                 raise errors.bad_operand(self.span, f"'{op}'", "floats")
-            both = x is DType.BOOL and y is DType.BOOL and op not in ("<<", ">>")
+            if op in ("<<", ">>"):
+                return self._shift(op, a, b, shape, weak)
+            both = x is DType.BOOL and y is DType.BOOL
             common = DType.BOOL if both else promote(x, y, a.weak, b.weak)
-            common = DType.INT if common is DType.BOOL and not both else common
             return self._emit_binary(op, common, common, a, b, shape, weak)
+        if op in ("//", "%") and unsigned.mixed(a, b):
+            return unsigned.divided(self, op, a, b)
         common = promote(x, y, a.weak, b.weak)
         if op in ("//", "%") and common.is_complex:
             raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
@@ -295,6 +331,12 @@ class Operations:
     ) -> Value:
         expr = ir.Binary(dtype, op, self.cast(a, common), self.cast(b, common))
         return self.emit(expr, weak, shape)
+
+    def _shift(self, op: Any, a: Value, b: Value, shape: Offset | None, weak: bool) -> Value:
+        """A shift has the type of what is shifted."""
+        kinds = [DType.INT if v.atom.dtype is DType.BOOL else v.atom.dtype for v in (a, b)]
+        left, right = (self.cast(v, kind) for v, kind in zip((a, b), kinds, strict=True))
+        return self.emit(ir.Binary(kinds[0], op, left, right), weak, shape)
 
     def _power(self, a: Value, b: Value, common: DType, shape: Offset | None, weak: bool) -> Value:
         exponent = b.atom.value if isinstance(b.atom, Const) else None
@@ -332,8 +374,12 @@ class Operations:
         if is_number(arg):
             if op == "~" and not isinstance(arg, int):
                 raise errors.bad_operand(self.span, "'~'", words(arg))
-            return ~int(arg) if op == "~" else -arg if op == "-" else +arg
+            if op == "~":
+                return not arg if isinstance(arg, bool) else ~arg
+            return -arg if op == "-" else +arg
         (value,), shape = self.together(arg)
+        if op == "~" and value.atom.dtype is DType.BOOL:
+            return self._not(value)
         dtype = DType.INT if value.atom.dtype is DType.BOOL else value.atom.dtype
         atom = self.cast(value, dtype)
         if op == "+":
@@ -360,6 +406,10 @@ class Operations:
             return then
         (t, a, b), shape = self.together(truth, then, other)
         x, y = a.atom.dtype, b.atom.dtype
+        if unsigned.mixed(a, b):
+            for one in (a.atom, b.atom):
+                if isinstance(one, Const) and one.dtype is DType.INT:
+                    raise errors.choice_sign(self.span, one.value)
         common = x if x is y else promote(x, y, a.weak, b.weak)
         if a.atom == b.atom:
             return a
@@ -422,7 +472,9 @@ def _saturated(value: Any) -> int:
         return 0
     if value != value:
         return 0
-    return int(max(-(2.0**63), min(value, 2.0**63 - 1))) if abs(value) >= 2**63 else int(value)
+    if not -(2**63) <= value < 2**63:
+        return 2**63 - 1 if value > 0 else -(2**63)
+    return int(value)
 
 
 def _converted(value: Any, dtype: DType) -> str | None:
@@ -432,7 +484,7 @@ def _converted(value: Any, dtype: DType) -> str | None:
             return None
         if dtype is DType.BOOL:
             return str(bool(value))
-        whole = _saturated(value)
+        whole = value if isinstance(value, int) else _saturated(value)
         return str(whole % 2**64 if dtype is DType.UINT else wrapped(whole))
     if isinstance(value, complex) and not dtype.is_complex:
         return None

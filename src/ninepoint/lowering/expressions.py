@@ -176,6 +176,10 @@ class Expressions:
                 return self._floor_divide(expr, own, work)
             case "%":
                 return self._modulo(expr, own, work)
+            case "round":
+                wide = "uint64" if expr.dtype is DType.UINT else "int64"
+                args = f"{self.atom(expr.left, wide)}, {self.atom(expr.right, wide)}"
+                return f"{short}(nearest_multiple({args}))"
             case "**":
                 if isinstance(expr.right, Const) and expr.right.value in (2, 3):
                     return self._small_power(left, int(expr.right.text), own)
@@ -251,7 +255,8 @@ class Expressions:
         if count.low < 0 or count.high >= bits:
             name = "shift_left" if expr.op == "<<" else "shift_right"
             wide = "uint64" if expr.dtype is DType.UINT else "int64"
-            args = f"{self.atom(expr.left, wide)}, {self.atom(expr.right, 'int64')}"
+            # A negative count is one of 64 and more, taken modulo 2**64.
+            args = f"{self.atom(expr.left, wide)}, {self.atom(expr.right, wide)}"
             return f"{SHORT[own]}({name}({args}))"
         left, right = self.atom(expr.left, work), self.atom(expr.right, work)
         return f"{SHORT[own]}({left} {expr.op} {right})"
@@ -263,6 +268,8 @@ class Expressions:
             return f"{self.atom(arg)} != 0"
         if source.is_float and expr.dtype.is_integer:
             return self._truncation(expr, own)
+        if expr.storage == "float16":
+            return f"round_to_half(f64({self.atom(arg)}))"
         if expr.storage and expr.dtype.is_integer:
             return _cast(self.atom(arg, expr.storage), expr.storage, own)
         if source is DType.BOOL and not expr.dtype.is_integer:

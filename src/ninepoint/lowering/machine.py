@@ -60,7 +60,13 @@ def known_result(expr: Expr, known: Mapping[str, Interval]) -> Interval:
     if isinstance(expr, Unary):
         arg = interval(expr.arg, known)
         return Interval(0, max(abs(arg.low), abs(arg.high)))
-    return interval(atoms(expr)[0], known)
+    first = interval(atoms(expr)[0], known)
+    if isinstance(expr, Binary) and expr.op in ("//", "%"):
+        divisor = interval(expr.right, known)
+        if divisor.low <= -1 <= divisor.high:
+            # The quotient, which a remainder is made from, may be that of the least by -1.
+            return first | Interval(-first.high, -first.low)
+    return first
 
 
 def constant_type(atom: Const) -> str:

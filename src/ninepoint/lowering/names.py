@@ -21,6 +21,8 @@ SUPPORT = [
     "integer_divide",
     "integer_modulo",
     "integer_power",
+    "nearest_multiple",
+    "round_to_half",
     "shift_left",
     "shift_right",
     "floor_divide",

@@ -39,7 +39,7 @@ from .schedule import Schedule
 Shift: TypeAlias = tuple[int, int]
 
 # What an operation costs, in additions: latency hidden, per element of a vector (Zen 4).
-COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20}
+COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20, "round": 12}
 FUNCTION = 12
 
 

@@ -19,6 +19,7 @@ from .number import (
     binary,
     common,
     converted,
+    extreme,
     plain,
     see,
     truncated,
@@ -62,7 +63,7 @@ CONVERSIONS: dict[Any, Callable[..., Any]] = {
 
 
 def call_math(function: Callable[..., Any], *arguments: Any) -> Any:
-    """A function of `math`: weak floats; NaN where Python would raise."""
+    """A function of `math`: weak floats; what NumPy gives where Python would raise."""
     values = [int(v) if isinstance(v, np.uint64) else v for v in map(plain, arguments)]
     if function in (math.floor, math.ceil, math.trunc):
         value = values[0]
@@ -73,8 +74,8 @@ def call_math(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
-        pole = {math.log: 0, math.log2: 0, math.log10: 0, math.log1p: -1}.get(function)
-        return Number(-math.inf if values[0] == pole else math.nan)
+        beyond: Callable[..., Any] = BEYOND.get(function, _nowhere)
+        return Number(float(beyond(*(np.float64(value) for value in values))))
 
 
 def call_numpy(function: Any, *arguments: Any, **options: Any) -> Any:
@@ -118,9 +119,70 @@ def _integer(value: Any) -> bool:
     return isinstance(value, (int, np.uint64))
 
 
+def least(*arguments: Any, **options: Any) -> Any:
+    """Python's `min`."""
+    return _ordered(min, *arguments, **options)
+
+
+def greatest(*arguments: Any, **options: Any) -> Any:
+    """Python's `max`."""
+    return _ordered(max, *arguments, **options)
+
+
+ORDERED: dict[Any, Callable[..., Any]] = {min: least, max: greatest}
+
+
+def _ordered(builtin: Any, *arguments: Any, **options: Any) -> Any:
+    """Python's own, but that a uint64 beside other integers has one type, whichever is less."""
+    items = list(arguments[0]) if len(arguments) == 1 else list(arguments)
+    if options or len(items) < 2:
+        return builtin(*arguments, **options)
+    found = items[0]
+    for item in items[1:]:
+        values = plain(found), plain(item)
+        if all(map(_integer, values)) and any(isinstance(v, np.uint64) for v in values):
+            found = extreme(builtin is min, found, item)
+        else:
+            found = builtin(found, item)
+    return found
+
+
 def _extreme(ufunc: Any, builtin: Any, left: Any, right: Any) -> Number:
+    values = plain(left), plain(right)
+    if all(map(_integer, values)) and any(isinstance(v, np.uint64) for v in values):
+        return extreme(builtin is min, left, right)
     a, b = common(left, right)
     return Number(builtin(a, b) if _integer(a) else ufunc(a, b))
+
+
+def _nowhere(*values: Any) -> float:
+    return math.nan
+
+
+def _gamma(value: Any) -> float:
+    return math.copysign(math.inf, value) if value >= 0 else math.nan
+
+
+def _logarithm(value: Any, base: Any = math.e) -> Any:
+    return np.log(value) / np.log(base)
+
+
+# Functions of `math` that raise where NumPy or C gives a number.
+BEYOND: dict[Any, Callable[..., Any]] = {
+    math.exp: np.exp,
+    math.exp2: np.exp2,
+    math.expm1: np.expm1,
+    math.cosh: np.cosh,
+    math.sinh: np.sinh,
+    math.pow: np.power,
+    math.atanh: np.arctanh,
+    math.log: _logarithm,
+    math.log2: np.log2,
+    math.log10: np.log10,
+    math.log1p: np.log1p,
+    math.gamma: _gamma,
+    math.lgamma: lambda value: math.inf,
+}
 
 
 def _only_floats(function: Any, of_integer: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -164,6 +226,7 @@ EXACT: dict[Any, Callable[..., Any]] = {
     np.divide: _operator("/"),
     np.floor_divide: _operator("//"),
     np.remainder: _operator("%"),
+    np.divmod: lambda left, right: (_operator("//")(left, right), _operator("%")(left, right)),
     np.power: _operator("**"),
     np.bitwise_and: _operator("&"),
     np.bitwise_or: _operator("|"),

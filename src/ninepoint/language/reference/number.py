@@ -1,8 +1,8 @@
 """Numbers as a kernel sees them: one value each, whose type says how it computes.
 
-    bool            a truth value; counts as 0 or 1 in arithmetic
+    bool            a truth value; counts as 0 or 1 in arithmetic, but ~ & | ^ are logical
     int             exact, wraps at 64 bits as two's complement
-    np.uint64       modular: whatever it meets becomes an integer modulo 2**64
+    np.uint64       exact beside any integer, but what is computed is taken modulo 2**64
     float, complex  weak, as Python's literals in NEP 50
     np.float32, np.float64, np.complex64, np.complex128
 
@@ -132,6 +132,8 @@ class Number(Operand):
 
     def change(self, symbol: str) -> Number:
         value = self.value
+        if isinstance(value, bool) and symbol == "~":
+            return type(self)(not value)
         if not _integer(value):
             return Number(UNARY[symbol](value))
         changed = wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
@@ -265,6 +267,9 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
     """`left symbol right`; at least one of them is a `Number`, or the caller wants one."""
     a, b = plain(left), plain(right)
     if _integer(a) and _integer(b):
+        if symbol == "**" and not _natural(right):
+            power = converted(a, np.float64) ** converted(b, np.float64)
+            return Number(float(power) if _literal(left) and _literal(right) else power)
         result = _integers(symbol, a, b)
         if not (_literal(left) and _literal(right)) or isinstance(result.value, bool):
             return result
@@ -279,6 +284,20 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
     # Python would raise on 1.0 / 0.0; in double precision NumPy's result is the same number.
     result = ARITHMETIC[symbol](np.asarray(a)[()], np.asarray(b)[()])
     return Number(result.item())
+
+
+def extreme(least: bool, left: Any, right: Any) -> Number:
+    """The lesser or the greater of two integers, one of which is a uint64 at least.
+
+    Beside an integer that might be negative the lesser is an int, and the greater a uint64.
+    """
+    a, b = plain(left), plain(right)
+    found = (min if least else max)(int(a), int(b))
+    signed = any(
+        type(value) is int and (value < 0 or isinstance(operand, Number))
+        for operand, value in ((left, a), (right, b))
+    )
+    return wrapped(found, not (signed and least))
 
 
 def common(left: Any, right: Any) -> tuple[Any, Any]:
@@ -323,7 +342,9 @@ def converted(value: Any, kind: type[np.generic]) -> Any:
             whole = int(info.max if value > 0 else info.min)
         else:
             whole = min(max(int(value), int(info.min)), int(info.max))
-        return np.uint64(whole) if kind is np.uint64 else whole
+        return np.uint64(whole) if dtype == np.uint64 else whole
+    if _integer(value) and not LEAST <= int(value) < WORD:
+        value = float(value)
     if _integer(value):
         word = np.int64 if LEAST <= int(value) <= GREATEST else np.uint64
         value = word(int(value) % WORD if word is np.uint64 else int(value))
@@ -359,6 +380,13 @@ def _beside(operand: Any, other: Any) -> Any:
     return float(value)
 
 
+def _natural(exponent: Any) -> bool:
+    """Whether an exponent is known not to be negative before anything is computed."""
+    value = plain(exponent)
+    known = isinstance(value, (bool, np.uint64))
+    return known or (not isinstance(exponent, Number) and value >= 0)
+
+
 def wrapped(value: int, modular: bool) -> Number:
     """The integer as 64 bits hold it."""
     if modular:
@@ -367,13 +395,14 @@ def wrapped(value: int, modular: bool) -> Number:
 
 
 def _integers(symbol: str, a: Any, b: Any) -> Number:
-    """Exact arithmetic, wrapped at the end; modular operands enter modulo 2**64."""
+    """Exact arithmetic, wrapped at the end."""
     if symbol == "/":
         return Number(converted(a, np.float64) / converted(b, np.float64))
     if isinstance(a, bool) and isinstance(b, bool) and symbol in "&|^":
         return Number(ARITHMETIC[symbol](a, b))
-    modular = isinstance(a, np.uint64) or isinstance(b, np.uint64)
-    a, b = (int(v) % WORD if modular else int(v) for v in (a, b))
+    a, b = _held(a, b), _held(b, a)
+    modular = isinstance(a, np.uint64) or (isinstance(b, np.uint64) and symbol not in ("<<", ">>"))
+    a, b = int(a), int(b)
     if symbol in COMPARISONS:
         return Number(COMPARISONS[symbol](a, b))
     if symbol in ("//", "%") and b == 0:
@@ -381,17 +410,25 @@ def _integers(symbol: str, a: Any, b: Any) -> Number:
     if symbol in ("<<", ">>") and not 0 <= b < 64:
         return wrapped(-1 if symbol == ">>" and a < 0 else 0, modular)
     if symbol == "**":
-        if b < 0:
-            return Number(converted(a, np.float64) ** np.float64(b))
         return wrapped(pow(a, b, WORD), modular)
     return wrapped(ARITHMETIC[symbol](a, b), modular)
+
+
+def _held(value: Any, other: Any) -> Any:
+    """An integer beside another; a literal above 63 bits is a uint64 beside such a number."""
+    if isinstance(value, np.uint64) or LEAST <= value <= GREATEST:
+        return value
+    if 0 <= value < WORD and isinstance(other, (bool, np.uint64)):
+        return np.uint64(value)
+    raise TypeError(f"{value} does not fit into 64 bits; beside integers it has no meaning")
 
 
 def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
     """Convert `values` to an array of `dtype`.
 
     Floats become integers toward zero, saturating, NaN as 0.  An integer that does not
-    fit is an OverflowError unless `overflow` is "saturate" or "wrap".
+    fit is an OverflowError unless `overflow` is "saturate" or "wrap".  Only what is chosen
+    from a uint64 and an integer can be negative where uint64 is kept: it is modulo 2**64.
     """
     dtype = np.dtype(dtype).newbyteorder("=")
     result = np.empty(values.shape, dtype)
@@ -402,7 +439,7 @@ def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
             value = int(value)
             if overflow == "saturate":
                 value = min(max(value, int(info.min)), int(info.max))
-            elif overflow != "wrap" and not info.min <= value <= info.max:
+            elif overflow != "wrap" and dtype != np.uint64 and not info.min <= value <= info.max:
                 raise OverflowError(f"{value} does not fit into {dtype}")
         elif dtype.kind in "iu" and overflow == "wrap":
             value = converted(value, np.int64)

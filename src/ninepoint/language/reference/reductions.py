@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .number import WORD, Number
+from .number import WORD, wrapped
 
 REDUCTIONS = frozenset(
     {"sum", "prod", "mean", "min", "max", "median", "any", "all", "std", "var"}
@@ -62,7 +62,7 @@ def _of_integers(name: str, values: list[Any], *arguments: Any, **options: Any) 
             result = max(whole) - min(whole) if name == "ptp" else _ADDING[name](whole)
             if any(isinstance(value, np.uint64) for value in values):
                 return np.uint64(result % WORD)
-            return (Number(0) + result).value
+            return wrapped(result, False).value
         case "mean":
             return np.float64(sum(whole) / len(whole))
         case "median":

@@ -159,7 +159,8 @@ class Window(Operand):
             return probes[0].trace.join(name, *values, *arguments)
         bare = [plain(value) for value in (*values, *arguments)]
         split = len(values)
-        return see(reduced(name, bare[:split], *bare[split:], **options))
+        named = {name: plain(value) for name, value in options.items()}
+        return see(reduced(name, bare[:split], *bare[split:], **named))
 
     sum = _reduction("sum")
     prod = _reduction("prod")

@@ -11,6 +11,7 @@ first point, for whole arrays.
 from __future__ import annotations
 
 import builtins
+import dis
 import math
 import types
 from collections.abc import Callable
@@ -20,7 +21,7 @@ import numpy as np
 
 from ..source import ArrayFunction
 from . import functions
-from .number import Number, literal, plain, see
+from .number import Literal, Number, literal, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, elementwise, whole
@@ -32,12 +33,17 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
     A `quiet` one neither prints nor stops at breakpoints.
     """
     memo: dict[int, Any] = {}
+    inverts = _inverts(function, set())
 
     def exchanged(value: Any) -> Any:
         if quiet and (value is print or value is breakpoint):
             return _silent
         if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
             return _Known(value, functions.CONVERSIONS[value])
+        if value is min or value is max:
+            return _Known(value, functions.ORDERED[value])
+        if isinstance(value, (bool, np.bool_)) and inverts:
+            return Literal(bool(value))
         if isinstance(value, ArrayFunction):
             return _Stage(value)
         if isinstance(value, (types.ModuleType, types.SimpleNamespace)):
@@ -65,9 +71,9 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return memo[id(original)]  # type: ignore[no-any-return]
         names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
         cells = tuple(types.CellType() for _ in original.__closure__ or ())
-        copy = types.FunctionType(
-            _readable(original.__code__), names, original.__name__, original.__defaults__, cells
-        )
+        code = _readable(original.__code__)
+        code = _with_truths(code) if inverts else code
+        copy = types.FunctionType(code, names, original.__name__, original.__defaults__, cells)
         copy.__kwdefaults__ = original.__kwdefaults__
         memo[id(original)] = copy
         for name in _names(original.__code__):
@@ -134,16 +140,70 @@ class _Known:
         self.__doc__ = getattr(original, "__doc__", None)
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
-        if self.original in functions.CONVERSIONS:
-            call = self._call
-            return _called(lambda _, *a: call(*a), self.original, arguments, options)
-        return self._call(*arguments, **options)
+        call, everything = self._call, [*arguments, *options.values()]
+        if self.original in functions.ORDERED:
+            made = _ordered(self.original, call, arguments, options)
+        elif self.original in functions.CONVERSIONS:
+            made = _called(lambda _, *a: call(*a), self.original, arguments, options)
+        else:
+            made = call(*arguments, **options)
+        if isinstance(made, Number) and all(isinstance(v, _WRITTEN) for v in everything):
+            # Of literals alone: the result is one.
+            value = made.value
+            if isinstance(value, bool):
+                return Literal(value)
+            return literal(int(value)) if isinstance(value, (int, np.uint64)) else made
+        return made
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.original, name)
 
     def __repr__(self) -> str:
         return repr(self.original)
+
+
+_WRITTEN = (bool, int, float)
+
+
+def _ordered(builtin: Any, call: Any, arguments: Any, options: dict[str, Any]) -> Any:
+    """Python's `min` and `max`, of windows element by element, and of probes."""
+    leaves = _leaves(arguments)
+    probes = [item for item in leaves if isinstance(item, Probe)]
+    if probes:
+        return probes[0].trace.join(builtin.__name__, *leaves)
+    if len(arguments) > 1 and any(isinstance(item, Window) for item in arguments):
+        return elementwise(lambda *v: _ordered(builtin, call, v, options), *arguments)
+    return call(*arguments, **options)
+
+
+def _inverts(function: Any, seen: set[int]) -> bool:
+    """Whether `~` stands in a function, or in one that it may call.
+
+    There Python's own True and False are exchanged as well: its `~True` is -2.
+    """
+    function = getattr(function, "py_func", function)
+    if not isinstance(function, types.FunctionType) or id(function) in seen:
+        return False
+    seen.add(id(function))
+    cells = [cell for cell in function.__closure__ or () if cell != types.CellType()]
+    found = [cell.cell_contents for cell in cells]
+    found += [function.__globals__.get(name) for name in _names(function.__code__)]
+    return _holds_inversion(function.__code__) or any(_inverts(one, seen) for one in found)
+
+
+def _holds_inversion(code: types.CodeType) -> bool:
+    inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    own = any(step.opname == "UNARY_INVERT" for step in dis.get_instructions(code))
+    return own or any(map(_holds_inversion, inner))
+
+
+def _with_truths(value: Any) -> Any:
+    """Code, or a constant of it, whose True and False are numbers of the kernel."""
+    if isinstance(value, types.CodeType):
+        return value.replace(co_consts=tuple(map(_with_truths, value.co_consts)))
+    if isinstance(value, tuple):
+        return tuple(map(_with_truths, value))
+    return Literal(value) if isinstance(value, bool) else value
 
 
 class _Names:

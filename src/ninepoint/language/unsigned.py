@@ -1,0 +1,100 @@
+"""Numbers of uint64 beside integers that may be negative: exact where no wrapping is meant.
+
+    u < i               ->      i >= 0 and u < uint64(i)
+    minimum(u, i)       ->      minimum(int(minimum(u, uint64(maximum(i, 0)))), i)
+    u // i              ->      the quotient of u and abs(i), rounded down where i < 0
+
+Sums, products and bits of uint64 are taken modulo 2**64, so their operands may be too.  An
+order, a quotient and a remainder may not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from .dtypes import DType
+from .ir import Binary, BinaryOp, Const, Unary
+
+if TYPE_CHECKING:
+    from .values import Operations, Value
+
+_MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+
+
+def mixed(left: Value, right: Value) -> bool:
+    """Whether one is of uint64 and the other an integer that may be negative."""
+    return (left.atom.dtype is DType.UINT and _signed(right)) or (
+        right.atom.dtype is DType.UINT and _signed(left)
+    )
+
+
+def _signed(value: Value) -> bool:
+    atom = value.atom
+    return atom.dtype is DType.INT and (not isinstance(atom, Const) or _negative(atom))
+
+
+def _negative(atom: Const) -> bool:
+    return isinstance(atom.value, int) and atom.value < 0
+
+
+def compared(ops: Operations, op: str, left: Value, right: Value) -> Value:
+    """`left op right` of mixed integers."""
+    if left.atom.dtype is not DType.UINT:
+        left, right, op = right, left, _MIRRORED[op]
+    if isinstance(right.atom, Const):
+        # Every number of uint64 is above a negative one; the window keeps its shape.
+        return _known(ops, left, op in (">", ">=", "!="))
+    word = _word(ops, right)
+    if op in (">", ">=", "!="):
+        return _value(ops, "|", ops.binary("<", right, 0), ops.binary(op, left, word))
+    return _value(ops, "&", ops.binary(">=", right, 0), ops.binary(op, left, word))
+
+
+def extreme(ops: Operations, op: BinaryOp, left: Value, right: Value) -> Value:
+    """The lesser of mixed integers, an int; or the greater, of uint64."""
+    if left.atom.dtype is not DType.UINT:
+        left, right = right, left
+    _, shape = ops.together(left, right)
+    if isinstance(right.atom, Const):
+        chosen = right.atom if op == "minimum" else left.atom
+        return replace(right, atom=chosen, weak=False, shape=shape)
+    zero = Const(DType.INT, "0")
+    floor = ops.emit(Binary(DType.INT, "maximum", right.atom, zero), False, right.shape)
+    word = ops.cast(floor, DType.UINT)
+    found = ops.emit(Binary(DType.UINT, op, left.atom, word), False, shape)
+    if op == "maximum":
+        return found
+    return ops.emit(Binary(DType.INT, op, ops.cast(found, DType.INT), right.atom), False, shape)
+
+
+def divided(ops: Operations, op: str, left: Value, right: Value) -> Value:
+    """`left // right` or `left % right` of mixed integers, modulo 2**64; 0 where right is 0."""
+    signed = left if left.atom.dtype is DType.INT else right
+    negative = ops.binary("<", signed, 0)
+    size = ops.emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
+    size = _word(ops, size)
+    top, bottom = (size, right) if signed is left else (left, size)
+    rest = ops.binary("%", top, bottom)
+    inexact = ops.binary("!=", rest, 0)
+    if op == "//":
+        down = ops.unary("-", ops.binary("+", ops.binary("//", top, bottom), inexact))
+        return _choice(ops, negative, down, ops.binary("//", top, bottom))
+    turned = ops.binary("-", rest, bottom) if signed is right else ops.binary("-", bottom, rest)
+    return _choice(ops, _value(ops, "&", negative, inexact), turned, rest)
+
+
+def _word(ops: Operations, value: Value) -> Value:
+    return replace(value, atom=ops.cast(value, DType.UINT), weak=False)
+
+
+def _known(ops: Operations, value: Value, holds: bool) -> Value:
+    return _value(ops, "==" if holds else "!=", value, value)
+
+
+def _value(ops: Operations, op: str, left: Any, right: Any) -> Value:
+    return ops.lift(ops.binary(op, left, right))
+
+
+def _choice(ops: Operations, test: Any, then: Any, other: Any) -> Value:
+    return ops.lift(ops.select(test, then, other))

@@ -1,0 +1,11 @@
+import numpy as np
+
+import ninepoint as npt
+
+
+@npt.stencil
+def scaled(x):
+    return x[0] / 10**400
+
+
+scaled(np.zeros(5))
