@@ -94,6 +94,10 @@ def forget() -> None:
     """As in a new process: nothing is in memory."""
     cache._loaded.clear()
     cache._modules.clear()
+    cache._refused.clear()
+    if cache._fallback.cache_info().currsize:
+        shutil.rmtree(cache._fallback())
+        cache._fallback.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +120,13 @@ def place(tmp_path, monkeypatch):
     forget()
 
 
+def inferred(place):
+    """What was compiled of a kernel alone, to learn what it gives."""
+    (band,) = place.glob("first_*.band.*.nb")
+    (point,) = set(place.glob("first_*.point.*.nb")) - set(place.glob(f"{band.name[:30]}.point.*"))
+    return point
+
+
 def test_cold_processes_at_once_and_a_warm_one(tmp_path):
     place = tmp_path / "new" / "cache"
     cold = [start(tmp_path) for _ in range(4)]
@@ -133,13 +144,13 @@ def test_cold_processes_at_once_and_a_warm_one(tmp_path):
         (edge, "edge_*.py"),
         (edge, "edge_*.o"),
         (first, "first_*.py"),
-        (first, "first_*.band-*.nbi"),
-        (first, "first_*.band-*.nbc"),
+        (first, "first_*.band.*.nb"),
+        (first, "POINT"),
     ],
 )
 def test_damaged_files_are_made_anew(filled, place, kernel, file, how):
     shutil.copytree(filled, place)
-    file, *_ = place.rglob(file)
+    file = inferred(place) if file == "POINT" else next(place.glob(file))
     whole = file.read_bytes()
     file.write_bytes(
         {
@@ -157,13 +168,109 @@ def test_damaged_files_are_made_anew(filled, place, kernel, file, how):
 
 def test_machine_code_that_is_gone_is_made_again(filled, place):
     shutil.copytree(filled, place)
-    shutil.rmtree(place / "__pycache__")
-    (machine_code,) = place.glob("*.o")
-    machine_code.unlink()
+    gone = [*place.glob("*.o"), *place.glob("*.nb")]
+    assert len(gone) == 4
+    for file in gone:
+        file.unlink()
     np.testing.assert_array_equal(edge(X), EXPECTED[edge])
     first(X)
-    assert machine_code.exists()
-    assert list((place / "__pycache__").glob("*.nbc"))
+    assert all(file.exists() for file in gone)
+
+
+@pytest.mark.parametrize("kernel", [edge, first])
+def test_a_flipped_bit_never_runs(filled, place, kernel):
+    """Wherever it is: what is loaded is what was written."""
+    shutil.copytree(filled, place)
+    random = np.random.default_rng(0)
+    used = [*place.glob("edge_*")] if kernel is edge else [*place.glob("first_*.py")]
+    if kernel is first:
+        used += [*place.glob("first_*.band.*.nb"), inferred(place)]
+    for file in used:
+        whole = file.read_bytes()
+        for at in (*random.integers(0, len(whole), 3), 30, len(whole) - 1):
+            damaged = bytearray(whole)
+            damaged[at] ^= 1 << int(random.integers(8))
+            file.write_bytes(damaged)
+            forget()
+            with pytest.warns(RuntimeWarning, match="anew"):
+                np.testing.assert_array_equal(kernel(X), EXPECTED[kernel])
+            file.write_bytes(whole)
+
+
+def test_files_under_the_names_of_others_are_not_loaded(filled, place):
+    shutil.copytree(filled, place)
+    (band,) = place.glob("first_*.band.*.nb")
+    inferred(place).write_bytes(band.read_bytes())
+    with pytest.warns(RuntimeWarning, match="anew"):
+        np.testing.assert_array_equal(first(X), EXPECTED[first])
+
+
+NOBODY = 65534
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners are POSIX's")
+root = pytest.mark.skipif(
+    getattr(os, "geteuid", lambda: 1)() != 0, reason="only root gives files away"
+)
+
+
+def others(path):
+    os.chown(path, NOBODY, NOBODY)
+
+
+def open_to_all(path):
+    path.chmod(0o777)
+
+
+@posix
+@pytest.mark.parametrize("kernel", [edge, first])
+@pytest.mark.parametrize("change", [pytest.param(others, marks=root), open_to_all])
+def test_a_folder_that_others_may_write_is_not_used(filled, place, kernel, change):
+    shutil.copytree(filled, place)
+    change(place)
+    before = contents(place)
+    with pytest.warns(RuntimeWarning, match="does not use the cache folder") as warned:
+        np.testing.assert_array_equal(kernel(X), EXPECTED[kernel])
+    assert len(warned) == 1
+    assert cache.VARIABLE in str(warned[0].message)
+    assert contents(place) == before
+
+
+def pipe(path):
+    path.unlink()
+    os.mkfifo(path)
+
+
+def link(path):
+    target = path.with_name("elsewhere")
+    path.rename(target)
+    path.symlink_to(target)
+
+
+@posix
+@pytest.mark.parametrize(
+    ("kernel", "file"),
+    [(edge, "edge_*.o"), (edge, "edge_*.py"), (first, "first_*.band.*.nb")],
+)
+@pytest.mark.parametrize("change", [pytest.param(others, marks=root), open_to_all, pipe, link])
+def test_a_file_that_others_may_write_is_not_loaded(filled, place, kernel, file, change):
+    shutil.copytree(filled, place)
+    (file,) = place.glob(file)
+    change(file)
+    with pytest.warns(RuntimeWarning, match="does not use"):
+        np.testing.assert_array_equal(kernel(X), EXPECTED[kernel])
+    forget()
+    np.testing.assert_array_equal(kernel(X), EXPECTED[kernel])
+
+
+@posix
+def test_our_folder_is_private_whatever_the_mask(place):
+    before = os.umask(0)
+    try:
+        edge(X)
+        first(X)
+    finally:
+        os.umask(before)
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert {file.stat().st_mode & 0o777 for file in place.iterdir()} == {0o600}
 
 
 def test_a_folder_that_cannot_be_made(place):
@@ -182,20 +289,13 @@ def test_machine_code_that_cannot_be_written(filled, place):
         np.testing.assert_array_equal(edge(X), EXPECTED[edge])
 
 
-def test_a_folder_in_which_numba_cannot_write(place, monkeypatch):
-    @npt.stencil
-    def twice(x):
-        return x[0] * 2.0
-
-    place.mkdir()
-    (place / "__pycache__").write_text("a file is in the way")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(place / "__pycache__"))
-    kernel = twice._compile([np.dtype("float64")], {})[0]
-    with pytest.warns(RuntimeWarning, match="cannot keep the machine code of twice_"):
-        band = cache.load(kernel.module.text, "twice", kernel.types, kernel.signature, False)
-    out = np.empty((1, 3))
-    band(np.ones((1, 3)), out)
-    assert (out == 2).all()
+def test_overloads_that_cannot_be_written(filled, place):
+    shutil.copytree(filled, place)
+    for file in place.glob("*.nb"):
+        file.unlink()
+        file.mkdir()
+    with pytest.warns(RuntimeWarning, match="cannot keep the machine code of first_"):
+        np.testing.assert_array_equal(first(X), EXPECTED[first])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits are POSIX's")

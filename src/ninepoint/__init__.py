@@ -13,8 +13,9 @@ Importing this package imports neither Numba nor Dask; they come when they are f
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from .undisturbed import imported
 
 if TYPE_CHECKING:
     from . import filters
@@ -66,10 +67,10 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     if name == "filters":
-        return importlib.import_module(".filters", __name__)
+        return imported(".filters", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    value = getattr(importlib.import_module(_LAZY[name], __name__), name)
+    value = getattr(imported(_LAZY[name], __name__), name)
     globals()[name] = value
     return value
 

@@ -4,10 +4,12 @@ A module is named by a hash of its text, of the types it is compiled for, of thi
 support text, of the versions of Python, Numba and llvmlite, of Numba's variables and of the CPU.
 So a file never changes once it is written, and holds one function for one machine: many
 processes, on many kinds of machines, may write it at once, and all write the same.
-A cache that cannot be written or read costs a compilation and a warning, never a result.
+A cache that cannot be written or read costs a compilation and a warning, never a result.  What is
+damaged, which each file's hash shows, or what others may have written (`private`), is not loaded.
 
 What can only run out of memory is kept as object code and loaded without Numba (`native`); what
-may raise a kernel's own errors, and all machine code where the former cannot be, Numba keeps.
+may raise a kernel's own errors, and all machine code where the former cannot be, as what Numba
+makes of it (`kept`).
 """
 
 from __future__ import annotations
@@ -16,39 +18,33 @@ import atexit
 import hashlib
 import importlib.util
 import os
-import pickle
 import platform
 import re
 import shutil
 import sys
 import tempfile
-import threading
 import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import native
+from .. import undisturbed
+from ..undisturbed import imported
+from . import native, private
+
+if TYPE_CHECKING:
+    from .kept import Kept
 
 VARIABLE = "NINEPOINT_CACHE_DIR"
-
-# Numba compares the time of the source with the one it remembers, so that all processes must
-# give a module the same.
-_WRITTEN = 1_000_000_000
-
-# What Numba raises where it cannot keep machine code (the first two), or where files are damaged:
-# pickled garbage has no one way to fail.
-_UNUSABLE = (OSError, RuntimeError, pickle.UnpicklingError, EOFError, ValueError, TypeError,
-             AttributeError, ImportError, LookupError, AssertionError, MemoryError)  # fmt: skip
 
 # What another release of Numba, whose insides differ, raises in `emit`.
 _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
-_CODE = ("support", "relative", "emit", "native")
+_CODE = ("support", "relative", "emit", "native", "kept")
 
 # Where Numba also looks for its settings.
 _SETTINGS = Path(".numba_config.yaml")
@@ -63,9 +59,9 @@ class _Loaded:
     from_disk: bool
 
 
-_lock = threading.RLock()
 _loaded: dict[Hashable, _Loaded] = {}
 _modules: dict[Path, ModuleType] = {}
+_refused: set[Path] = set()
 
 
 def folder() -> Path:
@@ -154,20 +150,35 @@ def load(
     key = (text, name, types, fastmath)
     found = _loaded.get(key)
     if found is None:
-        with _lock:
-            found = _loaded.get(key)
-            if found is None:
-                unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
-                path = _written(text, f"{name}_{unique}")
-                if not raises and native.possible() and not interpreted():
-                    found = _native(path, signature, fastmath)
-                if found is None:
-                    band = _compiled(path, signature(), fastmath)
-                    statistics = getattr(band, "stats", None)
-                    hits = statistics is not None and bool(statistics.cache_hits)
-                    found = _Loaded(band, from_disk=hits)
-                _loaded[key] = found
+        found = undisturbed.undisturbed(
+            partial(_load, key, text, name, types, signature, fastmath, raises)
+        )
     return found.band
+
+
+def _load(
+    key: Hashable,
+    text: str,
+    name: str,
+    types: Hashable,
+    signature: Callable[[], Any],
+    fastmath: bool,
+    raises: bool,
+) -> _Loaded:
+    """Load or compile, one at a time in the process."""
+    found = _loaded.get(key)
+    if found is None:
+        unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
+        path = _written(text, f"{name}_{unique}")
+        if not raises and native.possible() and not interpreted():
+            found = _native(path, signature, fastmath)
+        if found is None:
+            band = _compiled(path, signature(), fastmath)
+            statistics = getattr(band, "stats", None)
+            hits = statistics is not None and bool(statistics.cache_hits)
+            found = _Loaded(band, from_disk=hits)
+        _loaded[key] = found
+    return found
 
 
 def from_disk(text: str, name: str, types: Hashable, fastmath: bool) -> bool:
@@ -182,8 +193,9 @@ def _key(text: str, use: str) -> str:
 
 def module(text: str, name: str, fastmath: bool = False) -> ModuleType:
     """The generated module itself, with nothing of it compiled yet."""
-    with _lock:
-        return _module(_written(text, f"{name}_{_key(text, str(fastmath))}"))
+    return undisturbed.undisturbed(
+        lambda: _module(_written(text, f"{name}_{_key(text, str(fastmath))}"))
+    )
 
 
 def identifier(name: str) -> str:
@@ -204,12 +216,20 @@ def _written(text: str, name: str) -> Path:
         base = place()
         path = base / f"{name}.py"
         try:
-            if path.exists():
-                if path.read_bytes() == content:
-                    return path
+            _make_private(base)
+            found = _kept_content(path)
+            if found == content:
+                return path
+            if found is not None:
                 _warn(f"ninepoint writes {path} anew: it was damaged.")
-            base.mkdir(parents=True, exist_ok=True)
             _replace(path, content)
+        except private.NotPrivate as reason:
+            if base not in _refused:
+                _refused.add(base)
+                _warn(
+                    f"ninepoint does not use the cache folder {base}: {reason} Kernels are "
+                    f"compiled anew in each process. Set {VARIABLE} to a folder of your own."
+                )
         except OSError as error:
             _warn(
                 f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
@@ -220,13 +240,32 @@ def _written(text: str, name: str) -> Path:
     raise OSError(f"no folder can be written: neither {folder()} nor {_fallback()}.")
 
 
+def _make_private(base: Path) -> None:
+    """Make the folder if it is not there; nobody else may write into it."""
+    if not base.is_dir():
+        base.parent.mkdir(parents=True, exist_ok=True)
+        base.mkdir(mode=0o700, exist_ok=True)
+    private.checked_folder(base)
+
+
+def _kept_content(path: Path) -> bytes | None:
+    """The content of a file of the cache; nothing if there is none that may be used."""
+    try:
+        return private.read(path)
+    except private.NotPrivate as reason:
+        _warn(f"ninepoint does not use {path}: {reason}")
+    except OSError:
+        # It is not there yet; what else may be wrong shows when it is written.
+        pass
+    return None
+
+
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file so that no process ever sees a part of it."""
+    """Write a file so that no process ever sees a part of it, and only its owner may write it."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".new-", suffix=".py")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.utime(temporary, (_WRITTEN, _WRITTEN))
         os.replace(temporary, path)
     except OSError:
         Path(temporary).unlink(missing_ok=True)
@@ -243,30 +282,24 @@ def _module(path: Path) -> ModuleType:
 def _executed(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     # Numba finds the module of a cached function by its name.
     sys.modules[path.stem] = module
-    written = sys.dont_write_bytecode
-    sys.dont_write_bytecode = True
-    try:
-        spec.loader.exec_module(module)
-    finally:
-        sys.dont_write_bytecode = written
+    # Not by the loader, which would take bytecode from a file beside it.
+    exec(compile(path.read_bytes(), path, "exec"), vars(module))
     return module
 
 
 def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded | None:
     """The object code beside a module, made if it is not there; nothing where it cannot be."""
     file = path.with_suffix(".o")
-    try:
-        band = native.loaded(*native.unpacked(file.read_bytes()))
-        return None if band is None else _Loaded(band, from_disk=True)
-    except ValueError as error:
-        _warn(f"ninepoint compiles {path.stem} anew: its machine code is damaged ({error}).")
-    except OSError:
-        # It is not there yet; what else may be wrong shows when it is written.
-        pass
+    content = _kept_content(file)
+    if content is not None:
+        try:
+            band = native.loaded(*native.unpacked(content))
+            return None if band is None else _Loaded(band, from_disk=True)
+        except ValueError:
+            _warn_damaged(file)
     try:
         from .emit import object_code
 
@@ -275,37 +308,36 @@ def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded
         return None
     if made is None:
         return None
-    try:
-        _replace(file, native.packed(*made))
-    except OSError as error:
-        _warn_not_kept(path, error)
+    _keep(file, native.packed(*made))
     band = native.loaded(*made)
     return None if band is None else _Loaded(band, from_disk=False)
 
 
-def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
-    """The machine code of a module, from the files beside it if they are there and whole."""
+def kept(function: Any) -> Kept:
+    """What Numba compiles of a generated function, on disk beside its text."""
+    from .kept import Kept
+
+    path = Path(function.__code__.co_filename)
+    return Kept(path.with_suffix(f".{function.__name__}"), _kept_content, _keep, _warn_damaged)
+
+
+def _keep(file: Path, content: bytes) -> None:
     try:
-        return _machine_code(path, signature, fastmath)
-    except _UNUSABLE as error:
-        damaged = _removed(path)
-        reason = error
-    if damaged:
-        _warn(f"ninepoint compiles {path.stem} anew: its machine code is damaged ({reason!r}).")
-        try:
-            return _machine_code(path, signature, fastmath)
-        except _UNUSABLE as error:
-            reason = error
-    _warn_not_kept(path, reason)
-    return _machine_code(path, signature, fastmath, keep=False)
+        _replace(file, content)
+    except OSError as error:
+        _warn(
+            f"ninepoint cannot keep the machine code of {file.name.partition('.')[0]} "
+            f"in {file.parent} ({error!r})."
+        )
 
 
-def _warn_not_kept(path: Path, reason: Exception) -> None:
-    _warn(f"ninepoint cannot keep the machine code of {path.stem} in {path.parent} ({reason!r}).")
+def _warn_damaged(file: Path) -> None:
+    stem = file.name.partition(".")[0]
+    _warn(f"ninepoint compiles {stem} anew: its machine code is damaged.")
 
 
-def _machine_code(path: Path, signature: Any, fastmath: bool, keep: bool = True) -> Any:
-    """Compile a module, or load what Numba kept of it.
+def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
+    """Compile a module, or load what Numba made of it before.
 
     `parallel` is never used: Numba's default threading layer aborts the process when two
     threads enter it at once.
@@ -313,9 +345,13 @@ def _machine_code(path: Path, signature: Any, fastmath: bool, keep: bool = True)
     # Imported here, not above: a program that only builds graphs never needs Numba.
     from numba import njit
 
-    return njit(signature, nogil=True, error_model="numpy", fastmath=fastmath, cache=keep)(
-        _module(path).band
-    )
+    function = _module(path).band
+    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    if not interpreted():
+        dispatcher._cache = kept(function)
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+    return dispatcher
 
 
 @cache
@@ -324,47 +360,19 @@ def interpreted() -> bool:
     asked = "NUMBA_DISABLE_JIT" in os.environ or _SETTINGS.exists()
     if not asked and "numba" not in sys.modules:
         return False
-    from numba.core import config
-
-    return bool(vars(config)["DISABLE_JIT"])
-
-
-def _removed(path: Path) -> bool:
-    """Remove what Numba kept of a module, wherever that is; whether there was anything."""
-    from numba.core import caching
-
-    kept: Any = caching.FunctionCache
-    function = _modules.pop(path).band
-    try:
-        places = {Path(kept(function).cache_path), path.parent / "__pycache__"}
-    except RuntimeError:
-        # There is no place that Numba can write to.
-        return False
-    stale = [file for place in places for file in place.glob(f"{path.stem}.*")]
-    for file in stale:
-        file.unlink(missing_ok=True)
-    return bool(stale)
+    return bool(vars(imported("numba.core.config"))["DISABLE_JIT"])
 
 
 def clear() -> None:
     """Remove the kernels from the cache folder, and the folder too if nothing else is in it."""
-    with _lock:
+    with undisturbed.lock:
         _loaded.clear()
         _modules.clear()
         base = folder()
+        # Earlier versions kept files in a folder inside.
         for place in (base / "__pycache__", base):
             for file in place.glob("*"):
                 if _OURS.fullmatch(file.name):
                     file.unlink(missing_ok=True)
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
-
-
-def _renew_lock() -> None:
-    # A thread of the parent may hold it, and the forked child has no such thread.
-    global _lock
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)

@@ -24,6 +24,7 @@ from ..language.parse import Argument
 from ..language.source import Function
 from ..language.values import Coefficients, Field, Value
 from ..lowering.general import General, translate
+from ..undisturbed import undisturbed
 from . import cache
 from .cpu import Compiled, computed
 
@@ -51,7 +52,7 @@ def compile_general(
     """
     general = translate(function, arguments, neighborhood, fastmath=fastmath)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
-    given = _inferred(function, general, arguments, overflow)
+    given = undisturbed(lambda: _inferred(function, general, arguments, overflow))
     if dtypes is not None and len(dtypes) != len(given):
         raise ValueError(
             f"'{function.name}' has {len(given)} outputs, but dtype= names {len(dtypes)}."

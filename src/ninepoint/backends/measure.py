@@ -15,6 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
+from ..undisturbed import imported
 from .cpu import Compiled
 from .threads import run_parallel
 
@@ -116,7 +117,7 @@ def prepared(compiled: Compiled) -> tuple[str, float]:
     if compiled.ready:
         return "already compiled", 0.0
     # Numba's own import is no part of compiling.
-    import numba  # noqa: F401
+    imported("numba")
 
     begin = perf_counter()
     _ = compiled.entry

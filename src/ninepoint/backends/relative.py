@@ -24,6 +24,7 @@ from numba.extending import (
 from numba.np.arrayobj import load_item, make_array, populate_array
 
 from ..lowering.general.reads import REACH, SITE
+from . import cache as disk
 from .support import (
     floor_divide,
     integer_divide,
@@ -34,7 +35,18 @@ from .support import (
     shift_right,
 )
 
-njit = numba.njit
+
+def njit(*, cache=False, **options):
+    """Numba's decorator; what is cached lies beside the text, and is checked when it is loaded."""
+
+    def decorated(function):
+        dispatcher = numba.njit(**options)(function)
+        if cache and not disk.interpreted():
+            dispatcher._cache = disk.kept(function)
+        return dispatcher
+
+    return decorated
+
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
 

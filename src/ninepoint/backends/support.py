@@ -518,14 +518,3 @@ def row_function(*, noalias=False, apart=(), fastmath=False):
     return numba.njit(
         nogil=True, error_model="numpy", pipeline_class=pipeline, fastmath=fastmath, **wrappers
     )
-
-
-def compiled(function, signature, *, fastmath):
-    """The machine code of a generated function, from Numba's cache beside its text if there.
-
-    `parallel` is never used: Numba's default threading layer aborts the process when two
-    threads enter it at once.
-    """
-    return numba.njit(signature, nogil=True, error_model="numpy", fastmath=fastmath, cache=True)(
-        function
-    )

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..lowering.schedule import Schedule
+from . import private
 from .cache import folder
 
 
@@ -29,16 +30,17 @@ def path(token: str, types: str) -> Path:
 def load(token: str, types: str) -> Schedule | None:
     """The schedule that was found for it, if there is one."""
     try:
-        known = json.loads(path(token, types).read_text(encoding="utf-8"))
+        known = json.loads(private.read(path(token, types)).decode())
         return _schedule(known)
-    except (OSError, ValueError, TypeError, LookupError):
+    except (private.NotPrivate, OSError, ValueError, TypeError, LookupError):
         return None
 
 
 def store(token: str, types: str, schedule: Schedule) -> Path:
     """Keep a schedule, so that no process ever sees a part of the file."""
     target = path(token, types)
-    target.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.parent.mkdir(parents=True, exist_ok=True)
+    target.parent.mkdir(mode=0o700, exist_ok=True)
     handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".new-", suffix=".json")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from argparse import Namespace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from ..backends.threads import thread_count
 from ..files import imread, imsave
 from ..files.natural import natural_key
 from ..files.targets import parse_pattern
+from ..undisturbed import imported
 from .kernels import Filter, Kernel, find_kernel
 from .parser import UsageError
 from .progress import Progress, counted
@@ -33,7 +33,7 @@ def apply(options: Namespace) -> None:
     result = _one(_applied(kernel, stack, options), options.result)
     _check_held(result.dtype, stack.dtype, options.output)
     progress = Progress(visible=not options.quiet)
-    config: Any = import_module("dask.config")
+    config: Any = imported("dask.config")
     try:
         with config.set(scheduler="threads", num_workers=threads):
             paths = imsave(

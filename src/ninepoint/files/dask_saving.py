@@ -14,13 +14,13 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..undisturbed import imported
 from . import cluster
 from .among import found_by
 from .parts import read_paths
@@ -136,8 +136,8 @@ def _whole_frames(array: Any) -> Any:
 def _compute(written: Any, wanted: dict[tuple[Any, ...], int], advance: Advance) -> None:
     """Run the tasks `wanted` on the scheduler in use; the values are frames, for the progress."""
     # Dask is partly typed: Any, or mypy finds the gaps.
-    base: Any = import_module("dask.base")
-    callbacks: Any = import_module("dask.callbacks")
+    base: Any = imported("dask.base")
+    callbacks: Any = imported("dask.callbacks")
     keys = list(wanted)
     graph = written.__dask_optimize__(written.dask, keys)
     schedule = base.get_scheduler(cls=type(written))
@@ -162,9 +162,9 @@ def _pool(schedule: Any) -> Iterator[dict[str, Any]]:
     When a task fails Dask raises at once, while its threads are still writing other frames; the
     end of our pool waits for them, so that imsave leaves no file that is about to appear.
     """
-    config: Any = import_module("dask.config")
-    threaded: Any = import_module("dask.threaded")
-    system: Any = import_module("dask.system")
+    config: Any = imported("dask.config")
+    threaded: Any = imported("dask.threaded")
+    system: Any = imported("dask.system")
     if schedule is not threaded.get or config.get("pool", None) is not None:
         yield {}
         return

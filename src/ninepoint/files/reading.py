@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from importlib import import_module
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
+from ..undisturbed import imported
 from .extras import need
 from .header import Header
 from .parts import Part, Piece, read_header, read_part
@@ -107,8 +107,8 @@ def imread(
 
 
 def _dask_array(name: str, tasks: Any, chunks: Any, dtype: np.dtype[np.generic]) -> da.Array:
-    dask_array: Any = import_module("dask.array")  # partly typed: Any, or mypy finds gaps in it
-    highlevelgraph: Any = import_module("dask.highlevelgraph")
+    dask_array: Any = imported("dask.array")  # partly typed: Any, or mypy finds gaps in it
+    highlevelgraph: Any = imported("dask.highlevelgraph")
     graph = highlevelgraph.HighLevelGraph.from_collections(name, tasks)
     array: da.Array = dask_array.Array(graph, name, chunks=chunks, dtype=dtype)
     return array

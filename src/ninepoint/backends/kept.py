@@ -1,0 +1,96 @@
+"""What Numba compiled, kept on disk beside its text, and loaded only if it is whole.
+
+Numba's own cache unpickles whatever its files hold, and runs the machine code in them.  Here
+each function and signature has a file of its own that begins with a hash of the rest: what was
+damaged is compiled anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from numba.core import compiler, serialize
+
+_MAGIC = b"ninepoint overload 1\n"
+
+# What unpickling raises where what is in a whole file means something else by now: there is no
+# one way to fail.
+_UNUSABLE = (pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError,
+             ImportError, LookupError, AssertionError)  # fmt: skip
+
+
+class Kept:
+    """The overloads of one function on disk, in place of Numba's cache of a dispatcher.
+
+    `read` gives the content of a file or nothing, `write` keeps it, and `damaged` is told of
+    one that is not what was written.
+    """
+
+    def __init__(
+        self,
+        place: Path,
+        read: Callable[[Path], bytes | None],
+        write: Callable[[Path, bytes], None],
+        damaged: Callable[[Path], None],
+    ) -> None:
+        self._place = place
+        self._read = read
+        self._write = write
+        self._damaged = damaged
+
+    @property
+    def cache_path(self) -> str:
+        """The folder, which Numba tells with its statistics."""
+        return str(self._place.parent)
+
+    def _file(self, signature: Any, codegen: Any) -> Path:
+        # The path itself is made of the text, the versions and the machine.
+        key = f"{signature}\n{codegen.magic_tuple()}"
+        name = hashlib.sha256(key.encode()).hexdigest()[:16]
+        return self._place.with_name(f"{self._place.name}.{name}.nb")
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """What was compiled for a signature, if it is there and whole."""
+        target_context.refresh()
+        file = self._file(sig, target_context.codegen())
+        content = self._read(file)
+        if content is None:
+            return None
+        digest, _, body = content.removeprefix(_MAGIC).partition(b"\n")
+        if not content.startswith(_MAGIC) or _digest(file, body) != digest:
+            self._damaged(file)
+            return None
+        rebuild: Any = compiler.CompileResult._rebuild
+        try:
+            return rebuild(target_context, *pickle.loads(body))
+        except _UNUSABLE:
+            self._damaged(file)
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, unless it holds addresses of this process."""
+        if data.library.has_dynamic_globals or any(not one.can_cache for one in data.lifted):
+            return
+        file = self._file(sig, data.codegen)
+        # Partly typed: Any, or mypy finds the gaps.
+        numba: Any = serialize
+        body: bytes = numba.dumps(data._reduce())
+        self._write(file, _MAGIC + _digest(file, body) + b"\n" + body)
+
+    def enable(self) -> None:
+        """Nothing: it is made to be used."""
+
+    def disable(self) -> None:
+        """Nothing, as there."""
+
+    def flush(self) -> None:
+        """Nothing: a text that changes has another name."""
+
+
+def _digest(file: Path, body: bytes) -> bytes:
+    """That of a file under its name: another's content is as wrong as a damaged one."""
+    return hashlib.sha256(file.name.encode() + b"\n" + body).hexdigest().encode()

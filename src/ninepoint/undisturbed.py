@@ -1,0 +1,142 @@
+"""Work that runs to its end, whatever happens to the thread that asked for it.
+
+An interrupt reaches Python's main thread wherever it is.  Numba and other large packages that are
+cut off while they are imported or set up stay broken until the process ends.  So such work of the
+main thread is done by a thread of its own, which no interrupt reaches: the main thread only
+waits, stops to wait at once when it is interrupted, and finds what was made when it comes again.
+
+One lock is held meanwhile, and while the process forks: a child never sees half of such work.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextvars
+import importlib
+import importlib.util
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+_T = TypeVar("_T")
+
+# So long does the end of a process wait for work that nobody waits for any more [s].
+_PATIENCE = 10.0
+
+lock = threading.RLock()
+_running: set[threading.Thread] = set()
+
+
+class _Result(Generic[_T]):
+    """What some work gave or raised, once it has ended."""
+
+    def __init__(self, work: Callable[[], _T]) -> None:
+        self._work = work
+        self._context = contextvars.copy_context()
+        self._ended = threading.Event()
+        self._values: list[_T] = []
+        self._error: BaseException | None = None
+
+    def make(self) -> None:
+        """Do the work, on the thread that calls this."""
+        try:
+            with lock:
+                self._values.append(self._context.run(self._work))
+        except BaseException as error:
+            self._error = error
+        finally:
+            _running.discard(threading.current_thread())
+            self._ended.set()
+
+    def wait(self) -> _T:
+        """Wait for the end, and give or raise here what came of it."""
+        self._ended.wait()
+        if self._error is not None:
+            try:
+                raise self._error
+            finally:
+                # The traceback of the error holds this frame.
+                del self
+        return self._values[0]
+
+
+def undisturbed(work: Callable[[], _T]) -> _T:
+    """Do some work to its end, one at a time in the process; the caller may be interrupted."""
+    if threading.current_thread() is not threading.main_thread():
+        with lock:
+            return work()
+    result = _Result(work)
+    # A daemon: work that takes minutes must not keep an interrupted program from ending.
+    thread = threading.Thread(target=result.make, name="ninepoint-setup", daemon=True)
+    _running.add(thread)
+    try:
+        thread.start()
+    except RuntimeError:
+        # The interpreter is shutting down and starts no threads.
+        _running.discard(thread)
+        with lock:
+            return work()
+    return result.wait()
+
+
+def imported(name: str, package: str | None = None) -> Any:
+    """The module of that name, which is imported without being disturbed."""
+    absolute = importlib.util.resolve_name(name, package) if package else name
+    module = sys.modules.get(absolute)
+    if module is not None and not _begun(module):
+        return module
+    return undisturbed(lambda: importlib.import_module(absolute))
+
+
+def _begun(module: ModuleType) -> bool:
+    """Whether a module is being imported just now."""
+    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+
+
+def _wait() -> None:
+    # Machine code that is being made while the process takes itself apart might crash it.
+    end = time.monotonic() + _PATIENCE
+    for thread in list(_running):
+        thread.join(max(0.0, end - time.monotonic()))
+
+
+atexit.register(_wait)
+
+
+# Forks.  What is held here was acquired before a fork, by the thread that forks.
+
+_held: list[Any] = []
+
+
+def _before_fork() -> None:
+    _held.clear()
+    lock.acquire()
+    _held.append(lock)
+    compiler = sys.modules.get("numba.core.compiler_lock")
+    theirs = getattr(compiler, "global_compiler_lock", None)
+    if theirs is not None:
+        theirs.acquire()
+        _held.append(theirs)
+
+
+def _after_fork() -> None:
+    while _held:
+        _held.pop().release()
+
+
+def _in_child() -> None:
+    global lock
+    whole = lock in _held
+    _after_fork()
+    _running.clear()
+    if not whole:
+        # Interrupted before it had it: a thread of the parent may hold it, which is not here.
+        lock = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child)

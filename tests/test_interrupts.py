@@ -1,0 +1,156 @@
+"""Interrupts and forks at any moment: what is half done is finished, or begun again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+
+# Calls again and again, each interrupted a little later, until one comes to its end.
+UNTIL_DONE = """
+    import random, signal, time
+
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+
+    def until_done(call, seed):
+        draw = random.Random(seed)
+        hits, longest = 0, 0.005
+        while True:
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.001, longest))
+                    return call(), hits
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                hits += 1
+                longest *= 1.1
+"""
+
+
+def start(folder, script, **variables):
+    """Begin a process with a new cache."""
+    file = folder / "script.py"
+    file.write_text(textwrap.dedent(UNTIL_DONE) + textwrap.dedent(script))
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", file],
+        env={**os.environ, "NINEPOINT_CACHE_DIR": str(folder / "cache"), **variables},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def output(process):
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.strip()
+
+
+@posix
+@pytest.mark.parametrize("seed", [0, 1])
+def test_interrupted_first_calls(tmp_path, seed):
+    """While packages are imported, while Numba compiles, and while files are written."""
+    script = f"""
+        import ninepoint as npt
+        stencil, hits = until_done(lambda: npt.stencil, {seed})
+        import numpy as np
+
+        @stencil(boundary="wrap")
+        def edge(x):
+            return x[-1, 0] * 2 - x[1, 1]
+
+        @stencil(boundary="wrap", neighborhood=((-1, 1), (-1, 1)))
+        def first(x):
+            k = -1
+            while x[k, 0] > 99:
+                k += 1
+            return x[k, 0] * 2 - x[1, 1]
+
+        x = np.arange(42, dtype="int16").reshape(6, 7)
+        expected = 2 * np.roll(x, 1, 0) - np.roll(x, (-1, -1), (0, 1))
+        for kernel in [(edge, first), (first, edge)][{seed}]:
+            result, more = until_done(lambda: kernel(x), {seed})
+            np.testing.assert_array_equal(result, expected)
+            np.testing.assert_array_equal(kernel(x), expected)
+            hits += more
+        print(hits)
+    """
+    assert int(output(start(tmp_path, script))) > 5
+    assert output(start(tmp_path, script)).isdecimal()
+
+
+@posix
+def test_interrupted_imports_of_image_libraries(tmp_path):
+    script = """
+        import sys
+        import numpy as np
+        import ninepoint as npt
+
+        frames = np.arange(2 * 5 * 6, dtype="uint8").reshape(2, 5, 6)
+        for pattern in ("a/{}.png", "b/{}.tif"):
+            _, more = until_done(lambda: npt.imsave(frames, sys.argv[0] + pattern), 1)
+            written = sys.argv[0] + pattern.replace("{}", "*")
+            read, hits = until_done(lambda: npt.imread(written), 2)
+            np.testing.assert_array_equal(read.compute(scheduler="sync"), frames)
+        print(more + hits)
+    """
+    assert output(start(tmp_path, script)).isdecimal()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_forks_while_a_thread_compiles(tmp_path):
+    """The child finds no lock that is held by a thread which it does not have."""
+    script = """
+        import os, sys, threading, time, warnings
+        warnings.simplefilter("ignore")
+        import numpy as np
+        import ninepoint as npt
+
+        def make(step):
+            @npt.stencil(boundary="wrap")
+            def kernel(x):
+                return x[0, step] * step - x[0, 0]
+            return kernel
+
+        x = np.ones((5, 7))
+        began, enough = threading.Event(), threading.Event()
+
+        def compile_others():
+            for step in range(1, 1000):
+                began.set()
+                make(step % 6)(x.astype(["f4", "f8", "i2", "i4"][step // 6 % 4]))
+                if enough.is_set():
+                    return
+
+        thread = threading.Thread(target=compile_others)
+        thread.start()
+        began.wait()
+        for k in range(5):
+            time.sleep(0.1 * k)
+            child = os.fork()
+            if not child:
+                # One that nobody has compiled before.
+                step = 10 + k
+                right = (make(step)(x, threads=2) == x * step - x).all()
+                os._exit(0 if right else 1)
+            end = time.monotonic() + 60
+            while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0):
+                if time.monotonic() > end:
+                    os.kill(child, 9)
+                    os.waitpid(child, 0)
+                    enough.set()
+                    sys.exit("a child hangs")
+                time.sleep(0.01)
+            assert ended == (child, 0)
+        enough.set()
+        thread.join()
+        print("right")
+    """
+    assert output(start(tmp_path, script)) == "right"
