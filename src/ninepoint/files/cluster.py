@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
-from importlib import import_module
 from typing import Any
+
+from ..undisturbed import imported
 
 # How long a cluster may be without a scheduler, or without a worker, before it is given up; set
 # otherwise by `dask.config.set({"ninepoint.cluster-timeout": "10min"})`.
@@ -40,7 +41,7 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     Exception
         Whatever a task raises.
     """
-    distributed: Any = import_module("distributed")
+    distributed: Any = imported("distributed")
     _check_open(client)
     try:
         futures = schedule(graph, keys, sync=False)
@@ -86,8 +87,8 @@ class _Watch:
     """Looks at a cluster in which nothing finishes, and gives it up after a while."""
 
     def __init__(self, client: Any) -> None:
-        config: Any = import_module("dask.config")
-        utils: Any = import_module("dask.utils")
+        config: Any = imported("dask.config")
+        utils: Any = imported("dask.utils")
         self._client = client
         self._patience = float(
             utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE))
