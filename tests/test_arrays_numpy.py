@@ -147,7 +147,7 @@ def test_axes(axes: Any, rule: str) -> None:
         ((0, -3), ValueError, "names one axis twice"),
         ((0, 1.0), TypeError, "axes must be integers, not 1.0"),
         ("xy", TypeError, "axes must be a tuple of 2 integers, not 'xy'"),
-        (1, TypeError, "axes must be a tuple of 2 integers, not 1"),
+        (1, ValueError, "names 1 axes; the stencil has 2"),
     ],
 )
 def test_axes_refused(axes: Any, error: type[Exception], words: str) -> None:

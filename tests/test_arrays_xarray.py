@@ -137,7 +137,7 @@ def test_mistakes() -> None:
         applied(prog, x, dims=("lat", "lat"))
     with pytest.raises(ValueError, match="must name 2 different dimensions"):
         applied(prog, x, dims="lat")
-    with pytest.raises(ValueError, match="do not exist in an array of 3"):
+    with pytest.raises(ValueError, match="axis 3 does not exist in an array of 3"):
         applied(prog, x, axes=(0, 3))
     with pytest.raises(TypeError, match="give dims or axes, not both"):
         applied(prog, x, dims=("lat", "lon"), axes=(0, 1))

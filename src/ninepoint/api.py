@@ -16,6 +16,7 @@ import numpy as np
 from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
 from .arrays import prepared
+from .arrays.axes import Behind, behind, whole_shape
 from .arrays.borders import parse_boundary
 from .arrays.channels import check_steps, may_hold
 from .arrays.measuring import Watched, measurable, measurement, part
@@ -27,6 +28,7 @@ from .backends.explain import explanation, measured
 from .backends.measure import Measurement
 from .backends.picture import cells, footprint_svg
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
+from .backends.threads import thread_count
 from .calls import Call, argument, digest, steps_on_dask
 from .graph import Graph
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
@@ -46,9 +48,11 @@ from .options import (
     hint,
     keeps,
     overflow_rule,
+    refuse_misplaced,
+    refuse_out,
     storage_types,
 )
-from .recording import Lazy, known, recorded
+from .recording import Lazy, Place, known, recordable, recorded
 from .tuning import Tuning, choices, exact, search
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
@@ -265,20 +269,18 @@ class Stencil(ArrayFunction):
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
         if any(isinstance(field, Lazy) for field in fields):
-            if axes is None and dims is None and out is None:
-                options = {
-                    "boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow,
-                }  # fmt: skip
-                return self._recorded(values, options)
+            options = {"boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow}
+            place = Place(axes, dims, out, threads)
+            if recordable(fields, place):
+                return self._recorded(values, options, place)
             fields = [known(field) for field in fields]
+        refuse_misplaced(fields, dims, out)
+        if threads is not None:
+            thread_count(threads)
         call = self._call(values, boundary, cval, dtype, overflow, threads)
         if any(is_xarray(f) or is_dataset(f) for f in fields):
-            _refuse_out(out, "xarray objects")
             return call.on_xarray(fields, dims, axes)
-        if dims is not None:
-            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
         if any(is_dask(f) for f in fields):
-            _refuse_out(out, "Dask arrays")
             return call.on_dask(fields, axes)
         result = call.on_numpy(fields, axes, out)
         if key is not None and short is None:
@@ -467,7 +469,7 @@ class Stencil(ArrayFunction):
             progress,
         )
         if any(is_dask(f) or is_xarray(f) for f in fields):
-            _refuse_out(out, "Dask arrays and xarray objects")
+            refuse_out(out, "Dask arrays and xarray objects")
         if steps and any(map(may_hold, fields)):
             types = [field.dtype for field in fields]
             ndim = self._for_types(types, scalars.at(0))[0].ndim
@@ -516,17 +518,21 @@ class Stencil(ArrayFunction):
         values: Mapping[str, Any],
         options: Mapping[str, Any],
         labels: Sequence[str],
+        axes: Behind | None = None,
     ) -> tuple[int, ...]:
         """Add a call to a graph; which of its values are the results."""
-        return graph.add(self._call(values, **options), fields, labels or [self.__name__])
+        call = self._call(values, **options)
+        return graph.add(call, fields, labels or [self.__name__], axes)
 
-    def _recorded(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+    def _recorded(
+        self, values: Mapping[str, Any], options: Mapping[str, Any], place: Place
+    ) -> Any:
         """What a call on lazy values gives."""
 
-        def record(graph: Graph, fields: Sequence[int]) -> tuple[int, ...]:
-            return self._record(graph, fields, values, options, ())
+        def record(graph: Graph, fields: Sequence[int], axes: Behind | None) -> tuple[int, ...]:
+            return self._record(graph, fields, values, options, (), axes)
 
-        return recorded([values[name] for name in self._fields], record)
+        return recorded([values[name] for name in self._fields], record, place)
 
     def _compile(
         self,
@@ -611,15 +617,21 @@ class Stencil(ArrayFunction):
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         call = self._call(values, boundary, cval, dtype, overflow)
         last = self._last(fields, call)
-        if axes is None:
+        order = None if axes is None else behind(axes, len(whole_shape(fields)), last.ndim)
+        fields = self._reaching(fields, call, order)
+        if order is None:
             return self._evaluated(fields, call, last)
-        fields = list(np.broadcast_arrays(*fields))
-        order = on_numpy.core_axes(axes, fields[0].ndim, last.ndim)
         ends = range(-last.ndim, 0)
         made = self._evaluated([np.moveaxis(one, order, ends) for one in fields], call, last)
         if isinstance(made, tuple):
             return tuple(np.moveaxis(one, ends, order) for one in made)
         return np.moveaxis(made, ends, order)
+
+    def _reaching(
+        self, fields: Sequence[np.ndarray], call: Call, order: Behind | None
+    ) -> list[np.ndarray]:
+        """The fields, each with all axes of the call."""
+        return list(np.broadcast_arrays(*fields)) if order is not None else list(fields)
 
     def _last(self, fields: Sequence[np.ndarray], call: Call) -> Compiled:
         """What gives the results, for fields of these types."""
@@ -961,11 +973,6 @@ def _border_text(boundary: Any, cval: Any) -> str:
     shown = boundary if isinstance(boundary, str) else repr(boundary)
     uses = any(rule in shown for rule in ("fill", "constant"))
     return f"{shown} with {cval!r}" if uses else shown
-
-
-def _refuse_out(out: Any, words: str) -> None:
-    if out is not None:
-        raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
 
 
 def _count(number: int, word: str) -> str:

@@ -16,25 +16,37 @@ from typing import Any
 
 import numpy as np
 
+from .arrays.axes import Behind, last_of
 from .arrays.borders import Border, parse_boundary
+from .arrays.layout import layout
+from .arrays.numpy import broadcast_shape, too_few_axes
 from .backends.cpu import Compiled
 from .calls import Call
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """One call: its fields and its results are values, by number."""
+    """One call: its fields and its results are values, by number.
+
+    `axes` are those that the call names, counted from the end, or None where it names none.
+    """
 
     label: str
     call: Call
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
     compiled: Compiled
+    axes: Behind | None = None
 
     @property
     def ndim(self) -> int:
         """How many core axes it has."""
         return self.compiled.ndim
+
+    @property
+    def along(self) -> Behind:
+        """The axes that it works along."""
+        return self.axes or tuple(range(-self.ndim, 0))
 
     @property
     def border(self) -> Border:
@@ -54,21 +66,46 @@ class Graph:
         # What was planned for it: see `planning.plan`.
         self.plans: dict[Any, Any] = {}
 
-    def add(self, call: Call, fields: Sequence[int], labels: Sequence[str]) -> tuple[int, ...]:
-        """Add a call; `labels` are what its results are called, as far as they have names."""
-        key = _key(call, fields)
+    def add(
+        self,
+        call: Call,
+        fields: Sequence[int],
+        labels: Sequence[str],
+        axes: Behind | None = None,
+    ) -> tuple[int, ...]:
+        """Add a call; `labels` are what its results are called, as far as they have names.
+
+        A call of fewer axes than `axes` names works on the last of them.
+        """
+        compiled, _, _ = call.compiled([self.dtypes[k] for k in fields])
+        if axes is not None:
+            axes = last_of(axes, compiled.ndim, call.stencil.__name__)
+        key = (*_key(call, fields), axes)
         known = self._known.get(key)
         if known is not None:
             return known
-        compiled, _, _ = call.compiled([self.dtypes[k] for k in fields])
         outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
         whole = labels[0] if labels else call.stencil.__name__
-        self.nodes.append(Node(whole, call, tuple(fields), outputs, compiled))
+        self.nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
         for k, dtype in enumerate(compiled.out_dtypes):
             self.names.append(labels[k] if k < len(labels) else whole)
             self.dtypes.append(dtype)
         self._known[key] = outputs
         return outputs
+
+    def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        """The shape of every value, for arrays of these shapes."""
+        found = list(given)
+        for node in self.nodes:
+            shape = list(broadcast_shape([found[value] for value in node.fields]))
+            if len(shape) < -min(node.along):
+                raise too_few_axes(node.ndim, tuple(shape))
+            core = tuple(shape[axis] for axis in node.along)
+            for one in layout(core, node.compiled.reaches, node.border).out_shapes:
+                for axis, length in zip(node.along, one, strict=True):
+                    shape[axis] = length
+                found.append(tuple(shape))
+        return found
 
     def needed(self, wanted: Iterable[int]) -> list[Node]:
         """The nodes that some values depend on, in order."""

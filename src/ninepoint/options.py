@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from .arrays.borders import Border, parse_boundary
+from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .language.frame import FAR, Neighborhood
 from .lowering.schedule import Schedule
 
@@ -84,6 +86,24 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
         if one.kind not in "biufc" or one.char in "gG":
             raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
     return found
+
+
+def refuse_misplaced(fields: Iterable[Any], dims: Any, out: Any) -> None:
+    """Raise where an option is given that arrays of this kind do not have."""
+    fields = list(fields)
+    if any(is_xarray(field) or is_dataset(field) for field in fields):
+        refuse_out(out, "xarray objects")
+        return
+    if dims is not None:
+        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+    if any(map(is_dask, fields)):
+        refuse_out(out, "Dask arrays")
+
+
+def refuse_out(out: Any, words: str) -> None:
+    """Raise where there is an `out` for results of another kind."""
+    if out is not None:
+        raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
 
 
 def overflow_rule(overflow: Any) -> str | None:

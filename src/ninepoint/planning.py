@@ -155,7 +155,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
         if one.border.uses("valid"):
             return f"'{one.label}' gives fewer points than it is given"
-        if one.ndim != node.ndim:
+        if one.ndim != node.ndim or one.along != node.along:
             return "it has other axes"
         if _fastmath(graph, one) != _fastmath(graph, node):
             return "one of them is compiled with fastmath"

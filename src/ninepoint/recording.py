@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import numpy as on_numpy
-from .arrays.layout import layout
+from .arrays.axes import Behind, behind, core_dims, stretched, whole_shape
 from .arrays.recognise import is_dask, is_xarray
+from .backends.threads import thread_count
 from .graph import Graph
 from .lowering.schedule import Schedule
-from .running import evaluate
+from .options import refuse_misplaced
+from .running import evaluate, least_axes
 
-# Adds a call to a graph, on fields by number; gives the numbers of its results.
-Record: TypeAlias = Callable[[Graph, Sequence[int]], tuple[int, ...]]
+# Adds a call to a graph, on fields by number and along these axes; gives its results by number.
+Record: TypeAlias = Callable[[Graph, Sequence[int], Behind | None], tuple[int, ...]]
+
+Dims: TypeAlias = tuple[Hashable, ...]
 
 
 class Lazy(NDArrayOperatorsMixin):
@@ -30,6 +35,8 @@ class Lazy(NDArrayOperatorsMixin):
     shape : tuple of int
     dtype : dtype
     ndim : int
+    dims : tuple of str, or None
+        The names of the axes, of an xarray object.
     """
 
     def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
@@ -38,6 +45,7 @@ class Lazy(NDArrayOperatorsMixin):
         self._position = position
         self.shape: tuple[int, ...] = made.shapes[position] if made else value.shape
         self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
+        self.dims: Dims | None = made.dims if made else getattr(value, "dims", None)
 
     @property
     def ndim(self) -> int:
@@ -90,22 +98,80 @@ class Lazy(NDArrayOperatorsMixin):
         return f"<lazy {'x'.join(map(str, self.shape))} {self.dtype}{done}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call works, and where its results go."""
+
+    axes: Any = None
+    dims: Any = None
+    out: Any = None
+    threads: int | None = None
+
+
 class _Made:
     """One recorded call, and what it gives."""
 
-    def __init__(self, record: Record, fields: Sequence[Lazy]) -> None:
+    def __init__(self, record: Record, fields: Sequence[Lazy], place: Place) -> None:
         self.record = record
         self.fields = tuple(fields)
-        graph = Graph([f"x{k}" for k in range(len(fields))], [_native(f) for f in fields])
-        numbers = record(graph, range(len(fields)))
+        self.threads = place.threads
+        names, dtypes = [f"x{k}" for k in range(len(fields))], [_native(f) for f in fields]
+        graph = Graph(names, dtypes)
+        numbers = record(graph, range(len(fields)), None)
+        ndim = graph.nodes[-1].ndim
+        # Those of the call, counted in the first field that has names for its axes; else in all.
+        self.axes: Behind | None = None
+        self.dims: Dims | None = None
+        first = next((field for field in fields if field.dims is not None), None)
         shapes = [field.shape for field in fields]
-        for node in graph.nodes:
-            shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
-            lead, core = shape[: len(shape) - node.ndim], shape[len(shape) - node.ndim :]
-            found = layout(core, node.compiled.reaches, node.border)
-            shapes += [(*lead, *one) for one in found.out_shapes]
-        self.shapes = [shapes[number] for number in numbers]
+        along: Behind | None = None
+        if first is None:
+            if place.dims is not None:
+                refuse_misplaced([first], place.dims, None)
+            shape = whole_shape(fields)
+            if place.axes is not None:
+                along = self.axes = behind(place.axes, len(shape), ndim)
+            least = least_axes(graph, along, (field.ndim for field in fields))
+            if any(field.ndim < n <= len(shape) for field, n in zip(fields, least, strict=True)):
+                fields = [
+                    field if field.ndim >= n else lazy(stretched(known(field), n, shape))
+                    for field, n in zip(fields, least, strict=True)
+                ]
+                self.fields = tuple(fields)
+                shapes = [field.shape for field in fields]
+        else:
+            assert first.dims is not None
+            core = core_dims(first, ndim, place.dims, place.axes)
+            if place.axes is not None or place.dims is not None:
+                self.axes = tuple(first.dims.index(dim) - first.ndim for dim in core)
+            self.dims, shapes = _in_order(fields, first.dims, core)
+            along = tuple(self.dims.index(dim) - len(self.dims) for dim in core)
+        if along is not None:
+            graph = Graph(names, dtypes)
+            numbers = record(graph, range(len(fields)), along)
+        made = graph.shapes(shapes)
+        self.shapes = [made[number] for number in numbers]
         self.dtypes = [graph.dtypes[number] for number in numbers]
+
+
+def _in_order(
+    fields: Sequence[Lazy], first: Dims, core: Dims
+) -> tuple[Dims, list[tuple[int, ...]]]:
+    """The dimensions of the result, and the shapes of the fields in their order."""
+    named = [
+        first[len(first) - field.ndim :] if field.dims is None else field.dims for field in fields
+    ]
+    sizes = {
+        dim: length
+        for dims, field in zip(named, fields, strict=True)
+        for dim, length in zip(dims, field.shape, strict=True)
+    }
+    order = tuple(dict.fromkeys(dim for dims in named for dim in dims))
+    shapes = []
+    for dims, field in zip(named, fields, strict=True):
+        lengths = dict(zip(dims, field.shape, strict=True))
+        shapes.append(tuple(lengths.get(dim, sizes[dim] if dim in core else 1) for dim in order))
+    return order, shapes
 
 
 def _native(field: Lazy) -> np.dtype[Any]:
@@ -176,14 +242,28 @@ def known(value: Any) -> Any:
     return value._value
 
 
-def recorded(fields: Sequence[Any], record: Record) -> Any:
-    """What a call gives for fields of which one at least is lazy."""
-    made = _Made(record, [lazy(field) for field in fields])
+def recordable(fields: Sequence[Any], place: Place) -> bool:
+    """Whether a call can be recorded: the first field that has names has its dimensions."""
+    if place.dims is None:
+        return True
+    given = [field for field in fields if getattr(field, "dims", None) is not None]
+    dims = (place.dims,) if isinstance(place.dims, str) else place.dims
+    return not given or not isinstance(dims, Sequence) or set(dims) <= set(given[0].dims)
+
+
+def recorded(fields: Sequence[Any], record: Record, place: Place) -> Any:
+    """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
+    if place.threads is not None:
+        thread_count(place.threads)
+    made = _Made(record, [lazy(field) for field in fields], place)
     results = tuple(Lazy(None, made, k) for k in range(len(made.dtypes)))
+    if place.out is not None:
+        _compute(results, None, place.out)
+        results = tuple(map(known, results))
     return results[0] if len(results) == 1 else results
 
 
-def _compute(wanted: Sequence[Lazy], threads: int | None) -> None:
+def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> None:
     leaves: dict[int, Lazy] = {}
     calls: dict[int, _Made] = {}
     pending: list[Lazy] = list(wanted)
@@ -203,15 +283,20 @@ def _compute(wanted: Sequence[Lazy], threads: int | None) -> None:
         assert value._made is not None
         return int(numbers[id(value._made)][value._position])
 
-    for made in _in_order(calls):
-        numbers[id(made)] = made.record(graph, [number(field) for field in made.fields])
+    for made in _after(calls):
+        fields = [number(field) for field in made.fields]
+        numbers[id(made)] = made.record(graph, fields, made.axes)
+        if made.threads is not None:
+            threads = min(made.threads, made.threads if threads is None else threads)
     arrays = [leaf._value for leaf in leaves.values()]
-    found = evaluate(graph, arrays, [number(v) for v in wanted], Schedule(), threads=threads)
+    found = evaluate(
+        graph, arrays, [number(v) for v in wanted], Schedule(), out=out, threads=threads
+    )
     for value, result in zip(wanted, found, strict=True):
         value._value, value._made = result, None
 
 
-def _in_order(calls: Mapping[int, _Made]) -> list[_Made]:
+def _after(calls: Mapping[int, _Made]) -> list[_Made]:
     """The calls, each after those that it needs."""
     done: dict[int, _Made] = {}
     stack = list(calls.values())

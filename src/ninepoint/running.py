@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .arrays import numpy as on_numpy
+from .arrays.axes import Behind, behind, last_of, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
 from .arrays.fusing import fits, run_fused
@@ -17,6 +18,7 @@ from .arrays.views import plain, stacked
 from .backends.threads import thread_count
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
+from .options import refuse_misplaced
 from .planning import Group, Plan, plan
 
 # Bytes of all values below which calls are done one after the other: they stay in cache.
@@ -35,53 +37,58 @@ def evaluate(
     threads: int | None = None,
 ) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
-    if axes is None and dims is None:
-        last = graph.nodes[-1]
-        axes = working_axes(arrays, last.ndim, last.call.stencil.__name__)
+    refuse_misplaced(arrays, dims, out)
+    if threads is not None:
+        thread_count(threads)
+    order: Behind | None = None
+    unnamed = [node for node in graph.nodes if node.axes is None]
+    if axes is None and dims is None and unnamed:
+        last = unnamed[-1]
+        order = working_axes(arrays, last.ndim, last.call.stencil.__name__)
     if any(is_xarray(a) or is_dataset(a) for a in arrays):
-        return _on_xarray(graph, arrays, wanted, schedule, axes, dims, threads)
+        if len(unnamed) < len(graph.nodes):
+            return _one_by_one_on_xarray(graph, arrays, wanted, order)
+        return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads)
+    arrays = [
+        array if is_dask(array) else on_numpy.as_field(array, name)
+        for array, name in zip(arrays, graph.names, strict=False)
+    ]
+    if axes is not None:
+        order = behind(axes, len(whole_shape(arrays)), graph.nodes[-1].ndim)
+    arrays = reaching(graph, arrays, order)
     if any(is_dask(a) for a in arrays):
-        return _on_dask(graph, arrays, wanted, axes)
-    return _on_numpy(graph, arrays, wanted, schedule, axes, out, threads)
+        return _on_dask(graph, arrays, wanted, order)
+    return _on_numpy(graph, arrays, wanted, schedule, order, out, threads)
 
 
 def _on_numpy(
     graph: Graph,
-    arrays: Sequence[Any],
+    fields: Sequence[Array],
     wanted: Sequence[int],
     schedule: Schedule,
-    axes: Sequence[int] | None,
+    order: Behind | None,
     out: Any,
     threads: int | None,
 ) -> list[Array]:
-    fields = [on_numpy.as_field(a, n) for a, n in zip(arrays, graph.names, strict=False)]
-    ndim = graph.nodes[-1].ndim
-    order: tuple[int, ...] | None = None
-    if axes is not None:
-        shape = on_numpy.broadcast_shape([field.shape for field in fields])
-        order = on_numpy.core_axes(axes, len(shape), ndim)
-        ends = range(-ndim, 0)
-        fields = [np.moveaxis(np.broadcast_to(field, shape), order, ends) for field in fields]
+    ends = range(-len(order), 0) if order is not None else ()
+    if order is not None:
+        fields = [np.moveaxis(field, order, ends) for field in fields]
     outs: dict[int, Array] = {}
-    smaller = any(node.border.uses("valid") for node in graph.needed(wanted))
     given: list[Array] = []
-    if out is not None and not smaller:
-        shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    if out is not None:
+        shapes = graph.shapes(field.shape for field in fields)
         dtypes = [graph.dtypes[value] for value in wanted]
-        given = on_numpy.checked_out(out, [shape] * len(wanted), dtypes, order)
+        given = on_numpy.checked_out(out, [shapes[value] for value in wanted], dtypes, order)
         inner = given
         if order is not None:
-            inner = [np.moveaxis(array, order, range(-ndim, 0)) for array in given]
+            inner = [np.moveaxis(array, order, ends) for array in given]
         if not any(np.may_share_memory(o, field) for o in inner for field in fields):
             outs = dict(zip(wanted, inner, strict=True))
     results = run(graph, plan(graph, wanted, schedule), fields, wanted, threads, outs)
     if order is not None:
-        results = [np.moveaxis(result, range(-ndim, 0), order) for result in results]
+        results = [np.moveaxis(result, ends, order) for result in results]
     if out is None:
         return results
-    if smaller:
-        dtypes = [result.dtype for result in results]
-        given = on_numpy.checked_out(out, [result.shape for result in results], dtypes, None)
     for target, result in zip(given, results, strict=True):
         if not np.may_share_memory(target, result):
             target[...] = result
@@ -89,16 +96,70 @@ def _on_numpy(
 
 
 def _on_dask(
-    graph: Graph, arrays: Sequence[Any], wanted: Sequence[int], axes: Sequence[int] | None
+    graph: Graph, arrays: Sequence[Any], wanted: Sequence[int], order: Behind | None
 ) -> list[Any]:
     """One lazy call after the other."""
     values: dict[int, Any] = dict(enumerate(arrays))
     for node in graph.needed(wanted):
         fields = [values[value] for value in node.fields]
+        along = _axes(node, order)
         if any(map(is_dask, fields)):
-            made = node.call.on_dask(fields, axes)
+            made = node.call.on_dask(fields, along)
         else:
-            made = node.call.on_numpy(fields, axes, None)
+            made = node.call.on_numpy(fields, along, None)
+        values |= zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True)
+    return [values[value] for value in wanted]
+
+
+def _axes(node: Node, order: Behind | None) -> Behind:
+    """The axes of a node, where those that name none work along `order`."""
+    if node.axes is not None or order is None:
+        return node.along
+    return last_of(order, node.ndim, node.call.stencil.__name__)
+
+
+def reaching(graph: Graph, arrays: Sequence[Any], order: Behind | None) -> Sequence[Any]:
+    """The arrays, each with all axes of the calls that depend on it."""
+    least = least_axes(graph, order, map(np.ndim, arrays))
+    if all(np.ndim(array) >= n for array, n in zip(arrays, least, strict=True)):
+        return arrays
+    shape = whole_shape(arrays)
+    return [stretched(array, n, shape) for array, n in zip(arrays, least, strict=True)]
+
+
+def least_axes(graph: Graph, order: Behind | None, ranks: Iterable[int]) -> list[int]:
+    """How many axes each of the given arrays must have for the calls that depend on it.
+
+    `ranks` are those that they have; no array needs more because another one beside it has them.
+    """
+    known = list(ranks)
+    least = [0] * len(graph.names)
+    for node in graph.nodes:
+        depth = -min(_axes(node, order))
+        rank = max(known[value] for value in node.fields)
+        if rank < depth:
+            least = [depth if value in node.fields else n for value, n in enumerate(least)]
+        known += [max(rank, depth)] * len(node.outputs)
+    for node in reversed(graph.nodes):
+        depth = max(least[value] for value in node.outputs)
+        least = [max(depth, n) if value in node.fields else n for value, n in enumerate(least)]
+    return least[: graph.given]
+
+
+def _one_by_one_on_xarray(
+    graph: Graph, arrays: Sequence[Any], wanted: Sequence[int], axes: Sequence[int] | None
+) -> list[Any]:
+    """One call after the other: each names axes of its own."""
+    values: dict[int, Any] = dict(enumerate(arrays))
+    for node in graph.needed(wanted):
+        fields = [values[value] for value in node.fields]
+        along = axes if node.axes is None else node.axes
+        if any(map(is_xarray, fields)):
+            made = node.call.on_xarray(fields, None, along)
+        elif any(map(is_dask, fields)):
+            made = node.call.on_dask(fields, along)
+        else:
+            made = node.call.on_numpy(fields, along, None)
         values |= zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True)
     return [values[value] for value in wanted]
 
@@ -163,6 +224,27 @@ def _run_group(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     fields = [values[value] for value in group.fields]
+    ndim, along = group.nodes[0].ndim, group.nodes[0].along
+    ends = tuple(range(-ndim, 0))
+    if along != ends:
+        fields = [np.moveaxis(field, along, ends) for field in fields]
+        values = dict(zip(group.fields, fields, strict=True))
+        outs = {v: np.moveaxis(o, along, ends) for v, o in outs.items() if v in group.outputs}
+    made = _group(graph, group, fields, values, threads, outs)
+    if along != ends:
+        made = {v: np.moveaxis(one, ends, along) for v, one in made.items()}
+    return made
+
+
+def _group(
+    graph: Graph,
+    group: Group,
+    fields: Sequence[Array],
+    values: Mapping[int, Array],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """What a group gives, whose axes come last."""
     if not _can_fuse(graph, group, fields):
         return _one_by_one(group.nodes, values, group.outputs, threads, outs)
     assert group.program is not None

@@ -10,6 +10,7 @@ import numpy as np
 
 from .api import Stencil, restored
 from .arrays import numpy as on_numpy
+from .arrays.axes import Behind
 from .arrays.measuring import measurable, measurement, part
 from .backends.cpu import Compiled
 from .backends.measure import Measurement
@@ -24,8 +25,8 @@ from .language.stages import OPTIONS, Stages, split
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options, keeps
 from .planning import Plan, graph_text, plan, plan_text
-from .recording import Lazy, known
-from .running import evaluate
+from .recording import Lazy, Place, known, recordable
+from .running import evaluate, reaching
 from .tuning import stage_choices
 
 # Graphs that a stencil keeps, for calls that differ in nothing but the data.
@@ -110,8 +111,9 @@ class Staged(Stencil):
         fields = [values[name] for name in self._fields]
         options = {"boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow}
         if any(isinstance(field, Lazy) for field in fields):
-            if axes is None and dims is None and out is None:
-                return self._recorded(values, options)
+            place = Place(axes, dims, out, threads)
+            if recordable(fields, place):
+                return self._recorded(values, options, place)
             fields = [known(field) for field in fields]
         graph, wanted = self._graph(fields, values, options)
         made = evaluate(
@@ -182,6 +184,7 @@ class Staged(Stencil):
         values: Mapping[str, Any],
         options: Mapping[str, Any],
         labels: Sequence[str],
+        axes: Behind | None = None,
     ) -> tuple[int, ...]:
         numbers = dict(zip(self._fields, fields, strict=True))
         scalars = {name: values[name] for name in self._others}
@@ -196,6 +199,7 @@ class Staged(Stencil):
                 given,
                 self._stages.values(call.options, scalars),
                 [inside + name for name in call.made],
+                axes,
             )
             if len(made) != len(call.made):
                 wanted = len(call.made)
@@ -206,17 +210,24 @@ class Staged(Stencil):
         rest = self._keeping if keep else self._remainder
         named = [numbers[name] for name in rest.fields]
         others = {name: scalars[name] for name in rest.scalars}
-        return rest._record(graph, named, others, options, labels or [self.__name__])
+        return rest._record(graph, named, others, options, labels or [self.__name__], axes)
+
+    def _reaching(
+        self, fields: Sequence[np.ndarray], call: Call, order: Behind | None
+    ) -> list[np.ndarray]:
+        return list(reaching(self._graph_of(fields, call), fields, order))
 
     def _last(self, fields: Sequence[np.ndarray], call: Call) -> Compiled:
+        return self._graph_of(fields, call).nodes[-1].compiled
+
+    def _graph_of(self, fields: Sequence[np.ndarray], call: Call) -> Graph:
         options = {
             "boundary": call.boundary,
             "cval": call.cval,
             "dtype": call.dtypes,
             "overflow": call.overflow,
         }
-        graph, _ = self._graph(fields, call.others, options)
-        return graph.nodes[-1].compiled
+        return self._graph(fields, call.others, options)[0]
 
     # Looking inside.
 

@@ -96,10 +96,7 @@ def common_shape(fields: Sequence[Any], ndim: int) -> Shape:
         _check(field)
     shape = on_numpy.broadcast_shape([np.shape(field) for field in fields])
     if len(shape) < ndim:
-        raise ValueError(
-            f"a stencil of {ndim} axes needs an array of at least {ndim} "
-            f"dimensions, not of shape {shape}."
-        )
+        raise on_numpy.too_few_axes(ndim, shape)
     return shape
 
 

@@ -221,8 +221,10 @@ def apply(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def core_axes(axes: Sequence[int], ndim: int, core: int) -> tuple[int, ...]:
+def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:
     """Check an `axes=` option and count its axes from the front."""
+    if isinstance(axes, int | np.integer) and not isinstance(axes, bool):
+        axes = (axes,)
     if isinstance(axes, str) or not isinstance(axes, Sequence):
         raise TypeError(f"axes must be a tuple of {core} integers, not {axes!r}.")
     if len(axes) != core:
@@ -249,11 +251,16 @@ def _broadcast(arrays: list[Array], ndim: int) -> list[Array]:
             ]
             break
     if len(shape) < ndim:
-        raise ValueError(
-            f"a stencil of {ndim} {'axis' if ndim == 1 else 'axes'} needs an array of at least "
-            f"{ndim} {'dimension' if ndim == 1 else 'dimensions'}, not of shape {shape}."
-        )
+        raise too_few_axes(ndim, shape)
     return arrays
+
+
+def too_few_axes(ndim: int, shape: Shape) -> ValueError:
+    """The error for arrays of fewer axes than the stencil has."""
+    return ValueError(
+        f"a stencil of {ndim} {'axis' if ndim == 1 else 'axes'} needs an array of at least "
+        f"{ndim} {'dimension' if ndim == 1 else 'dimensions'}, not of shape {shape}."
+    )
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
@@ -286,7 +293,8 @@ def checked_out(
         wanted = shape
         if order is not None:
             rest = iter(shape[: -len(order)])
-            ends = dict(zip(order, shape[-len(order) :], strict=True))
+            places = [axis % len(shape) for axis in order]
+            ends = dict(zip(places, shape[-len(order) :], strict=True))
             wanted = tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
         if array.shape != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import xarray as xr
 
+from ninepoint.arrays.axes import core_dims, listed
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.recognise import is_dataset, is_xarray
@@ -55,7 +56,7 @@ def apply(
                 "pass one variable, dataset[name], or use dataset.map(stencil)."
             )
     first = next(field for field in fields if is_xarray(field))
-    core = _core_dims(first, border.ndim, dims, axes)
+    core = core_dims(first, border.ndim, dims, axes)
     named = [field if is_xarray(field) else _named(field, first) for field in fields]
     try:
         named = list(xr.align(*named, join="exact", copy=False))
@@ -67,50 +68,23 @@ def apply(
     order = list(dict.fromkeys(dim for field in named for dim in field.dims))
     for dim in core:
         if dim not in order:
-            raise ValueError(
-                f"dimension {dim!r} does not exist; the fields have {_listed(order)}."
-            )
-    arrays = [_arranged(field, order) for field in named]
-    result = on_arrays(arrays, tuple(order.index(dim) for dim in core))
+            raise ValueError(f"dimension {dim!r} does not exist; the fields have {listed(order)}.")
     sizes = {dim: n for field in named for dim, n in field.sizes.items()}
+    # What lacks a dimension of the stencil is the same all along it.
+    lengths = {dim: sizes[dim] if dim in core else 1 for dim in order}
+    arrays = [_arranged(field, lengths) for field in named]
+    result = on_arrays(arrays, tuple(order.index(dim) for dim in core))
     plan = layout(tuple(sizes[dim] for dim in core), reaches, border)
     coords = _coords(named)
     results = []
     for data, output in zip(_tuple(result), plan.outputs, strict=True):
         cut = dict(zip(core, map(slice, output.extent.start, output.extent.stop), strict=True))
         kept = coords.isel({dim: part for dim, part in cut.items() if dim in coords.dims})
-        results.append(
-            xr.DataArray(data, dims=order, coords=kept.coords, name=first.name, attrs=first.attrs)
-        )
+        made = xr.DataArray(data, dims=order, coords=kept.coords, attrs=first.attrs)
+        # Said by itself: where there is none, xarray takes that of a Dask array.
+        made.name = first.name
+        results.append(made)
     return results[0] if len(results) == 1 else tuple(results)
-
-
-def _core_dims(
-    first: Any, ndim: int, dims: Sequence[Hashable] | None, axes: Sequence[int] | None
-) -> tuple[Hashable, ...]:
-    if dims is not None and axes is not None:
-        raise TypeError("give dims or axes, not both.")
-    if isinstance(dims, str):
-        dims = (dims,)
-    if axes is not None:
-        if any(not -first.ndim <= axis < first.ndim for axis in axes):
-            raise ValueError(
-                f"axes={tuple(axes)} do not exist in an array of {first.ndim} dimensions."
-            )
-        dims = [first.dims[axis] for axis in axes]
-    if dims is None:
-        if first.ndim < ndim:
-            raise ValueError(
-                f"a stencil of {ndim} axes needs at least {ndim} dimensions; "
-                f"the array has {_listed(first.dims)}."
-            )
-        return tuple(first.dims[-ndim:])
-    if len(dims) != ndim or len(set(dims)) != ndim:
-        raise ValueError(
-            f"dims={tuple(dims)} must name {ndim} different "
-            f"dimension{'s' if ndim > 1 else ''}, one for each axis of the stencil."
-        )
-    return tuple(dims)
 
 
 def _named(field: Any, first: Any) -> Any:
@@ -124,10 +98,10 @@ def _named(field: Any, first: Any) -> Any:
     return xr.DataArray(field, dims=first.dims[first.ndim - ndim :])
 
 
-def _arranged(field: Any, order: list[Hashable]) -> Any:
-    """Give the data with its axes in `order`, length 1 where it lacks a dimension."""
-    missing = [dim for dim in order if dim not in field.dims]
-    return field.variable.set_dims([*missing, *field.dims]).transpose(*order).data
+def _arranged(field: Any, lengths: Mapping[Hashable, int]) -> Any:
+    """Give the data with its axes in this order, as long as this where it lacks a dimension."""
+    missing = {dim: n for dim, n in lengths.items() if dim not in field.dims}
+    return field.variable.set_dims(missing | dict(field.sizes)).transpose(*lengths).data
 
 
 def _coords(fields: Sequence[Any]) -> Any:
@@ -143,7 +117,3 @@ def _coords(fields: Sequence[Any]) -> Any:
 
 def _tuple(result: Any) -> tuple[Any, ...]:
     return result if isinstance(result, tuple) else (result,)
-
-
-def _listed(dims: Sequence[Hashable]) -> str:
-    return ", ".join(map(repr, dims)) or "none"

@@ -1,0 +1,295 @@
+"""Options mean the same however a kernel is called: by itself, with stages or lazily."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+
+FILM = np.random.default_rng(0).integers(0, 200, (7, 8, 9)).astype("int16")
+
+
+@npt.stencil
+def alike(x):
+    return x[0, 0]
+
+
+@npt.stencil(boundary="nearest")
+def kernel(x, by=2):
+    return by * x[-1, 0] + x[0, 1] - x[0, 0] // 2
+
+
+@npt.stencil(boundary="nearest")
+def staged(x, by=2):
+    s = alike(x)
+    return by * s[-1, 0] + s[0, 1] - s[0, 0] // 2
+
+
+# Everything that reads `x`: the rule of the kernel's border holds for the stage as for the field.
+WAYS = {
+    "single": kernel,
+    "staged": staged,
+    "lazy": lambda x, /, *args, **options: computed(kernel(npt.lazy(x), *args, **options)),
+    "lazy staged": lambda x, /, *args, **options: computed(staged(npt.lazy(x), *args, **options)),
+}
+TARGETS = {
+    "numpy": lambda x: x,
+    "dask": lambda x: da.from_array(x, chunks=(3, 4, 5)),
+    "xarray": lambda x: xr.DataArray(x, dims=("t", "y", "x"), coords={"y": np.arange(8.0)}),
+    "xarray of dask": lambda x: xr.DataArray(
+        da.from_array(x, chunks=(3, 4, 5)), dims=("t", "y", "x"), coords={"y": np.arange(8.0)}
+    ),
+}
+
+
+def computed(value):
+    assert isinstance(value, npt.Lazy | np.ndarray)
+    return value.compute() if isinstance(value, npt.Lazy) else value
+
+
+def fits():
+    return np.empty((7, 8, 9), "int64")
+
+
+OPTIONS = {
+    "none": lambda: {},
+    "out": lambda: {"out": fits()},
+    "out of another shape": lambda: {"out": np.empty((7, 8), "int64")},
+    "out of another dtype": lambda: {"out": np.empty((7, 8, 9), "int8")},
+    "out of a list": lambda: {"out": [fits()]},
+    "out is read-only": lambda: {"out": np.broadcast_to(np.int64(0), (7, 8, 9))},
+    "out overlaps itself": lambda: {
+        "out": np.lib.stride_tricks.as_strided(np.empty(600), (7, 8, 9), (64, 8, 8)).view("int64")
+    },
+    "two outs": lambda: {"out": (fits(), fits())},
+    "out and axes": lambda: {"axes": (2, 0), "out": fits()},
+    "out and valid": lambda: {"boundary": "valid", "out": np.empty((7, 7, 8), "int64")},
+    "axes": lambda: {"axes": (0, 1)},
+    "axes in another order": lambda: {"axes": [2, 0]},
+    "axes from the end": lambda: {"axes": (-1, -3)},
+    "one axis": lambda: {"axes": 1},
+    "axes that do not exist": lambda: {"axes": (1, 3)},
+    "one axis twice": lambda: {"axes": (1, 1)},
+    "axes of a text": lambda: {"axes": "xy"},
+    "axes of floats": lambda: {"axes": (0.0, 1.0)},
+    "axes of truths": lambda: {"axes": (True, False)},
+    "dims": lambda: {"dims": ("t", "x")},
+    "one dim": lambda: {"dims": "x"},
+    "dims that do not exist": lambda: {"dims": ("x", "q")},
+    "dims of a number": lambda: {"dims": 5},
+    "dims and axes": lambda: {"dims": ("t", "x"), "axes": (0, 2)},
+    "dims and out": lambda: {"dims": ("t", "x"), "out": fits()},
+    "boundary": lambda: {"boundary": "wrap"},
+    "boundary for each side": lambda: {"boundary": (("fill", "mirror"), "keep"), "cval": 3},
+    "keep": lambda: {"boundary": "keep"},
+    "valid": lambda: {"boundary": "valid"},
+    "valid and axes": lambda: {"boundary": "valid", "axes": (0, 1)},
+    "unknown boundary": lambda: {"boundary": "reflekt"},
+    "too many boundaries": lambda: {"boundary": ("wrap", "wrap", "wrap")},
+    "boundary of a number": lambda: {"boundary": 5},
+    "cval": lambda: {"boundary": "fill", "cval": 7},
+    "cval too large": lambda: {"boundary": "constant", "cval": 2**40},
+    "cval of a text": lambda: {"boundary": "fill", "cval": "a"},
+    "dtype": lambda: {"dtype": "float32"},
+    "dtype and overflow": lambda: {"dtype": "uint8", "overflow": "saturate"},
+    "dtype without overflow": lambda: {"dtype": "uint8"},
+    "dtype of objects": lambda: {"dtype": object},
+    "two dtypes": lambda: {"dtype": ("int64", "int64")},
+    "unknown overflow": lambda: {"overflow": "clip"},
+    "threads": lambda: {"threads": 2},
+    "no threads": lambda: {"threads": 0},
+    "threads of a text": lambda: {"threads": "two"},
+    "a scalar by name": lambda: {"by": 3},
+    "an unknown name": lambda: {"mode": "wrap"},
+    "the field twice": lambda: {"x": 1},
+}
+
+
+def outcome(call, x, options):
+    """What a call gives, or how it is refused."""
+    given = options()
+    try:
+        found = call(x, **given)
+    except (TypeError, ValueError) as error:
+        return type(error), str(error).replace("staged", "kernel")
+    if isinstance(given.get("out"), np.ndarray):
+        assert found is given["out"]
+    return found
+
+
+def same(found, wanted):
+    if isinstance(wanted, tuple) or isinstance(found, tuple):
+        assert found == wanted
+        return
+    assert type(found) is type(wanted)
+    assert found.dtype == wanted.dtype
+    if isinstance(found, xr.DataArray):
+        xr.testing.assert_identical(found.compute(), wanted.compute())
+        assert (found.chunks is None) == (wanted.chunks is None)
+    else:
+        np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_way_takes_or_refuses_an_option_alike(option, target):
+    x = TARGETS[target](FILM)
+    wanted = outcome(kernel, x, OPTIONS[option])
+    for way in list(WAYS)[1:]:
+        same(outcome(WAYS[way], x, OPTIONS[option]), wanted)
+
+
+# Fields of fewer axes.
+
+
+@npt.stencil(boundary="constant", cval=5)
+def edges(k):
+    return k[-1, 0] + k[0, 1] - 2 * k[0, 0]
+
+
+@npt.stencil(boundary="nearest")
+def line(k):
+    return k[-1] + 3 * k[1]
+
+
+@npt.stencil(boundary="reflect")
+def of_fewer(u, k):
+    s = edges(k)
+    return u[0, 1] * s[-1, 0] + k[0, 0]
+
+
+@npt.stencil(boundary="reflect")
+def after(u, s, k):
+    return u[0, 1] * s[-1, 0] + k[0, 0]
+
+
+@npt.stencil(boundary="reflect")
+def of_lines(u, k):
+    s = line(k)
+    return u[0, 1] * s[-1, 0]
+
+
+def whole(k, axes):
+    """The same field with all axes of the film, and a stage that is done on it."""
+    return np.ascontiguousarray(np.broadcast_to(k, FILM.shape))
+
+
+@pytest.mark.parametrize("axes", [None, (-2, -1), (1, 2), (2, 1), (0, 1), (0, 2), (-1, 0)])
+@pytest.mark.parametrize("shape", [(8, 9), (9,), (1, 9), (8, 1), (7, 1, 1), (1, 1, 1)])
+def test_axes_of_fields_of_fewer_axes(axes, shape):
+    k = np.random.default_rng(1).integers(0, 9, shape).astype("int32")
+    found = of_fewer(FILM, k, axes=axes)
+    order = (-2, -1) if axes is None else tuple(a if a < 0 else a - 3 for a in axes)
+    # A stage is what the call gives by itself, for a field that has the axes.
+    has = len(shape) >= -min(order)
+    stage = edges(k if has else whole(k, axes), axes=order)
+    np.testing.assert_array_equal(found, after(FILM, stage, k, axes=order))
+    np.testing.assert_array_equal(found, of_fewer.debug(FILM, k, axes=axes))
+    out = np.empty_like(found)
+    assert of_fewer(FILM, k, axes=axes, out=out) is out
+    np.testing.assert_array_equal(out, found)
+    for chunks in (FILM.shape, (3, 4, 5)):
+        u, lazy = da.from_array(FILM, chunks=chunks), da.from_array(k, chunks=2)
+        for one, other in ((u, lazy), (u, k), (FILM, lazy)):
+            made = of_fewer(one, other, axes=axes)
+            assert isinstance(made, da.Array)
+            np.testing.assert_array_equal(made.compute(scheduler="sync"), found)
+    recorded = of_fewer(npt.lazy(FILM), k, axes=axes)
+    assert isinstance(recorded, npt.Lazy)
+    assert recorded.shape == found.shape
+    np.testing.assert_array_equal(recorded.compute(), found)
+
+
+@pytest.mark.parametrize("axes", [None, (0, 1), (2, 0)])
+def test_axes_of_a_stage_of_fewer_axes(axes):
+    found = of_lines(FILM, FILM, axes=axes)
+    order = (-2, -1) if axes is None else axes
+    stage = line(FILM, axes=order[-1:])
+
+    @npt.stencil(boundary="reflect")
+    def rest(u, s):
+        return u[0, 1] * s[-1, 0]
+
+    np.testing.assert_array_equal(found, rest(FILM, stage, axes=order))
+    x = da.from_array(FILM, chunks=4)
+    np.testing.assert_array_equal(of_lines(x, x, axes=axes).compute(scheduler="sync"), found)
+
+
+def test_a_stage_of_more_axes_than_the_call_names():
+    @npt.stencil
+    def row(u):
+        s = edges(u)
+        return s[1]
+
+    x = FILM.astype("float32")
+    for one in (x, da.from_array(x, chunks=4)):
+        with pytest.raises(ValueError, match="names 1 axes, but the stage 'edges'"):
+            row(one, axes=0)
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_dims_of_fields_of_fewer_dimensions(swapped):
+    u = xr.DataArray(FILM, dims=("t", "y", "x"))
+    k = xr.DataArray(FILM[0].astype("int32"), dims=("y", "x"))
+    k = k.transpose("x", "y") if swapped else k
+    found = of_fewer(u, k, dims=("t", "x"))
+    whole = k.expand_dims(t=7).transpose("t", "y", "x")
+    stage = edges(whole, dims=("t", "x"))
+    xr.testing.assert_identical(found, after(u, stage, whole, dims=("t", "x")))
+    made = of_fewer(u.chunk(t=3, x=4), k.chunk(x=5), dims=("t", "x"))
+    xr.testing.assert_identical(made.compute(scheduler="sync"), found)
+
+
+# Lazy values.
+
+
+def test_calls_with_axes_stay_lazy_and_are_done_in_one_pass():
+    x = np.random.default_rng(0).random((12, 13, 14)).astype("float32")
+    smooth = npt.filters.gaussian(npt.lazy(x), 0.5, axes=(0, 1, 2))
+    found = npt.filters.laplace(smooth, axes=(0, 1, 2))
+    assert isinstance(found, npt.Lazy)
+    assert found.shape == x.shape
+    wanted = npt.filters.laplace(npt.filters.gaussian(x, 0.5, axes=(0, 1, 2)), axes=(0, 1, 2))
+    np.testing.assert_array_equal(found.compute(), wanted)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_lazy_calls_along_several_axes(target):
+    x = TARGETS[target](FILM)
+    first, second = {"axes": (0, 1), "boundary": "valid"}, {"axes": (-1, 0)}
+    wanted = kernel(kernel(kernel(x, **first), **second))
+    found = kernel(kernel(kernel(npt.lazy(x), **first), **second))
+    assert isinstance(found, npt.Lazy)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    same(found.compute(), wanted)
+
+
+def test_lazy_calls_along_named_dimensions():
+    x = TARGETS["xarray"](FILM)
+    wanted = kernel(kernel(x, dims=("t", "x"), boundary="valid"), dims=("y", "t"))
+    found = kernel(kernel(npt.lazy(x), dims=("t", "x"), boundary="valid"), dims=("y", "t"))
+    assert isinstance(found, npt.Lazy)
+    assert (found.shape, found.dims) == (wanted.shape, wanted.dims)
+    same(found.compute(), wanted)
+    line_ = xr.DataArray(np.arange(9.0), dims="x")
+    other = npt.lazy(line_)
+    same(after(other, x, x, dims=("t", "x")), after(line_, x, x, dims=("t", "x")))
+
+
+def test_out_of_a_lazy_call_takes_the_calls_before_with_it():
+    x = np.random.default_rng(0).integers(0, 9, (600, 700)).astype("int32")
+    out = np.empty((600, 700), "int64")
+    recorded = edges(npt.lazy(x))
+    assert kernel(recorded, out=out) is out
+    # It was never stored by itself.
+    assert "computed" not in repr(recorded)
+    np.testing.assert_array_equal(out, kernel(edges(x)))
+
+
+def test_threads_of_a_lazy_call_hold_when_it_is_done():
+    with pytest.raises(ValueError, match="threads=0 is less than 1"):
+        kernel(npt.lazy(FILM), threads=0)
+    np.testing.assert_array_equal(kernel(npt.lazy(FILM), threads=1).compute(), kernel(FILM))
