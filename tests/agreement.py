@@ -6,15 +6,14 @@ minute on tiny arrays.  With `plain=False` the same text is compiled.
 
 from __future__ import annotations
 
-import re
 import warnings
 from dataclasses import dataclass
-from functools import cache
 from random import Random
 from typing import Any
 
 import numpy as np
 
+import bounds
 import kernels
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
@@ -24,18 +23,9 @@ from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
 
 
-@cache
-def band(text: str) -> Any:
-    """The function of a generated module, not compiled."""
-    names: dict[str, Any] = {}
-    text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
-    exec(compile(text, "<generated>", "exec"), names)
-    return names["band"]
-
-
 @dataclass(frozen=True)
 class Plain:
-    """A program whose generated text runs as plain Python."""
+    """A program whose generated text runs as plain Python, on arrays that check every index."""
 
     bound: Bound
 
@@ -49,9 +39,10 @@ class Plain:
             kind.numpy.type(value)
             for kind, value in zip(compiled.scalar_types, self.bound.scalars, strict=True)
         ]
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
+        arguments = [*wide, *outs, *self.bound.coefficients, *scalars]
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            band(compiled.module.text)(*wide, *outs, *self.bound.coefficients, *scalars)
+            bounds.run(compiled.module.text, arguments, len(wide), len(outs))
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import tempfile
 
 import pytest
 
+import protected
 from leftovers import Traces
 
 CACHE = "NINEPOINT_CACHE_DIR"
@@ -125,3 +126,13 @@ def golden(request):
         assert text + "\n" == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def protected_pages(request):
+    """Each call of compiled code is tried between protected pages first, in a child."""
+    if request.node.get_closest_marker("measures"):
+        yield
+        return
+    with protected.everything():
+        yield

@@ -6,6 +6,7 @@ stored as a value of 64 bits, floats are NumPy's scalars.  No type is narrowed h
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -236,9 +237,13 @@ def reduced(expr: ir.Reduce, items: list[Any]) -> Any:
         case "var":
             return held(np.var(array, ddof=expr.quantile), dtype)
         case "quantile":
-            # Beside an infinity NumPy's quantile of 0.5 is nan, and its median is not.
-            half = expr.quantile == 0.5
-            return held(np.median(array) if half else np.quantile(array, expr.quantile), dtype)
+            # Beside an infinity NumPy's quantile is nan where it is one of the elements, or the
+            # mean of two.
+            place = expr.quantile * (len(items) - 1)
+            if place % 0.5 or np.isnan(array).any():
+                return held(np.quantile(array, expr.quantile), dtype)
+            ordered = np.sort(array)
+            return held((ordered[math.floor(place)] + ordered[math.ceil(place)]) / 2, dtype)
         case _:
             return held(getattr(np, expr.kind)(array), dtype)
 

@@ -16,6 +16,9 @@ import agreement
 import ninepoint as npt
 from ninepoint.language import reference
 
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
 PLAIN = 700
 COMPILED = 30
 BATCH = 25

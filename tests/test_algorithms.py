@@ -28,6 +28,9 @@ from ninepoint.lowering.machine import machine_type
 from ninepoint.lowering.schedule import Schedule
 from ninepoint.lowering.work import work
 
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
 # Windows: height, width, and the offset of the first element, one-sided ones among them.
 WINDOWS = [
     (11, 3, -5, -1),
@@ -187,6 +190,45 @@ def uses_a_local(x):
 
 def of_places(x):
     return (x[-1:2, -1:2] > x[-1, -1]).sum()
+
+
+TRUE = np.array([[True, False, True], [False, False, False], [True, False, True]])
+MANY = {
+    "bool": np.array([True, False, True]),
+    "bool in two axes": TRUE,
+    "bool without a product": CROSS > 0,
+    "uint64": np.array([2**64 - 1, 0, 2**63 + 1], "uint64"),
+    "int64": np.array([2**53 + 1, 1, -(2**62) - 1], "int64"),
+    "float16": np.array([0.5, 0, 65504], "float16"),
+    "other order": np.array([1, -2, 300], ">i2"),
+    "complex": np.array([1, 2j, 0], "complex64"),
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32", "bool"])
+def test_weights_of_every_dtype(name, dtype):
+    weights = MANY[name]
+    part = (slice(-1, 2),) * weights.ndim
+    x = image(dtype, (7, 9))[(0,) * (2 - weights.ndim)]
+    x = np.ascontiguousarray(x) // 2**40 if dtype == "int64" else np.ascontiguousarray(x)
+    agree(lambda x: (x[part] * weights).sum(), x, close=1e-6)
+    agree(lambda x: (weights * (x[part] > 0)).sum(), x, close=1e-6)
+    if name not in ("uint64", "int64"):  # the sum wraps before it is divided
+        agree(lambda x: (x[part] * weights).mean(), x, close=1e-6)
+
+
+def test_weights_that_are_all_false():
+    nothing = np.zeros((3, 3), bool)
+    (result,) = by_text(lambda x: (x[-1:2, -1:2] * nothing).sum(), image("int16"))
+    assert not result.any()
+
+
+@pytest.mark.parametrize("dtype", ["longdouble", "clongdouble", "U1", "M8[D]", "object"])
+def test_weights_that_no_kernel_can_use_are_refused(dtype):
+    weights = np.zeros(3, dtype)
+    with pytest.raises(npt.StencilError, match="'weights' cannot be used in a kernel"):
+        npt.stencil(lambda x: (x[-1:2] * weights).sum())(np.arange(5))
 
 
 def given_weights(x, weights):
@@ -392,6 +434,65 @@ def test_variance_of_floats_is_not_of_squares():
     assert not lowered(local_deviation, "int64", schedule=apart).stages
     x = (1e8 + np.random.default_rng(1).random((9, 9))).astype("float64")
     agree(local_deviation, x, close=1e-7)
+
+
+def hard(data: str, dtype: str, shape: tuple[int, int]) -> np.ndarray:
+    """Data on which sums of squares, or sums that run, lose what they should give."""
+    noise = np.random.default_rng(len(data)).normal(size=shape)
+    rows, columns = np.indices(shape)
+    match data:
+        case "ramp":
+            noise += rows * 1e4 + columns * 1e5
+        case "step":
+            noise += np.where(columns > shape[1] // 2, 1e6, -3.0)
+        case "outliers":
+            # They enter windows and leave them; squares of float32 overflow.
+            noise[1, 1], noise[-1, 2], noise[-2, -1] = 1e30, -1e30, 1e15
+        case "equal":
+            noise[:] = 0.1
+        case "nearly equal":
+            noise = 1 + 1e-6 * np.floor(noise)
+        case _:
+            noise += float(data)
+    return noise.astype(dtype)
+
+
+MEANS = ["0", "1e3", "1e5", "1e9", "1e12", "1e14"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("data", [*MEANS, "ramp", "step", "outliers", "equal", "nearly equal"])
+@pytest.mark.parametrize(("height", "width"), [(9, 9), (12, 12), (31, 31), (1, 200), (45, 4)])
+def test_variance_of_floats_keeps_its_digits(data, dtype, height, width):
+    """Within 16 units of itself, and the square of the rounding of a mean.
+
+    Squares about a rounded mean hold that rounding's square.  Large windows take it away again,
+    and so do far better than NumPy.
+    """
+    x = hard(data, dtype, (height + 2, width + 2))
+    (result,) = by_text(window_kernel("var", height, width, 0, 0), x, boundary="valid")
+    pieces = np.lib.stride_tricks.sliding_window_view(x, (height, width))
+    unit = Fraction(float(np.finfo(dtype).eps))
+    assert result.shape == (3, 3)
+    for place in np.ndindex(3, 3):
+        items = [Fraction(item) for item in pieces[place].ravel().tolist()]
+        mean = sum(items) / len(items)
+        exact = sum((item - mean) ** 2 for item in items) / len(items)
+        if exact > np.finfo(dtype).max:
+            assert not np.isfinite(result[place])
+            continue
+        rounding = 4 * unit * max(map(abs, items))
+        if height * width > 130:
+            rounding *= Fraction(1, 2**29) if dtype == "float32" else Fraction(1, 64)
+        assert abs(Fraction(float(result[place])) - exact) <= 16 * unit * exact + rounding**2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_deviations_of_equal_floats_are_numbers(dtype):
+    for value in (0.1, 1e-20, 3e30, 7.7e5):
+        x = np.full((33, 33), value, dtype)
+        (result,) = by_text(lambda x: x[0:31, 0:31].std(), x, boundary="valid")
+        assert (result <= np.abs(x[0, 0]) * 1e-7).all()
 
 
 IN_VOLUMES = [

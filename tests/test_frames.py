@@ -17,6 +17,9 @@ from ninepoint.arrays.layout import layout
 from ninepoint.arrays.moves import UNITS, lifted, listed, mover
 from ninepoint.arrays.prepared import PATIENCE
 
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
 BATCH = 10
 
 

@@ -18,6 +18,9 @@ from ninepoint.arrays.iterating import CACHED, block_length, even_length
 from ninepoint.language.box import Box
 from ninepoint.lowering.schedule import Schedule
 
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
 HERE = Path(__file__).parent
 FOUR = Schedule(steps=4)
 ONE = Schedule(steps=1)
@@ -474,6 +477,7 @@ def test_shapes_that_do_not_fit():
 # What it costs.
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("steps", [8, 80])
 @pytest.mark.parametrize("schedule", [FOUR, ONE], ids=["chained", "single"])
 def test_two_states_are_held_however_many_steps(steps, schedule):

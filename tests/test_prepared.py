@@ -7,6 +7,9 @@ import pytest
 
 import ninepoint as npt
 
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
 
 @npt.stencil
 def difference(x, scale=2):

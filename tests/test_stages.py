@@ -16,6 +16,9 @@ import xarray as xr
 
 import ninepoint as npt
 
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
 HERE = Path(__file__).parent
 RULES = ["fill", "constant", "nearest", "reflect", "mirror", "wrap"]
 ROWS = npt.Schedule(stages=(("s", "rows"), ("dx", "rows"), ("dy", "rows")))
@@ -489,6 +492,7 @@ def harris(x, k=0.04):
     return xx * yy - xy * xy - k * (xx + yy) ** 2
 
 
+@pytest.mark.measures
 def test_nothing_whole_is_allocated_between_stages():
     x = image((1500, 1000))
     harris(x)

@@ -83,8 +83,7 @@ def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, O
         if stored and stage.storage:
             low = high = nothing
         if stage.running:
-            # It takes away the row before its own, and adds the last of its rows.
-            low = (*low[:-2], low[-2] - 1, low[-1])
+            # The row before its own, which it takes away, is that of the turn before.
             high = (*high[:-2], high[-2] + stage.running - 1, high[-1])
         visit(stage.body, low, high)
     return need

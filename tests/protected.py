@@ -1,0 +1,169 @@
+"""Arrays between pages that nobody may touch, and machine code that runs on such arrays.
+
+An array that begins right behind a protected page, or ends right before one, turns every look
+outside into a crash, where else it goes unseen nearly always.  `Guard` has each call of compiled
+code made in a forked child first, with copies of its arrays that lie so, once at each end; the
+inputs may not be written either.  A child that crashes is an `AssertionError` here, with the
+text of the kernel.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import mmap
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ninepoint.arrays import moves
+from ninepoint.backends import cache
+
+PAGE = mmap.PAGESIZE
+NOBODY, READ = 0, mmap.PROT_READ
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def between(
+    array: np.ndarray, *, at_end: bool, read_only: bool = False, fill: bool = True
+) -> np.ndarray:
+    """A copy between two protected pages: flush with the first, or with the last.
+
+    The order of its axes in memory is that of `array`, and so are their directions.
+    """
+    order = sorted(range(array.ndim), key=lambda axis: _step(array, axis), reverse=True)
+    back = np.argsort(order) if order else []
+    flips = tuple(slice(None, None, -1 if step < 0 else 1) for step in array.strides)
+    size = array.size * array.itemsize
+    pages = max(1, -(-size // PAGE))
+    memory = mmap.mmap(-1, (pages + 2) * PAGE)
+    first = PAGE + (pages * PAGE - size) * at_end
+    flat = np.frombuffer(memory, array.dtype, array.size, first)
+    copy = flat.reshape([array.shape[axis] for axis in order]).transpose(back)[flips]
+    if fill:
+        copy[...] = array
+    address = flat.__array_interface__["data"][0] - first if size else _address(memory)
+    _protect(address, PAGE, NOBODY)
+    _protect(address + (pages + 1) * PAGE, PAGE, NOBODY)
+    if read_only:
+        _protect(address + PAGE, pages * PAGE, READ)
+        copy.flags.writeable = False
+    return copy
+
+
+def _step(array: np.ndarray, axis: int) -> float:
+    """How far apart elements along an axis are in memory; what repeats itself is outermost."""
+    step = abs(array.strides[axis])
+    if axis == array.ndim - 1 and (step == array.itemsize or array.shape[axis] == 1):
+        return 0
+    return step or math.inf
+
+
+def _address(memory: mmap.mmap) -> int:
+    whole = np.frombuffer(memory, np.uint8)
+    return int(whole.__array_interface__["data"][0])
+
+
+def _protect(address: int, length: int, access: int) -> None:
+    if _libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(length), access):
+        raise OSError(ctypes.get_errno(), "mprotect")
+
+
+def survives(work: Callable[[], None]) -> int:
+    """The signal that ends `work` in a child of this process, or 0."""
+    child = os.fork()
+    if child == 0:
+        try:
+            # What a crash prints is of no use to anyone: the parent tells it.
+            import faulthandler
+
+            faulthandler.disable()
+            signal.alarm(60)
+            work()
+        finally:
+            os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
+
+
+class Guard:
+    """Compiled code, each call of which is tried between protected pages before it is made."""
+
+    lock = threading.Lock()
+    active = False
+    calls = 0
+
+    def __init__(self, band: Callable[..., None], writes: list[bool], text: str, exact: bool):
+        self.band = band
+        self.writes = writes
+        self.text = text
+        self.exact = exact
+        self.tried: set[Any] = set()
+
+    def __call__(self, *arguments: Any) -> None:
+        # Where it looks depends on shapes, on lists of places and on scalars, and on no element.
+        looks = tuple(
+            (one.shape, one.tobytes() if one.ndim == 1 else b"")
+            if isinstance(one, np.ndarray)
+            else one
+            for one in arguments
+        )
+        if not Guard.active or looks in self.tried:
+            return self.band(*arguments)
+        self.tried.add(looks)
+        tried = [self._placed(arguments, at_end) for at_end in (False, True)]
+        with Guard.lock:
+            Guard.calls += 1
+            found = survives(lambda: [self.band(*one) for one in tried] and None)
+        if found:
+            shapes = [getattr(one, "shape", one) for one in arguments]
+            raise AssertionError(
+                f"touched memory outside of its arrays, or wrote an input: signal {found}, "
+                f"arguments of {shapes}\n{self.text}"
+            )
+        self.band(*arguments)
+        for one in tried if self.exact else []:
+            for mine, real, writes in zip(one, arguments, self.writes, strict=True):
+                if writes:
+                    np.testing.assert_array_equal(mine, real, err_msg=self.text)
+        return None
+
+    def _placed(self, arguments: tuple[Any, ...], at_end: bool) -> list[Any]:
+        return [
+            between(one, at_end=at_end, read_only=not writes)
+            if isinstance(one, np.ndarray)
+            else one
+            for one, writes in zip(arguments, self.writes, strict=True)
+        ]
+
+
+@contextmanager
+def everything() -> Iterator[None]:
+    """Guard whatever is loaded meanwhile, as long as this lasts."""
+    load = cache.load
+
+    def guarded(
+        text: str, name: str, types: Any, signature: Callable[[], Any], *rest: Any, **options: Any
+    ) -> Any:
+        band = load(text, name, types, signature, *rest, **options)
+        if cache.interpreted():
+            return band
+        fastmath = options.get("fastmath", rest[0] if rest else False)
+        writes = [bool(getattr(one, "mutable", False)) for one in signature().args]
+        return Guard(band, writes, text, not fastmath)
+
+    cache.load = guarded
+    moves.mover.cache_clear()
+    Guard.active = True
+    try:
+        yield
+    finally:
+        cache.load = load
+        moves.mover.cache_clear()
+        Guard.active = False

@@ -1,0 +1,298 @@
+"""No kernel touches memory outside of its arrays, whatever its algorithm, schedule and window.
+
+As plain Python the generated text is tried on many windows, with every index checked; compiled,
+each way of computing is tried on arrays between protected pages.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import numpy as np
+import pytest
+
+import agreement
+import bounds
+import ninepoint as npt
+import protected
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.borders import parse_boundary
+from ninepoint.lowering.schedule import Schedule
+
+RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
+
+# The tests' own tools.
+
+
+def peek(array: np.ndarray, offset: int) -> Callable[[], Any]:
+    address = array.__array_interface__["data"][0]
+    return lambda: ctypes.string_at(address + offset, 1)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (0,), (7,), (64, 64), (2, 3, 5)])
+def test_pages_beside_an_array_are_protected(shape):
+    array = np.arange(np.prod(shape), dtype="int16").reshape(shape)
+    first = protected.between(array, at_end=False)
+    last = protected.between(array, at_end=True)
+    np.testing.assert_array_equal(first, array)
+    np.testing.assert_array_equal(last, array)
+    assert protected.survives(peek(first, -1)) == signal.SIGSEGV
+    assert protected.survives(peek(last, array.nbytes)) == signal.SIGSEGV
+    if array.size:
+        assert protected.survives(peek(first, 0)) == 0
+        assert protected.survives(peek(last, array.nbytes - 1)) == 0
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x,
+        lambda x: x.T,
+        lambda x: x[::-1, ::-1],
+        lambda x: x[:, ::2],
+        lambda x: np.broadcast_to(x[0], (4, 6)),
+    ],
+    ids="plain transposed backwards strided broadcast".split(),
+)
+def test_copies_lie_as_the_arrays_do(view):
+    array = view(np.arange(24.0).reshape(4, 6))
+    for at_end in (False, True):
+        copy = protected.between(array, at_end=at_end, read_only=True)
+        np.testing.assert_array_equal(copy, array)
+        assert not copy.flags.writeable
+        if all(array.strides):
+            assert [a > 0 for a in copy.strides] == [a > 0 for a in array.strides]
+
+
+def test_a_look_outside_and_a_written_input_are_told():
+    def before(x, out):
+        ctypes.string_at(x.__array_interface__["data"][0] - 1, 1)
+
+    def writes(x, out):
+        ctypes.memset(x.__array_interface__["data"][0], 0, 1)
+
+    arrays = np.zeros((4, 4)), np.zeros((4, 4))
+    for band in (before, writes):
+        guard = protected.Guard(band, [False, True], "the text", exact=True)
+        guard(*arrays)
+        with protected.everything():
+            guard.tried.clear()
+            with pytest.raises(AssertionError, match="touched memory outside"):
+                guard(*arrays)
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        (-1, "outside"),
+        ((0, 5), "outside"),
+        ((slice(0, 4), 0), "outside"),
+        ((0, 0, 0), "axes only"),
+        ((2, 4), "before it was written"),
+    ],
+)
+def test_checked_arrays_refuse(index, words):
+    with pytest.raises(bounds.Outside, match=words):
+        bounds.buffer((3, 5), "uint8")[index]
+    with pytest.raises(bounds.Outside, match="is an input"):
+        bounds.Checked(np.zeros(3), "x", writeable=False)[0] = 1
+
+
+# Text, on many windows.
+
+REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "sum": lambda x, part: x[part].sum(),
+    "mean": lambda x, part: x[part].mean(),
+    "std": lambda x, part: x[part].std(),
+    "max": lambda x, part: x[part].max(),
+    "argmin": lambda x, part: x[part].argmin(),
+    "count": lambda x, part: (x[part] > 1).sum(),
+    "squares": lambda x, part: (x[part] * x[part]).sum(),
+    "any": lambda x, part: (x[part] != 0).any(),
+    "median": lambda x, part: np.median(x[part]),
+    "percentile": lambda x, part: np.percentile(x[part], 30),
+    "two": lambda x, part: (x[part].ptp(), (x[part] + 1).mean()),
+}
+
+
+def of_window(kind: str, part: tuple[slice, ...]) -> Any:
+    function = REDUCTIONS[kind]
+    return lambda x: function(x, part)
+
+
+def of_local(part: tuple[slice, ...]) -> Any:
+    def kernel(x):
+        d = x[(0,) * (len(part) - 1) + (1,)] - x[(0,) * len(part)]
+        return d[part].sum(), (d[part] * d[part]).sum()
+
+    return kernel
+
+
+def image(rng: Random, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
+    return np.random.default_rng(rng.randrange(1000)).integers(0, 2, shape).astype(dtype)
+
+
+def run_text(stencil: npt.Stencil, x: np.ndarray, boundary: str) -> None:
+    compiled, _, _ = stencil._compile([x.dtype], {}, boundary == "keep")
+    program = agreement.Plain(compiled.bind({}))
+    on_numpy.apply(program, [x], border=parse_boundary(boundary, compiled.ndim), cval=0, threads=1)
+
+
+def windows(rng: Random, ndim: int, most: int) -> tuple[slice, ...]:
+    """A window of at most so many elements, one-sided ones among them."""
+    while True:
+        lengths = [rng.choice([1, 2, 3, rng.randint(2, 35)]) for _ in range(ndim)]
+        if 1 < np.prod(lengths) <= most:
+            break
+    starts = [rng.choice([-(n // 2), 0, 1 - n, 2, -n - 3]) for n in lengths]
+    return tuple(slice(a, a + n) for a, n in zip(starts, lengths, strict=True))
+
+
+TWO_RESULTS = ("two", "local")
+DTYPES = ["uint8", "int16", "int32", "uint64", "float32", "float64", "bool"]
+
+
+@pytest.mark.parametrize("kind", [*REDUCTIONS, "local"])
+def test_text_of_many_windows_looks_at_nothing_outside(kind):
+    rng = Random(len(kind))
+    for _ in range(25):
+        ndim = rng.choice([1, 2, 2, 2, 3])
+        part = windows(rng, ndim, 120 if kind in ("median", "percentile", "argmin") else 500)
+        dtype = rng.choice(DTYPES[: 6 if kind in ("local", "std", "squares", "two") else 7])
+        schedule = agreement.random_schedule(rng) if rng.random() < 0.3 else Schedule()
+        function = of_local(part) if kind == "local" else of_window(kind, part)
+        stencil = npt.stencil(schedule=schedule)(function)
+        # "keep" keeps a field for each result.
+        boundary = rng.choice([one for one in RULES if one != "keep" or kind not in TWO_RESULTS])
+        extents = [s.stop - s.start + abs(s.start) for s in part]
+        # Smaller than the window, and a little longer.
+        for core in ([rng.randint(1, 4) for _ in part], [n + rng.randint(1, 3) for n in extents]):
+            shape = tuple(core)
+            if boundary in ("reflect", "mirror", "wrap") and min(shape) < 2:
+                continue
+            if np.prod(shape) * np.prod([s.stop - s.start for s in part]) > 400_000:
+                continue
+            run_text(stencil, image(rng, dtype, shape), boundary)
+
+
+# Machine code, one kernel for each way of computing.
+
+SMOOTH = np.outer([1, 2, 1], [1, 3, 1]) / 20
+CROSS = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]], bool)
+
+
+def wide(x):
+    return x[-8:9, -8:9].std()
+
+
+def derived(x):
+    d = x[0, 1] - x[0, -1]
+    return d[-8:9, -8:9].sum(), (d[-8:9, -1:2] * d[-8:9, -1:2]).sum()
+
+
+def two_stages(x):
+    v = np.sqrt(abs(x[0, 1] - x[0, -1]) + 1.0)
+    return v[-2, 0] + v[2, 3] + v[0, 0]
+
+
+COMPILED: dict[str, tuple[Any, str, Schedule]] = {
+    "running squares": (wide, "uint8", Schedule()),
+    "running squares of int16": (lambda x: x[-15:16, -15:16].std(), "int16", Schedule()),
+    "running count": (lambda x: (x[-9:10, -9:10] > 5).sum(), "float32", Schedule()),
+    "running sum of locals": (derived, "int16", Schedule()),
+    "one-sided": (lambda x: x[3:30, -20:-2].mean(), "uint8", Schedule()),
+    "axis by axis": (lambda x: (x[-1:2, -1:2] * SMOOTH).sum(), "float32", Schedule(rows=1)),
+    "several rows": (lambda x: (x[-1:2, -1:2] * SMOOTH).sum(), "float32", Schedule(rows=3)),
+    "doubling": (lambda x: x[-12:13, -7:20].max(), "uint8", Schedule()),
+    "doubled sums": (lambda x: x[-12:13, -7:20].sum(), "float64", Schedule()),
+    "long minimum in one axis": (lambda x: x[0, -31:1].min(), "int16", Schedule()),
+    "sorted columns": (lambda x: np.median(x[-2:3, -2:3]), "uint8", Schedule()),
+    "network": (lambda x: np.percentile(x[-1:2, -1:2], 30), "float32", Schedule()),
+    "histogram": (lambda x: np.median(x[-7:8, -7:8]), "uint8", Schedule()),
+    "histogram of int16": (lambda x: np.percentile(x[-4:5, -6:7], 33), "int16", Schedule()),
+    "selection": (lambda x: np.median(x[-4:5, -4:5]), "float32", Schedule()),
+    "variance of floats": (lambda x: x[-8:9, -9:10].var(), "float64", Schedule()),
+    "no product": (lambda x: (x[-1:2, -1:2] * CROSS).sum(), "uint16", Schedule()),
+    "stages": (two_stages, "float32", Schedule()),
+    "abreast": (lambda x: x[-1:2, -1:2].max() - x[-1:2, -1:2].min(), "uint8", Schedule(rows=4)),
+    "volumes": (lambda x: x[-1:2, -2:3, -1:2].mean(), "float32", Schedule()),
+    "planes of a volume": (lambda x: x[-1, -9:10, -9:10].sum(), "uint8", Schedule()),
+    "a line": (lambda x: x[-16:17].std(), "uint8", Schedule()),
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.usefixtures("protected_pages")
+def test_compiled_code_stays_within_its_arrays(name):
+    function, dtype, schedule = COMPILED[name]
+    stencil = npt.stencil(schedule=schedule)(function)
+    before = protected.Guard.calls
+    rng = Random(name)
+    ndim = {"a line": 1, "volumes": 3, "planes of a volume": 3}.get(name, 2)
+    for boundary in ("mirror", "constant", "valid"):
+        for core in ((3, 4, 2)[-ndim:], (9, 70, 41)[-ndim:], (3, 41, 150)[-ndim:]):
+            for stack in ((), (2,)):
+                stencil(image(rng, dtype, (*stack, *core)), boundary=boundary, threads=1)
+    stencil(image(rng, dtype, (20, 90, 60)[-ndim:]), threads=2)
+    assert protected.Guard.calls > before
+
+
+# The arrays of users, on which compiled code works where they lie.
+
+
+def correlated(x, w):
+    return (x[-1:2, -1:2] * w).sum() + w[0, 1]
+
+
+def in_layouts(x: np.ndarray) -> list[np.ndarray]:
+    """The same values, in memory in other ways."""
+    stretched = np.zeros((*x.shape[:-1], x.shape[-1] * 2), x.dtype)
+    stretched[..., ::2] = x
+    return [
+        x,
+        np.asfortranarray(x),
+        x[::-1, ::-1].copy()[::-1, ::-1],
+        x[::-1].copy()[::-1],
+        stretched[..., ::2],
+    ]
+
+
+@pytest.mark.parametrize("boundary", RULES)
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float16", "float64"])
+def test_arrays_of_users_between_protected_pages(boundary, dtype):
+    stencil = npt.stencil(boundary=boundary, standard_indexing=("w",))(correlated)
+    x = np.random.default_rng(0).integers(0, 9, (20, 31)).astype(dtype)
+    w = np.arange(9).reshape(3, 3).astype("int8" if dtype != "float64" else "float64")
+    wanted = stencil(x, w)
+    for at_end in (False, True):
+        coefficients = protected.between(w, at_end=at_end, read_only=True)
+        for one in in_layouts(x):
+            field = protected.between(one, at_end=at_end, read_only=True)
+            out = protected.between(np.zeros_like(wanted), at_end=at_end)
+
+            def calls(field: Any = field, w: Any = coefficients, out: Any = out) -> None:
+                for _ in range(3):
+                    stencil(field, w, out=out, threads=1)
+
+            assert protected.survives(calls) == 0
+            np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("boundary", ["mirror", "wrap"])
+@pytest.mark.parametrize("size", [3, 9, 17])
+def test_filters_between_protected_pages(boundary, size):
+    x = np.random.default_rng(1).integers(0, 255, (40, 37)).astype("uint8")
+    wanted = npt.filters.local_std(x, size=size, boundary=boundary)
+    for at_end in (False, True):
+        field = protected.between(x, at_end=at_end, read_only=True)
+        out = protected.between(np.zeros_like(wanted), at_end=at_end)
+
+        def call(field: Any = field, out: Any = out) -> None:
+            npt.filters.local_std(field, size=size, boundary=boundary, out=out, threads=1)
+
+        assert protected.survives(call) == 0
+        np.testing.assert_array_equal(out, wanted)
