@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, Cast, Expr, Offset, Reduce, Ref, Weight, atoms
+from ..language.ir import Atom, Binary, Cast, Const, Expr, Offset, Reduce, Ref, Weight, atoms
 from .choices import NO_PRODUCT, Refused
 
 # What the product of the factors may miss of a weight, in units of the largest one: a few
@@ -50,10 +50,12 @@ def factors(
             continue
         table = _table(weight, values)
         if table is not None and reduce.kind in ("sum", "mean"):
-            array = np.array([complex(t) for t in table.texts]).reshape(reduce.shape)
-            if np.iscomplexobj(array) and array.imag.any():
+            numbers = [Const(table.dtype, text).value for text in table.texts]
+            array = np.array(numbers, np.complex128).reshape(reduce.shape)
+            if array.imag.any():
                 return Refused("its weights are complex")
-            whole = all(_whole(t) for t in table.texts)
+            # By its type: a bool counts as 0 or 1.
+            whole = all(isinstance(value, int) for value in numbers)
             found = separated(array.real, whole, TOLERANCE.get(product.dtype, FINE))
             return Refused(NO_PRODUCT) if found is None else (element, found, weightless)
     return Refused("its weights are not simply multiplied with")
@@ -66,13 +68,14 @@ def _table(atom: Atom, values: Mapping[str, Expr]) -> Weight | None:
     return value if isinstance(value, Weight) else None
 
 
-def _whole(text: str) -> bool:
-    return text.lstrip("-").isdigit()
-
-
 def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Factors | None:
-    """A factor for each axis whose product is `weights`, or None."""
+    """A factor for each axis whose product is `weights`, or None.
+
+    None too for `whole` numbers that a float does not hold.
+    """
     shape: Offset = weights.shape
+    if whole and np.abs(weights).max() >= 2**53:
+        return None
     if weights.ndim == 1:
         return (tuple(weights.tolist()),)
     matrix = weights.reshape(shape[0], -1)
@@ -87,8 +90,7 @@ def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Fact
         column = column * divisor / pivot
         if (column != np.round(column)).any():
             return None
-        exact = np.array_equal(np.outer(column, row), matrix)
-        if not exact or np.abs(matrix).max() >= 2**53:
+        if not np.array_equal(np.outer(column, row), matrix):
             return None
     else:
         column = column / pivot

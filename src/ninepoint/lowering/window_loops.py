@@ -32,6 +32,9 @@ from .expressions import SHORT, Expressions, literal
 from .machine import machine_type
 from .ranks import quantile_position
 
+# Elements of a line that are added one to the other, where a line is longer than two such pieces.
+PIECE = 16
+
 
 @dataclass
 class WindowLoops:
@@ -65,6 +68,8 @@ class WindowLoops:
         for item in items[1:]:
             joined = joined | item
         result = self.expressions.atom(reduce.result)
+        if reduce.kind == "var":
+            return _variance(name, reduce, SHORT[own], inner, result)
         start, step, finish = self._accumulation(name, reduce, own, result, joined, count)
         lines = list(start)
         for depth, (dim, length) in enumerate(zip(dims, reduce.shape, strict=True)):
@@ -181,7 +186,7 @@ class WindowLoops:
                     [f"{name} = {short}({name}) / {short}({count})"],
                 )
             case "var":
-                return self._variance(name, reduce, short, result, count)
+                raise AssertionError("squares come after the mean: see `_variance`")
             case "min" | "max":
                 op = "<" if kind == "min" else ">"
                 start = [f"{name} = {self._extreme(kind, item_type)}"]
@@ -230,27 +235,6 @@ class WindowLoops:
             return "uint64" if dtype is DType.UINT else "int64"
         return machine_type(dtype, total)
 
-    def _variance(
-        self, name: str, reduce: Reduce, short: str, result: str, count: int
-    ) -> tuple[list[str], list[str], list[str]]:
-        """Welford's running variance: one pass, no cancellation.
-
-        Source: D. E. Knuth, "The Art of Computer Programming", volume 2, section 4.2.2.
-        """
-        mean, at, apart = f"mean_{name}", f"at_{name}", f"apart_{name}"
-        one = f"{short}(1)"
-        divisor = max(0.0, count - reduce.quantile)
-        return (
-            [f"{name} = {short}(0)", f"{mean} = {short}(0)", f"{at} = {short}(0)"],
-            [
-                f"{at} = {at} + {one}",
-                f"{apart} = {short}({result}) - {mean}",
-                f"{mean} = {mean} + {apart} / {at}",
-                f"{name} = {name} + {apart} * ({short}({result}) - {mean})",
-            ],
-            [f"{name} = {name} / {short}({divisor!r})"],
-        )
-
     def _extreme(self, kind: str, machine: str) -> str:
         """What every element replaces."""
         if machine == "bool":
@@ -283,6 +267,46 @@ class WindowLoops:
 
     def _as_stored(self, name: str, array: str) -> None:
         self.expressions.types[name] = loaded_type(self.storage[array])
+
+
+def _variance(name: str, reduce: Reduce, short: str, inner: list[str], result: str) -> list[str]:
+    """The mean first, then squares about it, less what the mean's own rounding adds to them.
+
+    In double precision, and line by line: an element is added to the few of its line, and the
+    line to those before it, so that errors grow with the sides of a window, not its elements.
+    Source: T. F. Chan, G. H. Golub and R. J. LeVeque, "Algorithms for computing the sample
+    variance: analysis and recommendations", The American Statistician 37 (3), 1983, formula 1.7.
+    """
+    mean, apart, count = f"mean_{name}", f"apart_{name}", math.prod(reduce.shape)
+    rest, squares = f"rest_{name}", f"squares_{name}"
+    divisor = max(0.0, count - reduce.quantile)
+    terms = [f"{apart} = f64({result}) - {mean}"]
+    return [
+        *_added(reduce.shape, inner, {mean: f"f64({result})"}),
+        f"{mean} = {mean} / {float(count)!r}",
+        *_added(reduce.shape, [*inner, *terms], {rest: apart, squares: f"{apart} * {apart}"}),
+        f"{squares} = {squares} - {rest} * {rest} / {float(count)!r}",
+        # Where all elements are equal, rounding alone is left, which may be below 0.
+        f"{name} = {short}((0.0 if {squares} < 0.0 else {squares}) / {divisor!r})",
+    ]
+
+
+def _added(shape: Offset, inner: list[str], sums: dict[str, str]) -> list[str]:
+    """Add terms over a window, short pieces of its last axis first."""
+    last, length = len(shape) - 1, shape[-1]
+    body = [f"line_{name} = 0.0" for name in sums]
+    elements = f"range({length})"
+    if length > 2 * PIECE:
+        end = f"p0 + {PIECE}"
+        elements = f"range(p0, {end} if {end} < {length} else {length})"
+    body += [f"for d{last} in {elements}:", *("    " + line for line in inner)]
+    body += [f"    line_{name} = line_{name} + {term}" for name, term in sums.items()]
+    body += [f"{name} = {name} + line_{name}" for name in sums]
+    if length > 2 * PIECE:
+        body = [f"for p0 in range(0, {length}, {PIECE}):", *("    " + line for line in body)]
+    for axis in reversed(range(last)):
+        body = [f"for d{axis} in range({shape[axis]}):", *("    " + line for line in body)]
+    return [*(f"{name} = 0.0" for name in sums), *body]
 
 
 def loaded_type(storage: np.dtype) -> str:

@@ -84,6 +84,8 @@ def _of_floats(name: str, values: np.ndarray[Any, Any], *arguments: Any, **optio
         result = total if name == "sum" else total / len(wide)
     elif name == "median" and np.isnan(wide).any():
         result = np.float64(np.nan)
+    elif name in ("percentile", "quantile") and np.isinf(wide).any():
+        result = _beside_infinity(name, wide, *arguments, **options)
     else:
         result = getattr(np, name)(wide, *arguments, **options)
     if name in ("argmin", "argmax"):
@@ -91,3 +93,20 @@ def _of_floats(name: str, values: np.ndarray[Any, Any], *arguments: Any, **optio
     if kind is np.complex64:
         return result.astype(np.complex64 if result.dtype.kind == "c" else np.float32)
     return result.astype(np.float32) if kind is np.float32 else result
+
+
+def _beside_infinity(name: str, values: np.ndarray[Any, Any], q: float) -> Any:
+    """A quantile of values some of which are infinite, which NumPy makes nan throughout.
+
+    An element that is met exactly is the quantile, and half-way there is the mean of two; only
+    between them NumPy's rule is followed to the letter.
+    """
+    with np.errstate(invalid="ignore"):
+        where = (q / 100 if name == "percentile" else q) * (len(values) - 1)
+        ordered = np.sort(values)
+        if np.isnan(ordered[-1]) or where % 1 == 0:
+            return ordered[-1] if np.isnan(ordered[-1]) else ordered[int(where)]
+        below, above = ordered[int(where)], ordered[int(where) + 1]
+        if where % 1 == 0.5:
+            return (below + above) / 2
+        return getattr(np, name)(values, q)
