@@ -65,7 +65,7 @@ def test_every_kind_of_mistake_is_pinned():
     # These have tests of their own below, for a program alone cannot make the mistake, or the
     # words are another library's.
     assert made - pinned == {
-        "source-changed", "lambda-ambiguous", "not-compiled", "foreign-function",
+        "source-changed", "lambda-ambiguous", "not-compiled", "foreign-function", "too-deep",
     }  # fmt: skip
     assert pinned <= made
 

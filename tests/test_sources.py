@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import threading
 
 import numpy as np
 import pytest
@@ -486,3 +487,31 @@ def test_global_that_a_comprehension_shadows():
         return sum([x[WEIGHT] for WEIGHT in range(2)]) * WEIGHT
 
     assert run(smooth) == [9, 18, 36, 0]
+
+
+def from_text(text, name="<written>"):
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    names = {}
+    exec(compile(text, name, "exec"), names)
+    return npt.stencil(names["f"])
+
+
+def test_a_sum_that_is_deeper_than_the_stack():
+    limit, stack = sys.getrecursionlimit(), threading.stack_size()
+    text = " + ".join(f"x[{k % 7}]" for k in range(1200))
+    kernel = from_text(f"def f(x):\n    return {text}\n", "<sum>")
+    x = np.arange(9)
+    assert kernel(x).tolist() == kernel.debug(x).tolist()
+    assert kernel(x)[0] == sum(k % 7 for k in range(1200))
+    assert (sys.getrecursionlimit(), threading.stack_size()) == (limit, stack)
+
+
+def test_nested_parentheses():
+    kernel = from_text(f"def f(x):\n    return {'(' * 90}x[0]{' + 1)' * 90}\n", "<parentheses>")
+    assert kernel(np.arange(3)).tolist() == [90, 91, 92]
+
+
+def test_locals_by_the_hundred_stay_on_the_fast_path():
+    lines = "".join(f"    v{k + 1} = v{k} + x[{k % 5}]\n" for k in range(2600))
+    kernel = from_text(f"def f(x):\n    v0 = x[0]\n{lines}    return v2600\n", "<locals>")
+    assert "general" not in kernel.explain("int64")

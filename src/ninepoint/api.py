@@ -33,6 +33,7 @@ from .calls import Call, argument, digest, steps_on_dask
 from .graph import Graph
 from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
+from .language.depth import with_room
 from .language.dtypes import DType
 from .language.foreign import shown_at_home
 from .language.parameters import indexed_parameters, own_calls
@@ -565,8 +566,9 @@ class Stencil(ArrayFunction):
             with self._compiling:
                 found = self._compiled.get(key)
                 if found is None:
+                    compile = functools.partial(compile_kernel, self._function, arguments, request)
                     with shown_at_home(self._function):
-                        found = compile_kernel(self._function, arguments, request)
+                        found = with_room(compile, self._function)
                     self._compiled[key] = found
         return found
 

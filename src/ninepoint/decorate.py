@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from .api import Stencil
+from .language.depth import with_room
 from .language.source import capture
 from .language.stages import split
 from .lowering.schedule import Schedule
@@ -127,9 +128,13 @@ def stencil(
             raise TypeError(f"'{function.__name__}' is a stencil already.")
         if not isinstance(plain, types.FunctionType):
             raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
-        captured = capture(plain)
-        kind = Stencil if split(captured) is None else Staged
-        return kind(captured, options, plain)
+
+        def made() -> Stencil:
+            captured = capture(plain)
+            kind = Stencil if split(captured) is None else Staged
+            return kind(captured, options, plain)
+
+        return with_room(made, plain)
 
     return decorate if function is _NOTHING else decorate(function)
 

@@ -181,6 +181,17 @@ def no_field(span: Span, name: str) -> StencilError:
     )
 
 
+def too_deep(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "too-deep",
+        f"The kernel '{name}' holds an expression that is too long to be read.",
+        span,
+        "thousands of terms or parentheses, one inside the other",
+        "Write it as a loop over a constant range, as the sum of a window, or in several "
+        "statements.",
+    )
+
+
 def no_return(span: Span, name: str) -> StencilError:
     return _mistake(
         "no-return",

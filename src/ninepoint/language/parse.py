@@ -25,6 +25,7 @@ from .ir import Kernel
 from .refusals import refuse_node
 from .source import Function
 from .values import (
+    UNROLLED_LIMIT,
     Closure,
     Coefficients,
     Field,
@@ -53,7 +54,9 @@ def read(
     NotUnderstood
         If the text holds something that only the general path can run.
     """
-    operations = Operations(function.place)
+    # What is written out at such length is no shorter on the general path.
+    written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
+    operations = Operations(function.place, max(UNROLLED_LIMIT, written))
     ndim = Axes(neighborhood)
     names = {n: _labelled(n, argument) for n, argument in arguments.items()}
     frame = _Statements(function, dict(names), operations, ndim, ())

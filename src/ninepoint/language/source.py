@@ -19,6 +19,7 @@ import inspect
 import re
 import types
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -242,10 +243,12 @@ def _check_signature(function: Function) -> None:
 
 def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function, leaving out the functions defined inside it."""
-    for child in ast.iter_child_nodes(node):
+    pending = deque(ast.iter_child_nodes(node))
+    while pending:
+        child = pending.popleft()
         yield child
         if not isinstance(child, ast.FunctionDef | ast.Lambda):
-            yield from _own_nodes(child)
+            pending.extend(ast.iter_child_nodes(child))
 
 
 # Freezing what the names mean.
@@ -337,17 +340,23 @@ def _closure(live: types.FunctionType) -> dict[str, Any]:
 
 def _name_uses(node: ast.AST) -> Iterator[ast.expr]:
     """Every use of a name, with the attributes that follow it; annotations are not uses."""
-    if isinstance(node, ast.Attribute) and _chain(node):
-        yield node
-        return
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-        yield node
-    for name, value in ast.iter_fields(node):
-        if name in ("annotation", "returns"):
+    pending = [node]
+    while pending:
+        one = pending.pop()
+        if isinstance(one, ast.Attribute) and _chain(one):
+            yield one
             continue
-        for child in value if isinstance(value, list) else [value]:
-            if isinstance(child, ast.AST):
-                yield from _name_uses(child)
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load):
+            yield one
+        parts = [
+            child
+            for name, value in ast.iter_fields(one)
+            if name not in ("annotation", "returns")
+            for child in (value if isinstance(value, list) else [value])
+            if isinstance(child, ast.AST)
+        ]
+        # In the order of the text: the first mistake is the one that is shown.
+        pending.extend(reversed(parts))
 
 
 def _chain(node: ast.AST) -> list[str]:

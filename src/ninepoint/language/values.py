@@ -104,8 +104,9 @@ class Closure:
 class Body:
     """Assignments in order; the same operation is assigned once."""
 
-    def __init__(self, prefix: str, span: Span) -> None:
+    def __init__(self, prefix: str, span: Span, limit: int) -> None:
         self.prefix = prefix
+        self.limit = limit
         self.span = span
         self.names: dict[ir.Expr, Ref] = {}
 
@@ -113,10 +114,8 @@ class Body:
         """The name of the assignment that holds `expr`."""
         found = self.names.get(expr)
         if found is None:
-            if len(self.names) >= UNROLLED_LIMIT:
-                raise NotUnderstood(
-                    f"it unrolls to more than {UNROLLED_LIMIT} operations", self.span
-                )
+            if len(self.names) >= self.limit:
+                raise NotUnderstood(f"it unrolls to more than {self.limit} operations", self.span)
             found = Ref(expr.dtype, f"{self.prefix}{len(self.names)}")
             self.names[expr] = found
         return found
@@ -166,10 +165,10 @@ def wrapped(value: int) -> int:
 class Operations:
     """Build the operations of a kernel; `span` is where errors point."""
 
-    def __init__(self, span: Span) -> None:
+    def __init__(self, span: Span, limit: int = UNROLLED_LIMIT) -> None:
         self.span = span
-        self.body = Body("t", span)
-        self.windows = Body("w", span)
+        self.body = Body("t", span, limit)
+        self.windows = Body("w", span, limit)
         self.assumed: dict[Atom, bool] = {}
 
     # Making values.
