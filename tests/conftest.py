@@ -25,6 +25,8 @@ _stderr = []
 
 
 def pytest_configure(config):
+    # A busy machine would make tests of what is printed fail.
+    os.environ.setdefault("NINEPOINT_QUIET", "1")
     _stderr.append(os.dup(2))
     # pytest's own folders stay for a look at what failed; all else that is temporary goes.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())

@@ -12,6 +12,8 @@ import pytest
 import ninepoint as npt
 from ninepoint.language.reference import evaluate, store
 
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+
 WEIGHTS = np.array([[0.0, 0.25, 0.0], [0.25, 1.0, 0.25], [0.0, 0.25, 0.0]])
 STEPS = ((0, 1), (1, 0), (0, -1), (-1, 0))
 LIMIT = 100

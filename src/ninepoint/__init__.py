@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
     from .language.errors import StencilError
-    from .language.warned import ChannelWarning, MetadataWarning
+    from .language.warned import ChannelWarning, MetadataWarning, SlowKernelWarning
     from .lowering.schedule import Schedule
     from .recording import Lazy, compute, lazy
 
@@ -37,6 +37,7 @@ __all__ = [
     "Measurement",
     "MetadataWarning",
     "Schedule",
+    "SlowKernelWarning",
     "Stencil",
     "StencilError",
     "compute",
@@ -55,6 +56,7 @@ _LAZY = {
     "Measurement": ".backends.measure",
     "MetadataWarning": ".language.warned",
     "Schedule": ".lowering.schedule",
+    "SlowKernelWarning": ".language.warned",
     "Stencil": ".api",
     "StencilError": ".language.errors",
     "compute": ".recording",

@@ -42,6 +42,7 @@ from .language.refusals import refuse
 from .language.source import ArrayFunction, Function, frozen
 from .language.text import kernel_text
 from .language.values import Field, NotUnderstood, Value
+from .language.warned import SlowKernelWarning, warn
 from .lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -486,7 +487,9 @@ class Stencil(ArrayFunction):
         keep = keeps(plan.boundary)
 
         def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-            return self._compile(types, others, keep, dtypes, overflow)
+            found = self._compile(types, others, keep, dtypes, overflow)
+            self._warn(found[0], found[2])
+            return found
 
         if not any(is_dask(f) or is_xarray(f) for f in fields):
             return iterate_arrays(compiled, self._chain, fields, scalars, plan, out)
@@ -571,6 +574,17 @@ class Stencil(ArrayFunction):
                         found = with_room(compile, self._function)
                     self._compiled[key] = found
         return found
+
+    def _warn(self, compiled: Compiled, reason: str) -> None:
+        """Say once that the kernel takes the general path.
+
+        Not in a process that was sent the stencil: whoever sent it has been told.
+        """
+        if compiled.unread is None or self._live is None or self._token in _told:
+            return
+        found = errors.slow_kernel(compiled.unread, self.__name__, reason)
+        warn(str(found), SlowKernelWarning)
+        _told.add(self._token)
 
     def _chain(
         self, stages: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
@@ -981,6 +995,9 @@ def _count(number: int, word: str) -> str:
     """Give a number with its word: 1 field, 2 fields."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
+
+# The kernels that a `SlowKernelWarning` told of.
+_told: set[str] = set()
 
 _registry: weakref.WeakValueDictionary[str, Stencil] = weakref.WeakValueDictionary()
 

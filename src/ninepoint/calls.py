@@ -52,6 +52,8 @@ class Applied(Protocol):
         schedule: Schedule | None = None,
     ) -> tuple[Compiled, Stages | None, str]: ...
 
+    def _warn(self, compiled: Compiled, reason: str) -> None: ...
+
     def schedule(self) -> Schedule: ...
 
 
@@ -73,7 +75,8 @@ class Call:
         return digest((self.stencil.__dask_tokenize__(), self.others, self.dtypes, self.overflow))
 
     def program(self, field_dtypes: Sequence[np.dtype]) -> Bound:
-        compiled, _, _ = self.compiled(field_dtypes)
+        compiled, _, reason = self.compiled(field_dtypes)
+        self.stencil._warn(compiled, reason)
         return compiled.bind(self.others)
 
     def compiled(

@@ -77,7 +77,8 @@ class Graph:
 
         A call of fewer axes than `axes` names works on the last of them.
         """
-        compiled, _, _ = call.compiled([self.dtypes[k] for k in fields])
+        compiled, _, reason = call.compiled([self.dtypes[k] for k in fields])
+        call.stencil._warn(compiled, reason)
         if axes is not None:
             axes = last_of(axes, compiled.ndim, call.stencil.__name__)
         key = (*_key(call, fields), axes)

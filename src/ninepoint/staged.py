@@ -59,6 +59,9 @@ class _Remainder(Stencil):
     def _indexed(self) -> set[str]:
         return super()._indexed() | self._known
 
+    def _warn(self, compiled: Compiled, reason: str) -> None:
+        self._outer._warn(compiled, reason)
+
     def __reduce__(self) -> Any:
         return getattr, (self._outer, "_keeping" if self._keeping else "_remainder")
 

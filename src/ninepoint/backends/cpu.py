@@ -11,8 +11,10 @@ import numpy as np
 
 from ..language.box import Box, joined
 from ..language.dtypes import DType
+from ..language.errors import Span
 from ..lowering.loops import Module
 from . import cache
+from .patience import announced
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,8 @@ class Compiled:
     """A kernel for given types: its text, where it looks, and what it gives.
 
     A `checked` kernel tells in a last argument that it read outside its neighborhood; `places`
-    says which of its reads that was.  `pace` is how long a point took when that was last
-    measured [s], or empty.
+    says which of its reads that was.  `unread` is the first piece of it that is not analysed.
+    `pace` is how long a point took when that was last measured [s], or empty.
     """
 
     name: str
@@ -34,6 +36,7 @@ class Compiled:
     fastmath: bool = False
     checked: bool = False
     places: tuple[str, ...] = ()
+    unread: Span | None = None
     _entry: list[Callable[..., None]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
@@ -64,9 +67,15 @@ class Compiled:
         return cache.from_disk(self.module.text, self.name, self.types, self.fastmath)
 
     def _load(self) -> Callable[..., None]:
-        band: Callable[..., None] = cache.load(
-            self.module.text, self.name, self.types, self.signature, self.fastmath, self.checked
-        )
+        with announced(self.name, self.field_dtypes):
+            band: Callable[..., None] = cache.load(
+                self.module.text,
+                self.name,
+                self.types,
+                self.signature,
+                self.fastmath,
+                self.checked,
+            )
         if cache.interpreted():
             band = functools.partial(_silent, self.scalar_types, band)
         if self.checked:

@@ -55,6 +55,7 @@ def explanation(
         page.add(
             "path",
             f"general, because of {reason}",
+            *_where(compiled),
             "each read is mapped and checked; write it without, and",
             "the kernel is analysed and its loops become vectors",
         )
@@ -74,6 +75,12 @@ def explanation(
         f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
     )
     return "\n".join(page.lines)
+
+
+def _where(compiled: Compiled) -> tuple[str, ...]:
+    """The line of the kernel that is not analysed."""
+    place = compiled.unread
+    return () if place is None else (f"in line {place.line}: {place.text.strip()}",)
 
 
 def measured(compiled: Compiled, stages: Stages | None, found: Measurement) -> str:

@@ -27,6 +27,7 @@ from ..lowering.general import General, translate
 from ..undisturbed import undisturbed
 from . import cache
 from .cpu import Compiled, computed
+from .patience import announced
 
 _SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
 
@@ -122,8 +123,10 @@ def _inferred(
     text = general.module(general.outputs, overflow).text
     spans = general.spans(text)
     point = cache.module(text, cache.identifier(function.name)).point
+    dtypes = [a.storage for a in arguments.values() if isinstance(a, Field)]
     try:
-        point.compile(tuple(kinds))
+        with announced(cache.identifier(function.name), dtypes):
+            point.compile(tuple(kinds))
     except NumbaError as error:
         if not _has_window(function):
             # Nothing to combine an array with: it can only be meant as a number.

@@ -92,7 +92,7 @@ def compile_kernel(
     try:
         stages = compile_understood(function, arguments, request)
     except NotUnderstood as error:
-        reason = error.reason
+        reason, place = error.reason, error.span
     else:
         return stages.compiled, stages, ""
     # Imported here, not above: most programs have no such kernel.
@@ -108,7 +108,7 @@ def compile_kernel(
         keep=request.keep,
         fastmath=request.fastmath,
     )
-    return compiled, None, reason
+    return replace(compiled, unread=place), None, reason
 
 
 def compile_understood(

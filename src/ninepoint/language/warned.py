@@ -32,6 +32,19 @@ class MetadataWarning(UserWarning):
     """
 
 
+class SlowKernelWarning(UserWarning):
+    """A kernel holds something that is not analysed, and is compiled as it is written.
+
+    Its result is that of any other kernel, but it may take a hundred times as long.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ninepoint as npt
+    >>> warnings.simplefilter("ignore", npt.SlowKernelWarning)
+    """
+
+
 def warn(words: str, category: type[Warning]) -> None:
     """Warn at the line of the user's that led here, however deep in the package this is."""
     level = 2

@@ -1,0 +1,170 @@
+"""What takes long says so: kernels that are not analysed, and compilations."""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.backends import patience
+
+PROGRAM = """
+import pickle, sys, warnings
+warnings.simplefilter("error")
+stencil = pickle.loads(sys.stdin.buffer.read())
+import numpy as np
+print(stencil(np.arange(4.0)))
+"""
+
+
+def fresh(text: str, tmp_path: Any, name: str) -> Any:
+    """A stencil that no other test has."""
+    path = tmp_path / f"{name}.py"
+    path.write_text(
+        f"import numpy as np\nimport ninepoint as npt\n\n\n@npt.stencil\ndef {name}(x):\n{text}"
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        return getattr(__import__(name), name)
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+WHILE = "    k = 0\n    while k < x[0]:\n        k += 1\n    return k\n"
+
+
+def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
+    stencil = fresh(WHILE, tmp_path, "slow_once")
+    x = np.arange(4.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stencil.explain("float64")
+        stencil.source("float64")
+        stencil.debug(x)
+    with pytest.warns(npt.SlowKernelWarning) as found:
+        stencil(x)
+    (one,) = found
+    assert one.filename == __file__
+    words = str(one.message)
+    assert "'slow_once' holds a 'while' loop" in words
+    assert "line 8" in words
+    assert "while k < x[0]:" in words
+    assert "npt.SlowKernelWarning" in words or "ninepoint.SlowKernelWarning" in words
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stencil(x)
+        stencil(x, boundary="wrap")
+        stencil(x.astype("float32"))
+
+
+def test_an_error_is_raised_as_often_as_it_is_asked_for(tmp_path: Any) -> None:
+    stencil = fresh(WHILE, tmp_path, "slow_error")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", npt.SlowKernelWarning)
+        for _ in range(2):
+            with pytest.raises(npt.SlowKernelWarning):
+                stencil(np.arange(4.0))
+
+
+def test_silence_is_easy(tmp_path: Any) -> None:
+    stencil = fresh(WHILE, tmp_path, "slow_silent")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("ignore", npt.SlowKernelWarning)
+        stencil(np.arange(4.0))
+    assert not found
+
+
+def test_kernels_that_are_understood_say_nothing(tmp_path: Any) -> None:
+    stencil = fresh("    return np.nanmean(x[-1:2])\n", tmp_path, "quick_one")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stencil(np.arange(4.0))
+
+
+def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
+    x = np.arange(4.0)
+    text = WHILE.replace("return k", "return k * 1.0")
+    with pytest.warns(npt.SlowKernelWarning) as found:
+        fresh(text, tmp_path, "slow_steps").iterate(x, steps=2)
+    assert len(found) == 1
+    with pytest.warns(npt.SlowKernelWarning) as found:
+        npt.compute(fresh(text, tmp_path, "slow_lazy")(npt.lazy(x)))
+    assert len(found) == 1
+    other = tmp_path / "slow_stage.py"
+    other.write_text(
+        "import ninepoint as npt\nfrom slow_inner import slow_inner\n\n\n@npt.stencil\n"
+        "def slow_stage(x):\n    return slow_inner(x)[1]\n"
+    )
+    fresh(text, tmp_path, "slow_inner")
+    sys.path.insert(0, str(tmp_path))
+    try:
+        from slow_stage import slow_stage
+    finally:
+        sys.path.remove(str(tmp_path))
+    with pytest.warns(npt.SlowKernelWarning, match="'slow_inner'") as found:
+        slow_stage(x)
+    assert len(found) == 1
+
+
+def test_workers_say_nothing(tmp_path: Any) -> None:
+    da = pytest.importorskip("dask.array")
+    stencil = fresh(WHILE, tmp_path, "slow_chunks")
+    with pytest.warns(npt.SlowKernelWarning) as found:
+        lazy = stencil(da.arange(40.0, chunks=10))
+    assert len(found) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        lazy.compute(scheduler="threads")
+    sent = pickle.dumps(stencil)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], input=sent, capture_output=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().split() == ["[0", "1", "2", "3]"]
+    assert not done.stderr
+
+
+def test_a_long_compilation_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.delenv("NINEPOINT_QUIET", raising=False)
+    before = threading.active_count()
+    kinds = [np.dtype("uint8"), np.dtype("float32")]
+    with caplog.at_level(logging.WARNING, "ninepoint"):
+        with patience.announced("median_of_test", kinds, after=0.0):
+            limit = time.monotonic() + 20
+            while not caplog.messages and time.monotonic() < limit:
+                time.sleep(0.01)
+        with patience.announced("median_of_test", kinds, after=0.0):
+            time.sleep(0.05)
+        with patience.announced("quick_of_test", kinds, after=100.0):
+            pass
+    assert caplog.messages == [
+        "ninepoint: compiling 'median_of_test' for uint8, float32 ..., which is kept on disk "
+        "for other runs"
+    ]
+    assert threading.active_count() == before
+
+
+def test_nothing_is_said_where_quiet_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("NINEPOINT_QUIET", "1")
+    with patience.announced("silent_of_test", [np.dtype("uint8")], after=0.0):
+        time.sleep(0.05)
+    assert not caplog.messages
+
+
+def test_explain_names_the_line(tmp_path: Any) -> None:
+    text = fresh(WHILE, tmp_path, "slow_explained").explain("float64")
+    assert "general, because of a 'while' loop" in text
+    assert "in line 8: while k < x[0]:" in text
