@@ -17,6 +17,8 @@ import pytest
 import agreement
 import ninepoint as npt
 
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+
 KERNELS = 12
 CHUNKINGS = 9
 

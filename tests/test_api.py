@@ -10,6 +10,8 @@ import pytest
 
 import ninepoint as npt
 
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+
 RNG = np.random.default_rng(0)
 PLANE = RNG.normal(size=(23, 31))
 BYTES = RNG.integers(0, 256, (23, 31), dtype=np.uint8)

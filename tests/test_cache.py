@@ -15,6 +15,8 @@ import pytest
 import ninepoint as npt
 from ninepoint.backends import cache
 
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+
 X = np.arange(42, dtype="int16").reshape(6, 7)
 
 

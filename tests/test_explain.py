@@ -15,6 +15,8 @@ from ninepoint.language.ir import Read, Reduce
 from ninepoint.lowering.schedule import Schedule
 from ninepoint.lowering.work import work
 
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+
 FOLDER = Path(__file__).parent / "explanations"
 WEIGHTS = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]])
 

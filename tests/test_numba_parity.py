@@ -17,6 +17,8 @@ import pytest
 
 import ninepoint as npt
 
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+
 STEP = 2
 WEIGHTS = np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])
 

@@ -17,7 +17,10 @@ import xarray as xr
 import ninepoint as npt
 
 # Compiled code is tried between protected pages first.
-pytestmark = pytest.mark.usefixtures("protected_pages")
+pytestmark = [
+    pytest.mark.usefixtures("protected_pages"),
+    pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning"),
+]
 
 HERE = Path(__file__).parent
 RULES = ["fill", "constant", "nearest", "reflect", "mirror", "wrap"]

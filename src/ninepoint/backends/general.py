@@ -127,7 +127,8 @@ def _inferred(
     try:
         with announced(cache.identifier(function.name), dtypes):
             point.compile(tuple(kinds))
-    except NumbaError as error:
+    except (NumbaError, AssertionError, NotImplementedError) as error:
+        # The last two where Numba has begun something and finds that it lacks a part.
         if not _has_window(function):
             # Nothing to combine an array with: it can only be meant as a number.
             _refuse_array(function, arguments)

@@ -16,6 +16,7 @@ import numpy as np
 from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
 from .ir import Offset, ReduceKind
+from .picking import as_box
 from .values import (
     Coefficients,
     NotUnderstood,
@@ -298,6 +299,9 @@ def _sign(ops: Operations, value: Any) -> Any:
 
 
 def _where(ops: Operations, test: Any, then: Any, other: Any) -> Any:
+    shapes = [v.shape for v in (then, other) if isinstance(v, Value) and v.shape is not None]
+    if isinstance(test, np.ndarray) and shapes:
+        test = ops.as_window(test.astype(bool), shapes[0])
     return _made_strong(ops.select(test, then, other))
 
 
@@ -419,7 +423,7 @@ def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0
         taken = whole
     atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
     body = ops.windows.assignments((atom,))
-    return ops.emit(ir.Reduce(dtype, kind, window.shape, body, atom, parameter))
+    return ops.emit(as_box(ir.Reduce(dtype, kind, window.shape, body, atom, parameter)))
 
 
 def _whole(ops: Operations, axis: Any) -> None:

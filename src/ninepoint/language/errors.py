@@ -359,6 +359,47 @@ def window_shape(span: Span, first: tuple[int, ...], second: tuple[int, ...]) ->
     )
 
 
+def mask_shape(span: Span, window: tuple[int, ...], mask: tuple[int, ...]) -> StencilError:
+    return _mistake(
+        "mask-shape",
+        "A mask needs an element for each element of its window.",
+        span,
+        f"the window has the shape {window}, the mask {mask}",
+        "Give both the same shape.",
+    )
+
+
+def mask_empty(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "mask-empty",
+        f"No element of the window '{name}' is taken.",
+        span,
+        "this picks nothing, so there is nothing to compute with",
+        "Let at least one element of the mask be true.",
+    )
+
+
+def mask_type(span: Span, name: str, words: str) -> StencilError:
+    return _mistake(
+        "mask-type",
+        f"Elements of the window '{name}' are picked by integers, slices or a mask of truths.",
+        span,
+        f"this is {words}",
+        "Make a mask with a comparison or with .astype(bool); for elements in another order "
+        "write a tuple of reads.",
+    )
+
+
+def window_index(span: Span, name: str, reason: str) -> StencilError:
+    return _mistake(
+        "window-index",
+        f"The window '{name}' has no such element.",
+        span,
+        reason,
+        "Indices of a window count from 0, as those of an array.",
+    )
+
+
 def index_outside(span: Span, name: str, index: int, length: int) -> StencilError:
     return _mistake(
         "index-outside",

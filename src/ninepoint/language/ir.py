@@ -155,20 +155,30 @@ class Tap:
     """Inside a window: the element of a field at `origin` plus the window's index.
 
     `axes` says along which core axis each axis of the window runs: x[0, -1:2] is a window of
-    one axis, which runs along the second.
+    one axis, which runs along the second.  Where elements are `picked` the reduction is over
+    these alone, along one axis: each is an index of the window.
     """
 
     dtype: DType
     field: str
     origin: Offset
     axes: Offset
+    picked: tuple[Offset, ...] = ()
 
     def offset(self, index: Offset) -> Offset:
         """The offset of the element at `index` in the window."""
         moved = list(self.origin)
+        index = self.picked[index[0]] if self.picked else index
         for axis, step in zip(self.axes, index, strict=True):
             moved[axis] += step
         return tuple(moved)
+
+    def ends(self, shape: Offset) -> tuple[Offset, Offset]:
+        """The first and the last offset along each axis of a window of this shape."""
+        if not self.picked:
+            return self.origin, self.offset(tuple(n - 1 for n in shape))
+        axes = list(zip(*(self.offset((k,)) for k in range(shape[0])), strict=True))
+        return tuple(map(min, axes)), tuple(map(max, axes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +191,18 @@ class Weight:
 
 @dataclass(frozen=True, slots=True)
 class Coefficient:
-    """Inside a window: the element of a coefficient array at the window's index."""
+    """Inside a window: the element of a coefficient array at the window's index.
+
+    Of some elements `picked` says which they are, as for a `Tap`.
+    """
 
     dtype: DType
     array: str
+    picked: tuple[Offset, ...] = ()
+
+    def place(self, index: Offset) -> Offset:
+        """The place in the array of the element at `index` in the window."""
+        return self.picked[index[0]] if self.picked else index
 
 
 @dataclass(frozen=True, slots=True)

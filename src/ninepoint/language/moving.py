@@ -37,8 +37,7 @@ def reads(operations: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]
             case ir.Reduce():
                 for inner in expr.body:
                     if isinstance(inner.value, ir.Tap):
-                        last = tuple(n - 1 for n in expr.shape)
-                        yield inner.value.origin, inner.value.offset(last)
+                        yield inner.value.ends(expr.shape)
             case _:
                 pass
         pending += ir.atoms(expr)

@@ -3,6 +3,7 @@
 x[-1, 0]        ->     Read(x, (-1, 0))
 d[-1, 0]        ->     what d is, with each read moved by (-1, 0)
 x[-1:2, 0]      ->     Tap(x, from (-1, 0), along axis 0), a window of 3
+w[mask]         ->     the elements of a window where a constant array says so
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
 from .moving import moved, reads, varies, windowed
+from .picking import picked
 from .values import Coefficients, Field, NotUnderstood, Value, constant, words
 
 
@@ -65,7 +67,7 @@ class Subscripts(Frame):
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
             case Value(shape=shape) if shape is not None:
-                raise NotUnderstood("an element of a window", span)
+                return picked(self.ops, base, index, span, ast.unparse(node.value))
             case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
                 return self.read_value(base, indices, node)
             case _:

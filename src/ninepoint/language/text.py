@@ -72,11 +72,11 @@ def expr_text(expr: Expr) -> str:
         case Element():
             return f"{expr.array}<{', '.join(map(str, expr.index))}>"
         case Tap():
-            return f"{expr.field}[{_origin(expr)}]"
+            return f"{expr.field}[{_origin(expr)}]{_places(expr)}"
         case Weight():
             return f"weights({', '.join(expr.texts[:9])}{', ...' if len(expr.texts) > 9 else ''})"
         case Coefficient():
-            return f"{expr.array}<window>"
+            return f"{expr.array}<window>{_places(expr)}"
         case Reduce():
             inner = "; ".join(f"{a.name} = {expr_text(a.value)}" for a in expr.body)
             size = "x".join(map(str, expr.shape))
@@ -84,6 +84,12 @@ def expr_text(expr: Expr) -> str:
             return f"{kind} of {atom_text(expr.result)} over {size} {{{inner}}}"
         case _:
             assert_never(expr)
+
+
+def _places(expr: Tap | Coefficient) -> str:
+    """Which elements of the window are taken; nothing where all are."""
+    places = [f"({', '.join(map(str, place))})" for place in expr.picked]
+    return f" at {' '.join(places[:9])}{' ...' if len(places) > 9 else ''}" if places else ""
 
 
 def _origin(tap: Tap) -> str:

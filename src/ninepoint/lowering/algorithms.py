@@ -48,6 +48,7 @@ from .lines import Lines
 from .ranks import interpolated, not_nan, of_sorted, quantile_position, sort
 from .schedule import Schedule
 from .separable import factors
+from .windows import is_picked
 
 # Of an element taken twice nothing changes, so pieces of a window may overlap.
 IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
@@ -143,6 +144,8 @@ class _Plan:
         """The value of a window in the main body, unless stages do not fit."""
         if math.prod(reduce.shape) < 3:
             return Refused("fewer than 3 elements have nothing to share")
+        if is_picked(reduce):
+            return Refused("its elements are no box")
         match reduce.kind:
             case "sum" | "mean":
                 return self._sum(reduce)

@@ -21,7 +21,7 @@ from .choices import Refused, Step
 from .linear import sums
 from .schedule import Schedule
 from .sharing import saving
-from .windows import small
+from .windows import most, small
 from .work import work
 
 # Explicit sums of fewer terms are not worth a word.
@@ -149,7 +149,7 @@ def _shape(reduce: Reduce) -> str:
 def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
     count = math.prod(reduce.shape)
     if not small(reduce, schedule):
-        limit = schedule.network if reduce.kind == "quantile" else schedule.unrolled
+        limit = most(reduce, schedule)
         return f"a loop over {count} elements at each point: up to {limit} are written out"
     # Elements with the weight 0 are not read.
     count = max((len(offsets) for _, offsets in tap_offsets(reduce)), default=count)

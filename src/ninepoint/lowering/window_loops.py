@@ -113,7 +113,8 @@ class WindowLoops:
                 steps = [o - low for o, low in zip(expr.origin, self.reach.lo, strict=True)]
                 index = [*(f"i{a}" for a in range(self.reach.ndim - 2)), "i", "j"]
                 index = index[-self.reach.ndim :]
-                for axis, dim in zip(expr.axes, dims, strict=True):
+                inside = self._places(f"{inner}_{name}", expr, dims)
+                for axis, dim in zip(expr.axes, inside, strict=True):
                     index[axis] += f" + {dim}"
                 index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
                 self._as_stored(inner, expr.field)
@@ -131,7 +132,8 @@ class WindowLoops:
                 return [f"{inner} = {table}[{', '.join(dims)}]"]
             case Coefficient():
                 self._as_stored(inner, expr.array)
-                return [f"{inner} = {self.names[expr.array]}[{', '.join(dims)}]"]
+                places = self._places(f"{inner}_{name}", expr, dims)
+                return [f"{inner} = {self.names[expr.array]}[{', '.join(places)}]"]
             case _:
                 text = self.expressions.text(inner, expr)
                 product = isinstance(expr, Binary) and expr.op == "*"
@@ -141,6 +143,15 @@ class WindowLoops:
                     zero = literal(Const(expr.dtype, "0"), types[inner])
                     text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
                 return [f"{inner} = {text}"]
+
+    def _places(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
+        """The index in the window, which tables say where elements are picked."""
+        if not expr.picked:
+            return dims
+        axes = list(zip(*expr.picked, strict=True))
+        for axis, places in enumerate(axes):
+            self._table(f"{name}_{axis}", list(map(str, places)), (-1,), "int64")
+        return [f"{name}_{axis}[d0]" for axis in range(len(axes))]
 
     def _bound_inside(self, reduce: Reduce) -> None:
         """Bound the assignments inside a window over all of its positions."""

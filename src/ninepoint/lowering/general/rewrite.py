@@ -197,7 +197,10 @@ class Rewriter(ast.NodeTransformer):
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         access = self.context.accesses.get(node)
         if access is None:
+            mask = isinstance(node.ctx, ast.Load) and _is_mask(self.scope, node.slice)
             self.generic_visit(node)
+            if mask:
+                return self._call("masked", node, node.value, node.slice)
             exact = self.context.narrow and isinstance(node.ctx, ast.Load)
             return self._call("wide", node, node) if exact else node
         base = ast.unparse(self.visit(node.value))
@@ -355,6 +358,33 @@ def _modular_names(context: Context, scope: Scope) -> frozenset[str]:
                 found |= {t.id for t in targets if isinstance(t, ast.Name)}
         if len(found) == before:
             return frozenset(found)
+
+
+def _is_mask(scope: Scope, index: ast.expr) -> bool:
+    """Whether an index may be an array of truths of several axes, which Numba has not."""
+    held = scope.constant(index)
+    if held is not None:
+        return isinstance(held[0], np.ndarray) and held[0].ndim > 1
+    if isinstance(index, ast.Name):
+        values = [
+            node.value
+            for node in own(scope, ast.Assign)
+            if any(isinstance(t, ast.Name) and t.id == index.id for t in node.targets)
+        ]
+        return any(not isinstance(v, ast.Name) and _is_mask(scope, v) for v in values)
+    match index:
+        case ast.Compare():
+            return True
+        case ast.UnaryOp(op=ast.Invert(), operand=operand):
+            return _is_mask(scope, operand)
+        case ast.BinOp(left=left, right=right):
+            return _is_mask(scope, left) or _is_mask(scope, right)
+        case ast.Call(func=function, args=args):
+            named = ast.unparse(function).rpartition(".")[2]
+            return bool(args) and named in ("isnan", "isfinite", "isinf", "logical_not",
+                                            "logical_and", "logical_or")  # fmt: skip
+        case _:
+            return False
 
 
 def _moved(offset: ast.expr, step: int) -> ast.expr:
