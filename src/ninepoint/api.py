@@ -42,7 +42,7 @@ from .language.refusals import refuse
 from .language.source import ArrayFunction, Function, frozen
 from .language.text import kernel_text
 from .language.values import Field, NotUnderstood, Value
-from .language.warned import SlowKernelWarning, warn
+from .language.warned import SlowKernelWarning, slow_kernel, warn
 from .lowering.schedule import Schedule
 from .options import (
     CALL_OPTIONS,
@@ -63,7 +63,7 @@ _CERTAIN = frozenset(
     "offset-not-constant offset-outside offset-far offset-count offset-type window-open "
     "window-step window-empty assigned-field assigned-constant recursion undefined-name "
     "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
-    "bad-constant stage-use".split()
+    "bad-constant stage-use mask-empty mask-shape mask-type window-index".split()
 )
 
 
@@ -582,7 +582,7 @@ class Stencil(ArrayFunction):
         """
         if compiled.unread is None or self._live is None or self._token in _told:
             return
-        found = errors.slow_kernel(compiled.unread, self.__name__, reason)
+        found = slow_kernel(compiled.unread, self.__name__, reason)
         warn(str(found), SlowKernelWarning)
         _told.add(self._token)
 

@@ -76,19 +76,6 @@ def _mistake(code: str, message: str, span: Span, label: str, help: str) -> Sten
     return StencilError(Diagnostic(code, message, span, label, help))
 
 
-def slow_kernel(span: Span, name: str, reason: str) -> Diagnostic:
-    """Not a mistake: what a warning says of a kernel on the general path."""
-    return Diagnostic(
-        "slow-kernel",
-        f"'{name}' holds {reason}, so it is compiled as it is written: it is right, but may "
-        "take a hundred times as long as a kernel that is understood.",
-        span,
-        "this is not analysed",
-        "Write it without, if you can; explain() tells which path a kernel takes. "
-        "warnings.simplefilter('ignore', ninepoint.SlowKernelWarning) accepts it.",
-    )
-
-
 # The function as a whole.
 
 

@@ -7,6 +7,8 @@ import sys
 import warnings
 from types import FrameType
 
+from .errors import Diagnostic, Span
+
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -43,6 +45,19 @@ class SlowKernelWarning(UserWarning):
     >>> import ninepoint as npt
     >>> warnings.simplefilter("ignore", npt.SlowKernelWarning)
     """
+
+
+def slow_kernel(span: Span, name: str, reason: str) -> Diagnostic:
+    """Not a mistake: what a warning says of a kernel on the general path."""
+    return Diagnostic(
+        "slow-kernel",
+        f"'{name}' holds {reason}, so it is compiled as it is written: it is right, but may "
+        "take a hundred times as long as a kernel that is understood.",
+        span,
+        "this is not analysed",
+        "Write it without, if you can; explain() tells which path a kernel takes. "
+        "warnings.simplefilter('ignore', ninepoint.SlowKernelWarning) accepts it.",
+    )
 
 
 def warn(words: str, category: type[Warning]) -> None:
