@@ -254,7 +254,7 @@ _FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)
 
 def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
     """What Numba found, at the place in the user's file and without its traceback."""
-    from .relative import NOT_WHOLE
+    from .relative import NOT_HELD, NOT_WHOLE
 
     text = _COLOURS.sub("", str(error))
     numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
@@ -263,6 +263,8 @@ def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) ->
     span = next((spans[n] for n in numbers if n in spans), function.place)
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
+    if found := re.search(rf"{NOT_HELD}(-?\d+);", text):
+        return errors.literal_range(span, int(found[1]))
     return errors.not_compiled(span, _reason(text))
 
 

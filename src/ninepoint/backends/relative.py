@@ -12,7 +12,11 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import cgutils, types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import register_pass
 from numba.core.errors import TypingError
+from numba.core.lowering import Lower
+from numba.core.typed_passes import NativeLowering
 from numba.extending import (
     intrinsic,
     make_attribute_wrapper,
@@ -29,26 +33,56 @@ from .support import (
     floor_divide,
     integer_divide,
     integer_modulo,
+    integer_power,
     remainder,
+    round_to_half,
     saturate_wide,
     shift_left,
     shift_right,
+    wrapping,
 )
+
+NOT_WHOLE = "ninepoint: this offset is no integer"
+NOT_HELD = "ninepoint: this number has no integer type: "
+
+
+class _WrappingLower(Lower):
+    """Numba's own lowering, with sums that wrap."""
+
+    def lower_binop(self, resty, expr, op):
+        return wrapping(super().lower_binop(resty, expr, op))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _WrappingLowering(NativeLowering):
+    _name = "wrapping_lowering"
+
+    @property
+    def lowering_class(self):
+        return _WrappingLower
+
+
+class _WrappingCompiler(CompilerBase):
+    """Numba's own pipeline, but for the lowering."""
+
+    def define_pipelines(self):
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_WrappingLowering, NativeLowering)
+        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.finalize()
+        return [passes]
 
 
 def njit(*, cache=False, **options):
     """Numba's decorator; what is cached lies beside the text, and is checked when it is loaded."""
 
     def decorated(function):
-        dispatcher = numba.njit(**options)(function)
+        dispatcher = numba.njit(pipeline_class=_WrappingCompiler, **options)(function)
         if cache and not disk.interpreted():
             dispatcher._cache = disk.kept(function)
         return dispatcher
 
     return decorated
-
-
-NOT_WHOLE = "ninepoint: this offset is no integer"
 
 
 class Neighbours(types.Type):
@@ -247,19 +281,81 @@ def _conversions(a, b):
     return found
 
 
+def _signed(kind):
+    """Whether an integer may be negative: it is one, and no uint64."""
+    kind = types.unliteral(kind)
+    return isinstance(kind, types.Integer) and not _modular(kind)
+
+
 @register_jitable
-def _float_power(a, b):
-    return np.float64(a) ** np.float64(b)
+def _size(value):
+    return np.uint64(value) if value >= 0 else np.uint64(0) - np.uint64(value)
 
 
-_INTEGER_RULES = {
-    "floordiv": integer_divide,
-    "mod": integer_modulo,
-    "pow": _float_power,
-    "lshift": shift_left,
-    "rshift": shift_right,
+@register_jitable
+def _mixed_divide(a, b):
+    """a // b of a uint64 and an integer, modulo 2**64; 0 where b is 0."""
+    top, bottom = _size(a), _size(b)
+    if bottom == np.uint64(0):
+        return np.uint64(0)
+    quotient = top // bottom
+    if a >= 0 and b >= 0:
+        return quotient
+    down = np.uint64(1) if quotient * bottom != top else np.uint64(0)
+    return np.uint64(0) - (quotient + down)
+
+
+@register_jitable
+def _mixed_modulo(a, b):
+    """a % b of a uint64 and an integer, modulo 2**64; 0 where b is 0."""
+    top, bottom = _size(a), _size(b)
+    if bottom == np.uint64(0):
+        return np.uint64(0)
+    rest = top % bottom
+    if rest == np.uint64(0) or (a >= 0 and b >= 0):
+        return rest
+    return bottom - rest if a < 0 else rest - bottom
+
+
+@register_jitable
+def _mixed_less(a, b):
+    """a < b of a uint64 and an integer; Numba would compare floats."""
+    return a < 0 or (b > 0 and np.uint64(a) < np.uint64(b))
+
+
+@register_jitable
+def _mixed_same(a, b):
+    return a >= 0 and b >= 0 and np.uint64(a) == np.uint64(b)
+
+
+_ORDERS = {
+    "lt": register_jitable(lambda a, b: _mixed_less(a, b)),
+    "le": register_jitable(lambda a, b: not _mixed_less(b, a)),
+    "gt": register_jitable(lambda a, b: _mixed_less(b, a)),
+    "ge": register_jitable(lambda a, b: not _mixed_less(a, b)),
+    "eq": register_jitable(lambda a, b: _mixed_same(a, b)),
+    "ne": register_jitable(lambda a, b: not _mixed_same(a, b)),
 }
+_INTEGER_RULES = {"floordiv": integer_divide, "mod": integer_modulo}
+_MIXED_RULES = {"floordiv": _mixed_divide, "mod": _mixed_modulo}
+_SHIFTS = {"lshift": shift_left, "rshift": shift_right}
 _FLOAT_RULES = {"floordiv": floor_divide, "mod": remainder}
+
+
+def _power(a, b):
+    """The rule for a power of integers: an integer where the exponent cannot be negative."""
+    if not (_modular(b) or isinstance(b, types.Boolean)):
+        return lambda a, b: np.float64(a) ** np.float64(b)
+    if _modular(a) or _modular(b):
+        return lambda a, b: integer_power(a, np.uint64(b))
+    return lambda a, b: np.int64(integer_power(a, np.uint64(b)))
+
+
+def _shift(rule, a):
+    """The rule for a shift, of the type of what is shifted."""
+    if _modular(a):
+        return lambda a, b: rule(a, np.uint64(b))
+    return lambda a, b: rule(np.int64(a), np.int64(b))
 
 
 def _operation(name):
@@ -275,12 +371,16 @@ def _operation(name):
         first, second = _conversions(a, b)
         if _scalar(a) and _scalar(b):
             if _whole(a) and _whole(b):
-                if name == "pow" and (_modular(b) or isinstance(b, types.Boolean)):
-                    return lambda a, b: plain(first(a), second(b))
-                rule = _INTEGER_RULES.get(name)
-                widened = _wider if name != "pow" else _as_given
+                if name == "pow":
+                    return _power(a, b)
+                if name in _SHIFTS:
+                    return _shift(_SHIFTS[name], a)
+                mixed = (_modular(a) and _signed(b)) or (_modular(b) and _signed(a))
+                rule = ((_MIXED_RULES | _ORDERS) if mixed else _INTEGER_RULES).get(name)
+                if rule is not None and mixed:
+                    return lambda a, b: rule(a, b)
                 if rule is not None:
-                    return lambda a, b: rule(widened(first(a)), widened(second(b)))
+                    return lambda a, b: rule(_wider(first(a)), _wider(second(b)))
             elif isinstance(a, types.Complex) or isinstance(b, types.Complex):
                 return lambda a, b: plain(a, b)
             elif name in _FLOAT_RULES:
@@ -333,10 +433,103 @@ def _whole_typed(value):
     return lambda value: np.int64(value)
 
 
+def _extremes(name, better, plain):
+    """The lesser or the greater of two numbers, Python's and NumPy's, exact beside uint64."""
+
+    def python(a, b):
+        raise NotImplementedError
+
+    def numpy(a, b):
+        raise NotImplementedError
+
+    def whole_rule(a, b):
+        if _modular(a) != _modular(b) and not isinstance(b if _modular(a) else a, types.Boolean):
+            kind = (
+                np.int64
+                if better == "min" and not _natural(b if _modular(a) else a)
+                else np.uint64
+            )
+            if better == "min":
+                return lambda a, b: kind(a) if _mixed_less(a, b) else kind(b)
+            return lambda a, b: kind(b) if _mixed_less(a, b) else kind(a)
+        kind = np.uint64 if _modular(a) or _modular(b) else np.int64
+        return lambda a, b: plain(kind(a), kind(b))
+
+    def typed_python(a, b):
+        if _whole(a) and _whole(b):
+            return whole_rule(a, b)
+        if better == "min":
+            return lambda a, b: b if b < a else a
+        return lambda a, b: b if b > a else a
+
+    def typed_numpy(a, b):
+        if _whole(a) and _whole(b):
+            return whole_rule(a, b)
+        extreme = np.minimum if better == "min" else np.maximum
+        return lambda a, b: extreme(a, b)
+
+    for function, typed, title in (
+        (python, typed_python, name),
+        (numpy, typed_numpy, f"np_{name}"),
+    ):
+        function.__name__ = function.__qualname__ = title
+        overload(function, prefer_literal=True)(typed)
+    return python, numpy
+
+
+def _natural(kind):
+    """Whether an integer of the text is not negative."""
+    return isinstance(kind, types.IntegerLiteral) and kind.literal_value >= 0
+
+
+least, np_least = _extremes("least", "min", min)
+greatest, np_greatest = _extremes("greatest", "max", max)
+
+
 @register_jitable
 def clipped(value, low, high):
     """`np.clip(value, low, high)`, which Numba has for arrays only."""
-    return np.minimum(np.maximum(value, low), high)
+    return np_least(np_greatest(value, low), high)
+
+
+@register_jitable
+def divided(a, b):
+    """`divmod(a, b)`."""
+    return op_floordiv(a, b), op_mod(a, b)
+
+
+def beside(digits, other):
+    """A number that int64 does not hold, as the type of the number beside it has it."""
+    raise NotImplementedError
+
+
+@overload(beside, prefer_literal=True)
+def _beside(digits, other):
+    if not isinstance(digits, types.StringLiteral):
+        return None
+    value = int(digits.literal_value)
+    kind = _element(types.unliteral(other))
+    if isinstance(kind, types.Float | types.Complex):
+        number = float(value)
+        return lambda digits, other: number
+    if 0 <= value < 2**64 and (kind == types.uint64 or isinstance(kind, types.Boolean)):
+        word = np.uint64(value)
+        return lambda digits, other: word
+    raise TypingError(f"{NOT_HELD}{value};")
+
+
+def natural_power(a, n):
+    """`a ** n` for a constant n that is not negative."""
+    raise NotImplementedError
+
+
+@overload(natural_power, prefer_literal=True)
+def _natural_power(a, n):
+    if not _whole(a):
+        return lambda a, n: a**n
+    if _modular(a):
+        return lambda a, n: integer_power(a, np.uint64(n))
+    return lambda a, n: np.int64(integer_power(a, np.uint64(n)))
 
 
 @register_jitable
@@ -361,6 +554,61 @@ def _rounded(value):
     if isinstance(value, types.Float):
         return lambda value: whole(np.rint(value))
     return lambda value: whole(value)
+
+
+def rounded_to(value, digits):
+    """`round(value, digits)`, to the even of two neighbours."""
+    raise NotImplementedError
+
+
+@overload(rounded_to)
+def _rounded_to(value, digits):
+    kind = types.unliteral(value)
+    if _whole(kind):
+        if _modular(kind):
+            return lambda value, digits: _tens(value, digits)
+        return lambda value, digits: np.int64(_tens(np.int64(value), digits))
+    if not isinstance(kind, types.Float):
+        return lambda value, digits: np.round(value, digits)
+    real = np.float32 if kind == types.float32 else np.float64
+
+    def nearest(value, digits):
+        scale = real(10.0 ** abs(digits))
+        if digits < 0:
+            return np.rint(value / scale) * scale
+        return np.rint(value * scale) / scale if digits > 0 else np.rint(value)
+
+    return nearest
+
+
+@register_jitable
+def _tens(value, digits):
+    """The nearest multiple of a power of ten, the even of two, modulo 2**64."""
+    size, step = _size(value), np.uint64(1)
+    if digits < -19:
+        return np.uint64(0)
+    for _ in range(-digits):
+        step = step * np.uint64(10)
+    whole = size // step
+    rest = size - whole * step
+    half = step // np.uint64(2)
+    if digits < 0 and (rest > half or (rest == half and whole & np.uint64(1) == np.uint64(1))):
+        whole = whole + np.uint64(1)
+    return whole * step if value >= 0 else np.uint64(0) - whole * step
+
+
+def halved(value):
+    """`np.float16(value)`, as a float32."""
+    raise NotImplementedError
+
+
+@overload(halved)
+def _halved(value):
+    if isinstance(value, types.Array):
+        return lambda value: np.array([round_to_half(np.float64(v)) for v in value.flat]).reshape(
+            value.shape
+        )
+    return lambda value: round_to_half(np.float64(value))
 
 
 def cast(value, kind):

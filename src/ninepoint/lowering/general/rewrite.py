@@ -9,8 +9,10 @@ a // b            ->     op_floordiv(a, b)
 from __future__ import annotations
 
 import ast
+import copy
 import math
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,6 +53,21 @@ _OURS: dict[Any, str] = {
     math.floor: "floored",
     math.ceil: "ceiled",
     math.trunc: "whole",
+}
+_EXTREMES: dict[Any, str] = {
+    min: "least",
+    max: "greatest",
+    np.minimum: "np_least",
+    np.maximum: "np_greatest",
+}
+# Operators of constants, done while the text is read where a part needs more than 64 bits.
+_FOLDED: dict[type[ast.operator], Callable[[int, int], int]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
 }
 _ALONG = {
     function: f"along_{name}"
@@ -108,6 +125,16 @@ class Context:
     places: list[str]
 
 
+class _Rewritten(ast.expr):
+    """An operand that is not to be rewritten once more."""
+
+    _fields = ("inner",)
+
+    def __init__(self, inner: ast.AST) -> None:
+        super().__init__()
+        self.inner: ast.AST = inner
+
+
 class Rewriter(ast.NodeTransformer):
     """Rewrites one function in place, and the functions inside it."""
 
@@ -132,7 +159,7 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if isinstance(node.ctx, ast.Load) and (held := self.scope.constant(node)) is not None:
-            return self._outer(node, held[0])
+            return self._folded(node) or self._outer(node, held[0])
         return ast.copy_location(ast.Name(self._local(node.id), node.ctx), node)
 
     def _local(self, name: str) -> str:
@@ -236,6 +263,85 @@ class Rewriter(ast.NodeTransformer):
         self.context.places.append(f"{axis}|{span.file}|{span.line}")
         return f"near({place}, {text}, {low}, {high}, {base}.outside, {site})"
 
+    # Numbers that int64 does not hold.
+
+    def _known(self, node: ast.AST) -> int | None:
+        """The integer that an expression of constants is."""
+        match node:
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                value = self._known(operand)
+                return None if value is None else -value
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _FOLDED:
+                a, b = self._known(left), self._known(right)
+                if a is None or b is None:
+                    return None
+                if isinstance(op, ast.FloorDiv | ast.Mod) and b == 0:
+                    return None
+                if isinstance(op, ast.Pow) and not 0 <= b <= 4096:
+                    return None
+                return _FOLDED[type(op)](a, b)
+            case ast.Constant() | ast.Name() | ast.Attribute():
+                values = self.context.scopes.values(node, self.scope)
+                if values is not None and len(values) == 1 and type(values[0]) is int:
+                    return values[0]
+                return None
+            case _:
+                return None
+
+    def _large(self, node: ast.AST) -> int | None:
+        """The integer that an expression of constants is, if int64 does not hold it."""
+        value = self._known(node)
+        return None if value is None or -(2**63) <= value < 2**63 else value
+
+    def _folded(self, node: ast.expr) -> ast.expr | None:
+        """What an expression of constants is, if a part of it does not fit into int64."""
+        value = self._known(node)
+        if value is None:
+            return None
+        if not any(self._large(part) is not None for part in ast.walk(node)):
+            return None
+        if -(2**63) <= value < 2**63:
+            return ast.copy_location(ast.Constant(value), node)
+        if not 0 <= value < 2**64:
+            raise errors.literal_range(self.scope.function.span(node), value)
+        word = ast.parse(f"np.uint64({value})", mode="eval").body
+        return ast.copy_location(word, node)
+
+    def _beside(self, node: ast.expr, value: int, partner: Any) -> ast.expr:
+        """A large number of the text, as the rewritten operand beside it wants it."""
+        number = ast.copy_location(ast.Constant(str(value)), node)
+        return self._call("beside", node, number, copy.deepcopy(partner))
+
+    def _operands(self, nodes: list[ast.expr]) -> list[Any]:
+        """Rewritten operands; a large number is as the first of the others wants it."""
+        large = [self._large(node) for node in nodes]
+        if all(value is None for value in large) or None not in large:
+            return [self.visit(node) for node in nodes]
+        made = [
+            self.visit(node) if value is None else None
+            for node, value in zip(nodes, large, strict=True)
+        ]
+        rest = [one for one in made if one is not None]
+        varying = [
+            one
+            for node, one in zip(nodes, made, strict=True)
+            if one is not None and self._known(node) is None
+        ]
+        partner = (varying or rest)[0]
+        return [
+            one if value is None else self._beside(node, value, partner)
+            for node, value, one in zip(nodes, large, made, strict=True)
+        ]
+
+    def visit__Rewritten(self, node: _Rewritten) -> ast.AST:
+        return node.inner
+
+    def visit_Constant(self, node: ast.Constant) -> ast.AST:
+        return self._folded(node) or node
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        return self._folded(node) or self.generic_visit(node)
+
     # Operations.
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -253,17 +359,19 @@ class Rewriter(ast.NodeTransformer):
         return _MODULAR.get(type(kind)) if self.context.modular else None
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        if (folded := self._folded(node)) is not None:
+            return folded
         name = self._operation(node.op)
         power = isinstance(node.op, ast.Pow)
         if power and (known := self.context.scopes.bounds(node.right, self.scope)) is not None:
-            name = None if known[0] == known[1] >= 0 else name
-        left, right = self.visit(node.left), self.visit(node.right)
+            name = "natural_power" if known[0] == known[1] >= 0 else name
+        left, right = self._operands([node.left, node.right])
         if name is None:
             return ast.copy_location(ast.BinOp(left, node.op, right), node)
         return self._call(name, node, left, right)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
-        if self._operation(node.op) is None:
+        if self._operation(node.op) is None and self._large(node.value) is None:
             return self.generic_visit(node)
         # A buffer's index is written twice: nothing in a kernel has a side effect.
         old = ast.parse(ast.unparse(node.target), mode="eval").body
@@ -275,13 +383,15 @@ class Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         names = [self._operation(op) for op in node.ops]
-        if None in names:
+        operands = [node.left, *node.comparators]
+        large = any(self._large(operand) is not None for operand in operands)
+        if None in names and not large:
             return self.generic_visit(node)
-        values = [self.visit(v) for v in (node.left, *node.comparators)]
-        tests = [
-            self._call(str(name), node, a, b)
-            for name, a, b in zip(names, values[:-1], values[1:], strict=True)
-        ]
+        tests: list[ast.expr] = []
+        rewritten = self._operands(operands)
+        for name, op, a, b in zip(names, node.ops, rewritten, rewritten[1:], strict=False):
+            plain = ast.copy_location(ast.Compare(a, [op], [b]), node)
+            tests.append(plain if name is None else self._call(name, node, a, b))
         if len(tests) == 1:
             return tests[0]
         return ast.copy_location(ast.BoolOp(ast.And(), list(tests)), node)
@@ -304,10 +414,22 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(function, type) and issubclass(function, np.integer) and len(args) == 1:
             kind = ast.parse(f"np.{np.dtype(function).name}", mode="eval").body
             return self._call("cast", node, self.visit(args[0]), kind)
-        if function is np.float16:
-            node.func = ast.copy_location(ast.parse("np.float32", mode="eval").body, node)
-            node.args = [self.visit(a) for a in args]
-            return node
+        if any(self._large(a) is not None for a in args):
+            args = [_Rewritten(a) for a in self._operands(args)]
+            node.args = args
+        if function is np.float16 and len(args) == 1:
+            return self._call("halved", node, self.visit(args[0]))
+        if function is divmod and len(args) == 2:
+            return self._call("divided", node, *(self.visit(a) for a in args))
+        if function in (round, np.round, np.around) and len(args) == 2 and not node.keywords:
+            return self._call("rounded_to", node, *(self.visit(a) for a in args))
+        pair = _EXTREMES.get(function) if callable(function) else None
+        starred = any(isinstance(a, ast.Starred) for a in args)
+        if pair is not None and len(args) > 1 and not node.keywords and not starred:
+            found: ast.expr = self.visit(args[0])
+            for one in args[1:]:
+                found = self._call(pair, node, found, self.visit(one))
+            return found
         if function is np.clip and len(args) == 3 and not node.keywords:
             return self._call("clipped", node, *(self.visit(a) for a in args))
         name = "rounded" if function is round and len(args) == 1 else None
