@@ -257,7 +257,7 @@ def test_in_classes_lambdas_and_helpers():
         ({"cval": "a"}, TypeError, "cval must be a number"),
         ({"cval": np.zeros(2)}, TypeError, "cval must be a number"),
         ({"axes": (1, 1)}, ValueError, "names one axis twice"),
-        ({"axes": 1}, TypeError, "must be a tuple of 2 integers"),
+        ({"axes": 1}, ValueError, "names 1 axes; the stencil has 2"),
         ({"dims": ("y", "x")}, TypeError, "use axes= here"),
         ({"out": np.zeros((3, 3))}, ValueError, "out has shape"),
         ({"out": np.zeros((23, 31))}, TypeError, "out has dtype float64, but the result"),

@@ -293,3 +293,226 @@ def test_threads_of_a_lazy_call_hold_when_it_is_done():
     with pytest.raises(ValueError, match="threads=0 is less than 1"):
         kernel(npt.lazy(FILM), threads=0)
     np.testing.assert_array_equal(kernel(npt.lazy(FILM), threads=1).compute(), kernel(FILM))
+
+
+# Outputs and steps.
+
+
+@npt.stencil(boundary="keep")
+def two_of(x, y):
+    return x[0, 0] + y[0, 1], y[0, 0]
+
+
+@npt.stencil(boundary="keep")
+def two_staged(x, y):
+    s = alike(x)
+    return s[0, 0] + y[0, 1], y[0, 0]
+
+
+def shapes_that_overlap():
+    room = np.zeros(4000, "int64")
+    strided = np.lib.stride_tricks.as_strided
+    return {
+        "one element": strided(room, (7, 8, 9), (0, 0, 0)),
+        "rows alike": strided(room, (7, 8, 9), (576, 0, 8)),
+        "columns alike": strided(room, (7, 8, 9), (72, 8, 0)),
+        "sliding": strided(room, (7, 8, 9), (8 * 70, 8 * 8, 8)),
+        "backwards": strided(room, (7, 8, 9), (8 * 72, 8 * 8, 8))[:, ::-1, ::-1],
+    }
+
+
+WIDE = FILM.astype("int64")
+OVERLAPS = shapes_that_overlap()
+
+
+@pytest.mark.parametrize("kind", OVERLAPS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: kernel(FILM, out=out),
+        lambda out: staged(FILM, out=out),
+        lambda out: kernel(npt.lazy(FILM), out=out),
+        lambda out: npt.filters.mean(WIDE, 3, out=out),
+        lambda out: two_of.iterate(WIDE, WIDE, steps=2, out=(out, fits())),
+        lambda out: two_staged.iterate(WIDE, WIDE, steps=2, out=(fits(), out)),
+    ],
+)  # fmt: skip
+def test_out_that_overlaps_itself_is_refused(kind, call):
+    with pytest.raises(ValueError, match="elements of out share memory"):
+        call(OVERLAPS[kind])
+
+
+@pytest.mark.parametrize("two", [two_of, two_staged])
+def test_outs_that_overlap_each_other_are_refused(two):
+    x = FILM.astype("int64")
+    room = np.empty((8, 8, 9), "int64")
+    for pair in ((room[:7], room[:7]), (room[:7], room[1:]), (room[1:], room[7:0:-1])):
+        for call in (
+            lambda out: two(x, x, out=out),
+            lambda out: two(npt.lazy(x), x, out=out),
+            lambda out: two.iterate(x, x, steps=1, out=out),
+        ):
+            with pytest.raises(ValueError, match="two of the arrays in out share memory"):
+                call(pair)
+
+
+def test_outs_of_any_order_are_taken():
+    wanted = kernel(FILM)
+    for out in (
+        np.empty((9, 8, 7), "int64").T,
+        np.empty((7, 16, 27), "int64")[:, ::2, ::3],
+        np.empty((8, 7, 9), "int64").transpose(1, 0, 2)[::-1, :, ::-1],
+    ):
+        for call in (kernel, staged):
+            np.testing.assert_array_equal(call(FILM, out=out), wanted)
+
+
+@npt.stencil(boundary="keep")
+def step(x, by=0.5):
+    return by * x[0, 0] + x[0, 1]
+
+
+@npt.stencil(boundary="keep")
+def step_staged(x, by=0.5):
+    s = alike(x)
+    return by * s[0, 0] + s[0, 1]
+
+
+WRONG_STEPS = [
+    ({"until": "a"}, TypeError, "until='a' must be a number"),
+    ({"until": True}, TypeError, "until=True must be a number"),
+    ({"until": [1.0]}, TypeError, "must be a number"),
+    ({"until": -1}, ValueError, "until=-1 must be 0 or more"),
+    ({"until": float("nan")}, ValueError, "until=nan must be 0 or more"),
+    ({"callback": 5}, TypeError, "callback=5 must be a function"),
+    ({"progress": "yes"}, TypeError, "progress='yes' must be True, False or a function"),
+    ({"progress": 1}, TypeError, "progress=1 must be True"),
+    ({"every": 0}, ValueError, "every=0 must be a whole number, 1 or more"),
+    ({"every": 1.0}, ValueError, "every=1.0 must be a whole number"),
+    ({"every": True}, ValueError, "every=True must be a whole number"),
+    ({"steps": -1}, ValueError, "steps=-1 must be a whole number, 0 or more"),
+    ({"steps": 2.0}, ValueError, "steps=2.0 must be a whole number"),
+    ({"steps": True}, ValueError, "steps=True must be a whole number"),
+    ({"steps": "2"}, ValueError, "steps='2' must be a whole number"),
+    ({"threads": 0}, ValueError, "threads=0 is less than 1"),
+    ({"threads": "two"}, TypeError, "threads must be a whole number"),
+    ({"boundary": "valid"}, ValueError, "makes the state smaller"),
+    ({"boundary": "reflekt"}, ValueError, "reflekt"),
+    ({"axes": (0, 1)}, TypeError, "no parameter 'axes'"),
+    ({"dims": ("t", "x")}, TypeError, "no parameter 'dims'"),
+    ({"dtype": "float32"}, TypeError, "no parameter 'dtype'"),
+]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("options", "error", "words"), WRONG_STEPS)
+@pytest.mark.parametrize("kind", [step, step_staged])
+def test_wrong_steps_are_refused_before_the_first(kind, options, error, words, target):
+    x = TARGETS[target](FILM.astype("float64"))
+    seen = []
+    given = {"steps": 3, "callback": lambda k, state: seen.append(k), "every": 1} | options
+    with pytest.raises(error, match=words):
+        kind.iterate(x, **given)
+    assert not seen
+
+
+@pytest.mark.parametrize("target", ["dask", "xarray", "xarray of dask"])
+@pytest.mark.parametrize("kind", [step, step_staged])
+def test_iterate_refuses_out_for_other_arrays(kind, target):
+    x = TARGETS[target](FILM.astype("float64"))
+    with pytest.raises(TypeError, match="out= is for NumPy arrays"):
+        kind.iterate(x, steps=1, out=np.empty(FILM.shape))
+
+
+# The same call through every path.
+
+
+@npt.stencil(boundary=("mirror", ("fill", "reflect")), cval=2)
+def mixed(x, a, b=3, *, c=0.25):
+    return a * x[-1, 2] + b * x[1, 0] - c
+
+
+@npt.stencil(boundary="wrap")
+def mixed_staged(x, a, b=3, *, c=0.25):
+    s = alike(x)
+    return a * s[-1, 2] + b * s[1, 0] - c
+
+
+@npt.stencil(boundary="reflect")
+def window(x, a, b=3, *, c=0.25):
+    return a * x[-1:2, -1:2].mean() + b * np.median(x[-1:2, 0]) - c
+
+
+@npt.stencil(boundary="nearest")
+def general(x, a, b=3, *, c=0.25):
+    total = 0.0
+    k = -1
+    while k < 2:
+        total += a * x[k, 0]
+        k += 1
+    return total * b - c
+
+
+@npt.stencil(boundary="constant", cval=1, dtype="float32")
+def narrow(x, a, b=3, *, c=0.25):
+    return a * x[0, -2] + b * x[0, 1] - c
+
+
+@npt.stencil(boundary="keep")
+def kept(x, a, b=3, *, c=0.25):
+    return a * x[0, -2] + b * x[0, 1] - c
+
+
+CALLS = [mixed, mixed_staged, window, general, narrow, kept]
+VALUES = [
+    (2, 3, 0.25), (0.5, 3, 0.25), (np.float32(0.1), 3, 0.25), (True, 3, 0.25), (2, -7, 1.5),
+    ("a", 3, 0.25), (None, 3, 0.25), (2**70, 3, 0.25), (np.datetime64("2020"), 3, 0.25),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("one", CALLS, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("values", VALUES, ids=str)
+def test_the_same_call_through_every_path(one, values):
+    a, b, c = values
+    x = (
+        np.random.default_rng(3)
+        .random((11, 12))
+        .astype("float32" if one in (narrow,) else "float64")
+    )
+    lazy = da.from_array(x, chunks=5)
+
+    def into():
+        out = np.empty(x.shape, "float32" if one is narrow else "float64")
+        return one(x, a, b, c=c, out=out)
+
+    paths = {
+        "in place": lambda: one(x, a, b, c=c),
+        "again": lambda: one(x, a, b, c=c),
+        "by name": lambda: one(x=x, a=a, b=b, c=c),
+        "by name in another order": lambda: one(c=c, b=b, a=a, x=x),
+        "lazy": lambda: one(npt.lazy(x), a, b, c=c).compute(),
+        "a view": lambda: one(np.asfortranarray(x), a, b, c=c),
+        "a stack": lambda: one(np.stack([x, x]), a, b, c=c)[1],
+        "axes": lambda: one(x, a, b, c=c, axes=(0, 1)),
+        "axes moved": lambda: one(x.T, a, b, c=c, axes=(1, 0)).T,
+        "one thread": lambda: one(x, a, b, c=c, threads=1),
+        "out": into,
+        "a step": lambda: one.iterate(x, a, b, c=c, steps=1),
+        "Dask": lambda: one(lazy, a, b, c=c).compute(scheduler="sync"),
+        "Dask by name": lambda: one(x=lazy, a=a, b=b, c=c).compute(scheduler="sync"),
+        "a step of Dask": lambda: one.iterate(lazy, a, b, c=c, steps=1).compute(scheduler="sync"),
+        "xarray": lambda: one(xr.DataArray(x), a, b, c=c).values,
+    }
+    found = {}
+    for name, path in paths.items():
+        try:
+            found[name] = path()
+        except (TypeError, ValueError) as error:
+            found[name] = type(error), str(error)
+    wanted = found.pop("in place")
+    for name, made in found.items():
+        if isinstance(wanted, tuple) or isinstance(made, tuple):
+            assert made == wanted, name
+        else:
+            assert made.dtype == wanted.dtype, name
+            np.testing.assert_array_equal(made, wanted, err_msg=name)

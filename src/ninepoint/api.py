@@ -31,7 +31,7 @@ from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .backends.threads import thread_count
 from .calls import Call, argument, digest, steps_on_dask
 from .graph import Graph
-from .iteration import Iteration, Scalars, iterate_arrays, iterate_calls
+from .iteration import Iteration, Scalars, check_watching, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
 from .language.depth import with_room
 from .language.dtypes import DType
@@ -432,10 +432,10 @@ class Stencil(ArrayFunction):
         Raises
         ------
         ValueError
-            If `steps` or `every` is out of range, the state's shape would change, or the
-            result's dtype is not that of the state.
+            If `steps`, `every` or `until` is out of range, the state's shape would change, or
+            the result's dtype is not that of the state.
         TypeError
-            As for a call.
+            As for a call, and if `until` is no number, or `callback` or `progress` no function.
 
         Examples
         --------
@@ -453,8 +453,16 @@ class Stencil(ArrayFunction):
             isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1
         ):
             raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
+        check_watching(callback, until, progress)
+        if threads is not None:
+            thread_count(threads)
         values = self._bound(args, named)
-        fields = [values[name] for name in self._fields]
+        fields = [_field(values[name], name) for name in self._fields]
+        if any(map(is_dataset, fields)):
+            raise TypeError(
+                "iterate takes DataArrays, not a Dataset; give its variables one by one, "
+                "as dataset[name]."
+            )
         scalars = Scalars(
             {name: values[name] for name in self._others},
             self._options.standard_indexing,
@@ -633,6 +641,8 @@ class Stencil(ArrayFunction):
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         call = self._call(values, boundary, cval, dtype, overflow)
         last = self._last(fields, call)
+        if len(whole_shape(fields)) < last.ndim:
+            raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
         order = None if axes is None else behind(axes, len(whole_shape(fields)), last.ndim)
         fields = self._reaching(fields, call, order)
         if order is None:
@@ -982,6 +992,13 @@ class Stencil(ArrayFunction):
             overflow=named.get("overflow"),
         )
         return self._compile(dtypes, call.others, keeps(call.boundary), call.dtypes, call.overflow)
+
+
+def _field(value: Any, name: str) -> Any:
+    """An array of a kind that a stencil takes."""
+    value = known(value)
+    kinds = is_dask(value) or is_xarray(value) or is_dataset(value)
+    return value if kinds else on_numpy.as_field(value, name)
 
 
 def _border_text(boundary: Any, cval: Any) -> str:

@@ -15,7 +15,7 @@ from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import parse_boundary
 from .arrays.channels import working_axes
-from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .arrays.recognise import is_dask, is_dataset, is_xarray, refuse_foreign
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .language import ir
@@ -159,11 +159,14 @@ class Call:
         # Imported here: xarray is optional, and the caller has it.
         from .arrays import xarray as on_xarray
 
+        names = self.stencil.fields
+        fields = [
+            one if is_xarray(one) or is_dask(one) or is_dataset(one) else on_numpy.as_field(one, n)
+            for one, n in zip(fields, names, strict=True)
+        ]
         dtypes = []
         for one in fields:
             dtype = getattr(one, "dtype", None)
-            if dtype is None and not is_dataset(one):
-                dtype = on_numpy.as_field(one).dtype
             dtypes.append(on_numpy.native(dtype) if dtype is not None else np.dtype("float64"))
         for dtype in dtypes:
             on_numpy.check_dtype(dtype)
@@ -220,6 +223,7 @@ def digest(value: Any) -> str:
 
 def argument(name: str, value: Any, standard: bool) -> Argument:
     """The type of a parameter that is no field, from its value."""
+    refuse_foreign(value, f"'{name}'")
     if standard and np.ndim(value) == 0:
         raise TypeError(
             f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "

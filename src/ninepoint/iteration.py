@@ -13,6 +13,7 @@ import numpy as np
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, parse_boundary
 from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
+from .arrays.recognise import refuse_foreign
 from .arrays.views import plain, stacked
 from .backends.cpu import Bound, Compiled
 from .backends.pipeline import Stages
@@ -43,6 +44,7 @@ class Scalars:
         self.varying: dict[str, Callable[[int], Any]] = {}
         self._known: dict[int, dict[str, Any]] = {}
         for name, value in values.items():
+            refuse_foreign(value, f"'{name}'")
             if callable(value):
                 self.varying[name] = value
             elif np.ndim(value) == 1 and name not in arrays:
@@ -119,6 +121,21 @@ class Iteration:
         if border.uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         return border
+
+
+def check_watching(callback: Any, until: Any, progress: Any) -> None:
+    """Raise where nobody could look at the state so."""
+    if callback is not None and not callable(callback):
+        raise TypeError(f"callback={callback!r} must be a function of a step and a state.")
+    if until is not None:
+        if isinstance(until, bool | np.bool_) or not isinstance(
+            until, int | float | np.integer | np.floating
+        ):
+            raise TypeError(f"until={until!r} must be a number: how much an element may change.")
+        if not until >= 0:
+            raise ValueError(f"until={until!r} must be 0 or more: no change is less than that.")
+    if progress is not None and not isinstance(progress, bool) and not callable(progress):
+        raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
 
 
 def _change(after: Any, before: Any) -> float:
@@ -216,6 +233,8 @@ def iterate_arrays(
     check(compiled, dtypes, count)
     border = plan.border(ndim)
     shape = on_numpy.broadcast_shape([array.shape for array in arrays])
+    if len(shape) < ndim:
+        raise on_numpy.too_few_axes(ndim, shape)
     given = [np.broadcast_to(array, shape) for array in arrays[:count]]
     others = [np.broadcast_to(array, shape) for array in arrays[count:]]
     longest, core = 1, shape[len(shape) - ndim :]

@@ -45,14 +45,16 @@ def evaluate(
     if axes is None and dims is None and unnamed:
         last = unnamed[-1]
         order = working_axes(arrays, last.ndim, last.call.stencil.__name__)
+    arrays = [
+        array
+        if is_dask(array) or is_xarray(array) or is_dataset(array)
+        else on_numpy.as_field(array, name)
+        for array, name in zip(arrays, graph.names, strict=False)
+    ]
     if any(is_xarray(a) or is_dataset(a) for a in arrays):
         if len(unnamed) < len(graph.nodes):
             return _one_by_one_on_xarray(graph, arrays, wanted, order)
         return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads)
-    arrays = [
-        array if is_dask(array) else on_numpy.as_field(array, name)
-        for array, name in zip(arrays, graph.names, strict=False)
-    ]
     if axes is not None:
         order = behind(axes, len(whole_shape(arrays)), graph.nodes[-1].ndim)
     arrays = reaching(graph, arrays, order)

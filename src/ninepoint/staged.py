@@ -12,6 +12,7 @@ from .api import Stencil, restored
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind
 from .arrays.measuring import measurable, measurement, part
+from .arrays.recognise import is_dask, is_xarray
 from .backends.cpu import Compiled
 from .backends.measure import Measurement
 from .backends.threads import thread_count
@@ -154,9 +155,8 @@ class Staged(Stencil):
         """The calls on fields of given types, and which of its values are the results."""
         dtypes = []
         for field, name in zip(fields, self._fields, strict=True):
-            dtype = getattr(field, "dtype", None)
-            if dtype is None:
-                dtype = on_numpy.as_field(field, name).dtype
+            foreign = not (is_dask(field) or is_xarray(field))
+            dtype = (on_numpy.as_field(field, name) if foreign else field).dtype
             on_numpy.check_dtype(np.dtype(dtype), name)
             dtypes.append(on_numpy.native(np.dtype(dtype)))
         key = self._graph_key(dtypes, values, options)

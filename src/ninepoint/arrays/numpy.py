@@ -22,6 +22,7 @@ import numpy as np
 from ninepoint.arrays.borders import Array, Border, fitting_cval, parse_boundary
 from ninepoint.arrays.ends import columns_of, compute_ends
 from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
+from ninepoint.arrays.recognise import refuse_foreign
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box, joined
 
@@ -97,6 +98,7 @@ def as_field(value: object, name: str = "") -> Array:
         array = value
     else:
         refuse_mask(value)
+        refuse_foreign(value, f"'{name}'" if name else "a field")
         array = np.asarray(value)
         if array.ndim == 0 and array.dtype.kind not in "biufc":
             what = f"'{name}'" if name else "a field"
@@ -302,10 +304,29 @@ def checked_out(
             raise TypeError(f"out has dtype {array.dtype}, but the result has {dtype}.")
         if not array.flags.writeable:
             raise ValueError("out is read-only.")
+        if _overlaps_itself(array):
+            raise ValueError(
+                f"elements of out share memory: it has shape {array.shape} and strides "
+                f"{array.strides}; give an array whose elements are all its own."
+            )
     for k, one in enumerate(given):
         if any(np.may_share_memory(one, other) for other in given[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
     return given
+
+
+def _overlaps_itself(array: Array) -> bool:
+    """Whether two elements may be one: an axis does not step over all that shorter steps reach."""
+    if not array.size or array.flags.c_contiguous:
+        return False
+    reached = array.itemsize
+    for step, length in sorted(
+        (abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1
+    ):
+        if step < reached:
+            return True
+        reached += step * (length - 1)
+    return False
 
 
 class Values:

@@ -1,4 +1,4 @@
-"""Recognise arrays of other libraries without importing those libraries.
+"""Recognise arrays of other libraries without importing them, and refuse those that lose by it.
 
 An object can only be a Dask array if somebody has imported Dask: `sys.modules` knows.
 """
@@ -22,6 +22,59 @@ def is_xarray(value: object) -> bool:
 def is_dataset(value: object) -> bool:
     """Whether `value` is an xarray Dataset, which a stencil does not take."""
     return _isinstance(value, "xarray", "Dataset")
+
+
+# What keeps its data elsewhere or has labels, by the module and the name of its class, and how a
+# stencil can have it.
+_CURES = {
+    ("zarr", "Array"): "dask.array.from_zarr({name}) reads it piece by piece",
+    ("h5py", "Dataset"): 'dask.array.from_array({name}, chunks="auto") reads it piece by piece',
+    ("netCDF4", "Variable"): "xarray.open_dataset(path, chunks={{}}) reads it piece by piece",
+    ("tensorstore", "TensorStore"): (
+        'dask.array.from_array({name}, chunks="auto") reads it piece by piece'
+    ),
+    ("cubed", "Array"): "{name}.compute() gives an array of NumPy",
+    ("dask_array", "Array"): "{name}.compute() gives an array of NumPy",
+    ("pandas", "DataFrame"): (
+        "the names of its columns would be lost: give columns one by one, as "
+        "{name}[column].to_numpy(), or {name}.to_numpy() if its columns are those of an image"
+    ),
+    ("pandas", "Series"): (
+        "its index would be lost: give {name}.to_numpy(), or {name}.to_xarray() to keep the index"
+    ),
+    ("pandas", "Index"): "its labels would be taken for numbers: give {name}.to_numpy()",
+    ("xarray", "Variable"): "give {name}.data, or a DataArray",
+    ("torch", "Tensor"): "give {name}.numpy()",
+    ("cupy", "ndarray"): "give cupy.asnumpy({name})",
+}
+
+
+def refuse_foreign(value: object, what: str) -> None:
+    """Raise a TypeError with the cure for an array that would be loaded, or lose its labels."""
+    kind = type(value)
+    if kind.__module__.partition(".")[0] == "ninepoint":
+        return
+    name = what.strip("'") if what.startswith("'") else "x"
+    for one in kind.__mro__:
+        cure = _CURES.get((one.__module__.partition(".")[0], one.__name__))
+        if cure is not None:
+            raise TypeError(f"{what} is a {_named(kind)}; {cure.format(name=name)}.")
+    if hasattr(kind, "__dask_graph__"):
+        raise TypeError(
+            f"{what} is a {_named(kind)}, which no stencil takes; {name}.compute() gives its "
+            "values, and dask.array.from_delayed(...) or .to_dask_array(lengths=True) a "
+            "dask.array.Array."
+        )
+    memory = ("__array_interface__", "__array_struct__")
+    if hasattr(kind, "__array__") and not any(hasattr(kind, one) for one in memory):
+        raise TypeError(
+            f"{what} is a {_named(kind)}, no array of NumPy, Dask or xarray; "
+            f"numpy.asarray({name}) makes one, and loads it whole if it is not in memory."
+        )
+
+
+def _named(kind: type) -> str:
+    return f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
 
 
 def _isinstance(value: object, module: str, name: str) -> bool:

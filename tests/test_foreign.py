@@ -1,0 +1,161 @@
+"""Arrays of other libraries: taken as they are, or refused with the cure; never lost or loaded."""
+
+from __future__ import annotations
+
+import array
+
+import dask
+import dask.array as da
+import dask.bag
+import h5py
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import zarr
+
+import ninepoint as npt
+
+X = np.array([1.0, 4.0, 9.0, 16.0])
+
+
+@npt.stencil(boundary="nearest")
+def change(x):
+    return x[1] - x[0]
+
+
+@npt.stencil(boundary="nearest")
+def staged(x):
+    s = change(x)
+    return s[0]
+
+
+@npt.stencil(boundary="nearest")
+def moved(y, x):
+    return x[1] - x[0] + 0 * y[0]
+
+
+@npt.stencil(standard_indexing="x")
+def table(y, x):
+    return y[0] * x[0]
+
+
+WAYS = {
+    "single": change,
+    "staged": staged,
+    "lazy": lambda x: change(npt.lazy(x)).compute(),
+    "filter": lambda x: npt.filters.mean(x, 3, axes=0),
+    "iterate": lambda x: change.iterate(x, steps=1),
+    "iterate staged": lambda x: staged.iterate(x, steps=1),
+    "debug": change.debug,
+    "beside NumPy": lambda x: moved(X, x),
+    "beside Dask": lambda x: moved(da.from_array(X), x),
+    "beside xarray": lambda x: moved(xr.DataArray(X, dims="t"), x),
+    "table": lambda x: table(X, x),
+}
+
+
+class Elsewhere:
+    """An array that would be loaded whole."""
+
+    shape, ndim, dtype = (4,), 1, np.dtype("float64")
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("loaded")
+
+
+class Collection:
+    """What Dask computes, but no array of its own."""
+
+    def __dask_graph__(self):
+        return {}
+
+    def __array__(self, dtype=None, copy=None):
+        raise AssertionError("loaded")
+
+
+def of_module(module, name):
+    kind = type(name, (Elsewhere,), {"__module__": module})
+    return kind()
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    with h5py.File(tmp_path_factory.mktemp("h5") / "x.h5", "w") as file:
+        yield file.create_dataset("x", data=X)
+
+
+# Made here, as Zarr begins a thread with its first array.
+ZARR = zarr.array(X)
+
+REFUSED = {
+    "zarr": (lambda: ZARR, r"zarr.Array; dask.array.from_zarr\(x\)"),
+    "series": (lambda: pd.Series(X, index=list("abcd")), r"index would be lost: give x.to_numpy"),
+    "frame": (lambda: pd.DataFrame({"a": X, "b": X}), r"names of its columns would be lost"),
+    "index": (lambda: pd.Index([1, 2, 3, 4]), r"give x.to_numpy\(\)"),
+    "extension": (lambda: pd.array([1, 2, 3, 4]), r"numpy.asarray\(x\) makes one"),
+    "variable": (lambda: xr.Variable("t", X), r"xarray.Variable; give x.data"),
+    "bag": (lambda: dask.bag.from_sequence(X.tolist()), r"Bag, which no stencil takes"),
+    "delayed": (lambda: dask.delayed(np.array)(X), r"Delayed, which no stencil takes"),
+    "collection": (Collection, r"Collection, which no stencil takes"),
+    "unknown": (Elsewhere, r"numpy.asarray\(x\) makes one, and loads it whole"),
+    "cubed": (lambda: of_module("cubed.array_api.array_object", "Array"), r"x.compute\(\)"),
+    "dask_array": (lambda: of_module("dask_array.core", "Array"), r"x.compute\(\)"),
+    "torch": (lambda: of_module("torch", "Tensor"), r"give x.numpy\(\)"),
+    "netCDF4": (lambda: of_module("netCDF4", "Variable"), r"xarray.open_dataset"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", REFUSED)
+def test_other_arrays_are_refused_with_the_cure(kind, way):
+    make, words = REFUSED[kind]
+    with pytest.raises(TypeError, match=words):
+        WAYS[way](make())
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_dataset_of_a_file_is_refused_with_the_cure(stored, way):
+    with pytest.raises(TypeError, match=r"h5py.Dataset; dask.array.from_array\(x"):
+        WAYS[way](stored)
+
+
+def test_the_cures_work(stored):
+    wanted = change(X)
+    for made in (da.from_zarr(ZARR), da.from_array(stored, chunks="auto")):
+        np.testing.assert_array_equal(change(made).compute(), wanted)
+    series = pd.Series(X, index=pd.Index(list("abcd"), name="t"), name="u")
+    found = change(series.to_xarray())
+    pd.testing.assert_series_equal(found.to_series(), pd.Series(wanted, series.index, name="u"))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kind", [list, tuple, memoryview, lambda x: array.array("d", x)])
+def test_what_is_in_memory_is_taken(kind, way):
+    np.testing.assert_array_equal(np.asarray(WAYS[way](kind(X))), np.asarray(WAYS[way](X)))
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+@pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith(("beside", "table"))])
+def test_subclasses_of_arrays_are_arrays(way):
+    class Kind(np.ndarray):
+        pass
+
+    made = WAYS[way](X.view(Kind))
+    assert type(made) is np.ndarray
+    np.testing.assert_array_equal(made, WAYS[way](X))
+    np.testing.assert_array_equal(WAYS[way](np.matrix(X)), WAYS[way](X[None]))
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if not way.startswith(("beside", "table"))])
+def test_a_number_is_no_array(way):
+    for number in (3.0, np.float64(3), np.array(3.0)):
+        with pytest.raises(ValueError, match=r"needs an array of at least"):
+            WAYS[way](number) if way != "filter" else npt.filters.mean(number, 3, axes=0)
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("debug", "table")])
+def test_objects_in_chunks_are_refused(way):
+    x = da.from_array(np.array([1, "a", None, 2], dtype=object), chunks=2)
+    with pytest.raises(TypeError, match=r"object"):
+        WAYS[way](x)
