@@ -267,15 +267,9 @@ def test_files_that_may_not_be_replaced(here, capsys):
     words = ("apply", "kernels.py:later", "colour.png", "o.png", "--no-overwrite")
     assert "o.png' exists" in refused(capsys, *words)
     assert (here / "o.png").read_bytes() == b"mine"
-    assert "from which the array is still to be read" in refused(
+    assert "from which the array is still to be read" in misused(
         capsys, "apply", "kernels.py:later", "colour.png", "colour.png"
     )
-
-
-def test_an_unknown_border(here, capsys):
-    assert refused(
-        capsys, "apply", "kernels.py:later", "grey", "o", "--boundary", "odd"
-    ).startswith("ninepoint: unknown boundary 'odd'; use one of")
 
 
 def test_a_wrong_kernel_points_at_its_place(here, capsys):
@@ -341,6 +335,19 @@ def test_debug_shows_the_traceback(here, capsys):
         (["mean", "grey", "o", "--result", "1"], "the kernel has one result"),
         (["mean", "grey", "o", "--threads", "0"], "no whole number of at least 1"),
         (["mean", "grey"], "required: OUTPUT"),
+        (
+            ["kernels.py:later", "grey", "o", "--boundary", "odd"],
+            "unknown boundary 'odd'; use one",
+        ),
+        (["median", "grey", "o", "--boundary", "odd"], "unknown boundary 'odd'; use one of"),
+        (["mean", "grey", "o", "--param", "size=0"], "at least one point along each axis"),
+        (["mean", "grey", "o", "--param", "size='a'"], "no whole number"),
+        (["mean", "grey", "o/{}{}.png"], "should hold one {}"),
+        (["mean", "grey", "o/a.xyz"], "cannot tell the format"),
+        (["mean", "grey", "o/{}.png", "--quality", "9"], "has no quality"),
+        (["mean", "grey", "o", "--compression", "12"], "a level from 0 to 9"),
+        (["kernels.py:later", "grey", "grey"], "among the files that the array is read from"),
+        (["mean", "grey/f1.png", "grey/f2.png", "grey"], "among the files that the array is"),
     ],
 )
 def test_misuse(here, capsys, words, said):
@@ -386,12 +393,61 @@ def test_explain_a_filter_and_a_kernel_with_needs(here, capsys):
     assert "x uint8, y int16 -> " in capsys.readouterr().out
 
 
+def test_explain_a_filter_with_options(here, capsys):
+    assert main(["explain", "median", "--dtype", "uint8", "--param", "size=5"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("rank_filter: x uint8 -> uint8\n")
+    assert "-2..2 x -2..2" in out
+    assert main(["explain", "unsharp", "--dtype", "uint8"]) == 0
+    assert capsys.readouterr().out.startswith("unsharp: x uint8 -> uint8\n")
+    assert main(["explain", "sobel", "--source", "--dtype", "int16"]) == 0
+    compile(capsys.readouterr().out, "source", "exec")
+    assert main(["explain", "mean", "--ir"]) == 0
+    assert "x[" in capsys.readouterr().out
+    assert "no such parameter" in misused(capsys, "explain", "median", "--param", "sice=5")
+    assert "at least one point" in misused(capsys, "explain", "median", "--param", "size=0")
+    words = ("explain", "median", "--dtype", "u1", "--dtype", "u1")
+    assert "takes one image" in misused(capsys, *words)
+
+
+@pytest.mark.parametrize("words", ["info", "--help", "explain median", "cache"])
+def test_output_that_nobody_reads_to_its_end(here, words):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ninepoint", *words.split()],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        process.stdout.close()
+        said = process.stderr.read()
+    assert (process.returncode, said) == (0, "")
+
+
+def test_what_a_file_loses_is_said_in_a_line(here, capfd):
+    frames = np.zeros((2, 3, 8, 9), np.uint8)
+    tifffile.imwrite(here / "a.ome.tif", frames, metadata={"axes": "TCYX"})
+    done = run("apply", "kernels.py:later", "a.ome.tif", "out", "--quiet")
+    assert done.returncode == 0
+    assert done.stderr.startswith(
+        "ninepoint: warning: a.ome.tif is OME-TIFF with the axes T=2, C=3"
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_hint_for_floats_is_right(here, capsys):
+    tifffile.imwrite(here / "f.tif", np.random.default_rng(0).random((9, 9)).astype("f4"))
+    said = refused(capsys, "apply", "mean", "f.tif", "out.png")
+    assert "scale it to 0..255" in said
+
+
 def test_info_names_what_a_report_needs(here, capsys):
     assert main(["info"]) == 0
     lines = capsys.readouterr().out.splitlines()
     facts = {line.split(maxsplit=1)[0]: line.split(maxsplit=1)[1] for line in lines}
     assert facts["ninepoint"].startswith(npt.__version__)
     assert facts["numpy"] == np.__version__
+    assert facts["GPU"] == "not used: kernels run on the CPU"
     assert facts["cache"].startswith(os.environ["NINEPOINT_CACHE_DIR"])
     assert {"Python", "numba", "llvmlite", "dask", "system", "processor", "vectors", "memory",
             "cores", "threads", "GPU", "settings"} <= facts.keys()  # fmt: skip

@@ -405,3 +405,28 @@ def test_mistakes(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: npt.filters.gaussian(x, sigma=1e7),
+        lambda x: npt.filters.gaussian(x, sigma=1e308, truncate=1e308),
+        lambda x: npt.filters.gaussian(x, sigma=(1, 1e300)),
+        lambda x: npt.filters.gaussian(x, truncate=1e9),
+        lambda x: npt.filters.unsharp(x, sigma=1e6),
+        lambda x: npt.filters.mean(x, size=10**9),
+        lambda x: npt.filters.median(x, size=10**5),
+        lambda x: npt.filters.percentile(x, 30, size=2**70),
+        lambda x: npt.filters.erode(x, size=(1, 10**7)),
+        lambda x: npt.filters.local_std(x, size=10**5),
+    ],
+)
+def test_windows_beyond_measure_are_refused_in_time(call):
+    with pytest.raises(ValueError, match=r"points is more than a filter takes"):
+        call(np.ones((5, 5)))
+
+
+def test_a_very_narrow_bell_changes_nothing():
+    x = np.arange(12.0).reshape(3, 4)
+    np.testing.assert_array_equal(npt.filters.gaussian(x, sigma=1e-200), x)

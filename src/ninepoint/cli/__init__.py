@@ -12,8 +12,10 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from ..language.errors import StencilError
 from .parser import UsageError, make_parser
@@ -44,10 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         With code 2 if the command line is at fault, with 0 after `--help` and `--version`.
     """
     parser = make_parser()
-    options = parser.parse_args(arguments)
     try:
-        _run(options)
-        sys.stdout.flush()
+        options = parser.parse_args(arguments)
+    except SystemExit:
+        _flush()
+        raise
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            _run(options)
+        _flush()
     except UsageError as error:
         parser.error(str(error))
     except KeyboardInterrupt:
@@ -57,10 +65,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                   file=sys.stderr)  # fmt: skip
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read the output has enough, as `head` has. Python would complain once more
-        # when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        _leave_stdout()
+        return DONE
     except StencilError as error:
         _say(options, str(error))
         return FAILED
@@ -91,6 +97,24 @@ def _run(options: Namespace) -> None:
             cache(options.clear)
         case command:
             raise AssertionError(command)
+
+
+def _flush() -> None:
+    try:
+        # None where the program was started without one.
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _leave_stdout()
+
+
+def _leave_stdout() -> None:
+    """Whoever read the output has enough, as `head` has; Python would complain at its exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _show(message: Warning | str, *_: Any, **__: Any) -> None:
+    print(f"ninepoint: warning: {message}", file=sys.stderr)
 
 
 def _say(options: Namespace, words: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from argparse import Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import numpy as np
 from ..api import Stencil
 from ..backends.threads import thread_count
 from ..files import imread, imsave
+from ..files.errors import AmongInputsError
+from ..files.formats import Options, check_options
 from ..files.natural import natural_key
 from ..files.targets import parse_pattern
+from ..language.errors import StencilError
 from ..undisturbed import imported
 from .kernels import Filter, Kernel, find_kernel
 from .parser import UsageError
@@ -26,7 +30,7 @@ _OPTIONS = ("boundary", "cval", "dtype", "overflow")
 def apply(options: Namespace) -> None:
     """Run the command: open lazily, apply lazily, and let saving pull the frames through."""
     kernel = find_kernel(options.kernel)
-    parse_pattern(options.output)
+    _check_output(options)
     threads = thread_count(options.threads)
     limit = {} if options.max_pixels is None else {"max_pixels": options.max_pixels}
     stack = imread(_sources(options.input), **limit)
@@ -36,19 +40,34 @@ def apply(options: Namespace) -> None:
     config: Any = imported("dask.config")
     try:
         with config.set(scheduler="threads", num_workers=threads):
-            paths = imsave(
-                result,
-                options.output,
-                overwrite=options.overwrite,
-                resume=options.resume,
-                progress=progress,
-                compression=options.compression,
-                quality=options.quality,
-            )
+            paths = _saved(result, options, progress)
     finally:
         progress.close()
     if not options.quiet:
         print(_summary(progress, result, paths))
+
+
+def _saved(result: Any, options: Namespace, progress: Progress) -> list[Path]:
+    try:
+        return imsave(
+            result,
+            options.output,
+            overwrite=options.overwrite,
+            resume=options.resume,
+            progress=progress,
+            compression=options.compression,
+            quality=options.quality,
+        )
+    except AmongInputsError as error:
+        raise UsageError(str(error)) from error
+
+
+def _check_output(options: Namespace) -> None:
+    try:
+        form = parse_pattern(options.output).format
+        check_options(form, Options(options.compression, options.quality))
+    except ValueError as error:
+        raise UsageError(str(error)) from error
 
 
 def _sources(inputs: list[str]) -> str | list[str]:
@@ -68,10 +87,23 @@ def _applied(kernel: Kernel, stack: Any, options: Namespace) -> Any:
         check_params(kernel, params)
         if settings.pop("overflow", None) == "wrap":
             raise UsageError("--overflow wrap: a ready-made filter always saturates")
-        return kernel.function(stack, **{"axes": (1, 2), **params}, **settings)
+        return _tried(kernel.function, stack, {"axes": (1, 2), **params, **settings})
     check_fields(kernel)
     check_params(kernel, params)
-    return kernel(stack, axes=_axes(kernel, stack.dtype, params), **params, **settings)
+    axes = _axes(kernel, stack.dtype, params)
+    return _tried(kernel, stack, {"axes": axes, **params, **settings})
+
+
+def _tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> Any:
+    """Apply a kernel, lazily; what is wrong with it by now stands on the command line."""
+    try:
+        return function(stack, **given)
+    except StencilError:
+        raise
+    except (ValueError, TypeError) as error:
+        if len(given) == 1:
+            raise
+        raise UsageError(str(error)) from error
 
 
 def _axes(kernel: Stencil, dtype: Any, params: dict[str, Any]) -> tuple[int, ...]:
@@ -147,8 +179,14 @@ def _check_held(dtype: np.dtype[Any], source: np.dtype[Any], output: str) -> Non
     if dtype.kind == "c":
         raise TypeError(f"{cure}; give abs() of it in the kernel, or write .tif files")
     fitting = [name for name in form.holds if name != "bool"]
-    best = source.name if source.name in fitting else fitting[0]
-    raise TypeError(f"{cure}; add --dtype {best} --overflow saturate, or write .tif files")
+    if source.name in fitting:
+        raise TypeError(
+            f"{cure}; add --dtype {source.name} --overflow saturate, or write .tif files"
+        )
+    raise TypeError(
+        f"{cure}; write .tif files, or scale it to 0..255 in the kernel (255 * what lies in 0..1) "
+        "and add --dtype uint8 --overflow saturate"
+    )
 
 
 def _summary(progress: Progress, result: Any, paths: list[Path]) -> str:

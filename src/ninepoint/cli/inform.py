@@ -12,15 +12,18 @@ from argparse import Namespace
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from ..backends import cache as kernel_cache
 from ..backends.threads import thread_count
+from ..filters.call import Typed
 from .apply import check_params, dtype_of
 from .kernels import Filter, find_kernel
+from .parser import UsageError
 from .progress import counted
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "dask", "distributed", "xarray", "pillow", "tifffile",
-             "rich", "scipy", "cupy")  # fmt: skip
+             "rich", "scipy")  # fmt: skip
 
 # The features that decide how wide a loop's vectors are, by the names of LLVM.
 _VECTORS = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
@@ -31,20 +34,50 @@ def explain(options: Namespace) -> None:
     """Tell how a kernel is understood; of a ready-made filter, what it does and where it is."""
     kernel = find_kernel(options.kernel)
     params = dict(options.param)
+    dtypes = [dtype_of(text) for text in options.dtype or ()]
     if isinstance(kernel, Filter):
-        function = kernel.function
-        place = f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}"
-        print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
-        print(f"{kernel.name}{inspect.signature(function)}\n\n{inspect.getdoc(function)}")
+        _explain_filter(kernel, dtypes, params, options)
         return
     check_params(kernel, {**dict.fromkeys(kernel.scalars), **params})
-    dtypes = [dtype_of(text) for text in options.dtype or ()]
+    if len(dtypes) > 1 and len(dtypes) != len(kernel.fields):
+        raise UsageError(
+            f"'{kernel.__name__}' has {len(kernel.fields)} fields ({', '.join(kernel.fields)}), "
+            f"and --dtype is given {len(dtypes)} times"
+        )
     if options.ir:
         print(kernel.ir(*dtypes))
     elif options.source:
         print(kernel.source(*dtypes), end="")
     else:
         print(kernel.explain(*dtypes, **params))
+
+
+def _explain_filter(
+    kernel: Filter, dtypes: list[Any], params: dict[str, Any], options: Namespace
+) -> None:
+    """Tell what a filter does; with options, how it is computed."""
+    function = kernel.function
+    if not (dtypes or params or options.ir or options.source):
+        place = f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}"
+        print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
+        print(f"{kernel.name}{inspect.signature(function)}\n\n{inspect.getdoc(function)}")
+        return
+    check_params(kernel, params)
+    if len(dtypes) > 1:
+        raise UsageError(
+            f"{kernel.name!r} takes one image, and --dtype is given {len(dtypes)} times"
+        )
+    image = Typed(dtypes[0] if dtypes else dtype_of("float64"))
+    try:
+        asked = function(image, **params)
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+    if options.ir:
+        print(asked.stencil.ir(image.dtype))
+    elif options.source:
+        print(asked.stencil._for_types((image.dtype,), asked.given)[0].module.text, end="")
+    else:
+        print(asked.stencil.explain(image.dtype, **asked.given))
 
 
 def info() -> None:
@@ -82,7 +115,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "threads", str(thread_count())
     files, size = _size(kernel_cache.folder())
     yield "cache", f"{kernel_cache.folder()} ({files} files, {counted(size, 'B')})"
-    yield "GPU", _gpu()
+    yield "GPU", "not used: kernels run on the CPU"
     settings = [
         f"{name}={value}"
         for name, value in sorted(os.environ.items())
@@ -92,14 +125,10 @@ def _facts() -> Iterator[tuple[str, str]]:
 
 
 def _version(package: str) -> str:
-    # CuPy's wheels carry the version of CUDA in their name.
-    names = ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x")
-    for name in names if package == "cupy" else (package,):
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return "not installed"
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
 
 
 def _processor() -> str:
@@ -128,12 +157,6 @@ def _memory() -> str:
     if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
         return "unknown"
     return counted(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "B")
-
-
-def _gpu() -> str:
-    query = ("--query-gpu=name,memory.total,driver_version", "--format=csv,noheader")
-    lines = (_output("nvidia-smi", *query) or "").splitlines()
-    return "; ".join(line.strip() for line in lines) or "none found"
 
 
 def _output(*command: str) -> str | None:

@@ -64,7 +64,7 @@ def make_parser() -> ArgumentParser:
     commands.add_parser(
         "info",
         parents=[common],
-        help="show versions, processor, threads, cache and GPU",
+        help="show versions, processor, threads and cache",
         description="Show what one pastes into a bug report.",
     )
     cache = commands.add_parser(

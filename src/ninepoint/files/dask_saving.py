@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from ..undisturbed import imported
 from . import cluster
 from .among import found_by
+from .errors import AmongInputsError
 from .parts import read_paths
 from .progress import Advance
 
@@ -50,7 +51,7 @@ def check_not_read(array: da.Array, targets: Sequence[str], missing: Sequence[st
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
     for target in missing:
         if os.path.join(folder, os.path.basename(target)) in sources:
-            raise ValueError(
+            raise AmongInputsError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
             )
@@ -58,7 +59,7 @@ def check_not_read(array: da.Array, targets: Sequence[str], missing: Sequence[st
         path = os.path.join(folder, os.path.basename(target))
         pattern = next((one for one in patterns if found_by(one, path)), None)
         if pattern is not None:
-            raise ValueError(
+            raise AmongInputsError(
                 f"imsave would write {target!r} among the files that the array is read from "
                 f"({pattern}), where the next run would take it for one of them; save into "
                 "another folder"

@@ -56,6 +56,10 @@ class ImageReadError(OSError):
         return type(self), (self.path, self.frame, self.reason, self.page)
 
 
+class AmongInputsError(ValueError):
+    """Results would be written over, or among, the files that they are computed from."""
+
+
 def reason_of(error: BaseException) -> str:
     """Say what an error of Pillow or tifffile says, in one line and never in no words."""
     text = " ".join(str(error).split())

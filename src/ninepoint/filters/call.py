@@ -9,6 +9,7 @@ import math
 import numbers
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
@@ -26,6 +27,10 @@ PerAxis: TypeAlias = float | Sequence[float]
 # Stencils of one kind that are kept: more than any program has in use, few enough to forget
 # those of a search over many sigmas.
 KEPT = 128
+
+
+# The most points of a window: of one axis a million, of two a thousand each.
+MOST_POINTS = 1_000_000
 
 
 class Options(TypedDict, total=False):
@@ -59,6 +64,27 @@ class Options(TypedDict, total=False):
     threads: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """Stands for an image, of which a filter tells what it would do instead of doing it."""
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...] = (512, 512)
+
+    @property
+    def ndim(self) -> int:
+        """How many axes the image has."""
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a filter calls for an image: a stencil, with scalars and options by name."""
+
+    stencil: Stencil
+    given: dict[str, Any]
+
+
 class Call:
     """An image and the options it is filtered with; how many axes, and which result."""
 
@@ -69,7 +95,8 @@ class Call:
                 f"'{unknown[0]}' is no option of a filter; there are "
                 f"{', '.join(Options.__annotations__)}{hint(unknown[0])}."
             )
-        self.image = x if is_dask(x) or is_xarray(x) or isinstance(x, Lazy) else as_field(x)
+        is_known = is_dask(x) or is_xarray(x) or isinstance(x, Lazy | Typed)
+        self.image = x if is_known else as_field(x)
         self.options = options
         self.named = _named_axes(options)
         self.ndim = self.named or min(2, self.image.ndim)
@@ -100,6 +127,7 @@ class Call:
         lengths = tuple(whole("size", one) for one in self._each("size", size))
         if min(lengths) < 1:
             raise ValueError(f"size={size!r}: a window needs at least one point along each axis.")
+        check_points(lengths)
         return lengths
 
     def sigmas(self, sigma: Any) -> tuple[float, ...]:
@@ -133,7 +161,18 @@ class Call:
             options["axes"] = (axes,)
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
+        if isinstance(self.image, Typed):
+            return Asked(filtered, dict(zip(filtered.scalars, scalars, strict=True)) | options)
         return filtered(self.image, *scalars, **options)
+
+
+def check_points(lengths: Size) -> None:
+    """Refuse a window so large that it would take minutes to compile, or all of the memory."""
+    if math.prod(lengths) > MOST_POINTS:
+        raise ValueError(
+            f"a window of {' x '.join(map(str, lengths))} points is more than a filter takes "
+            f"({MOST_POINTS}); filter one axis after the other with axes=, or a smaller image."
+        )
 
 
 def offsets(size: Size, mirrored: bool = False) -> tuple[slice, ...]:

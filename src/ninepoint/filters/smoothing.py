@@ -10,7 +10,19 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .call import KEPT, Array, Call, Options, PerAxis, Size, finite, offsets, positive
+from .call import (
+    KEPT,
+    MOST_POINTS,
+    Array,
+    Call,
+    Options,
+    PerAxis,
+    Size,
+    check_points,
+    finite,
+    offsets,
+    positive,
+)
 from .weights import correlation, weighted_sum
 
 
@@ -232,8 +244,14 @@ def _local_std(size: Size, whole: bool) -> Stencil:
 def _bell(sigmas: tuple[float, ...], truncate: float) -> Array:
     """Normalised weights of a Gaussian, as scipy.ndimage makes them."""
     bell = np.ones(())
-    for sigma in sigmas:
-        radius = int(truncate * sigma + 0.5)
+    # A product beyond the floats is infinite, and no whole number.
+    radii = [int(min(truncate * sigma + 0.5, MOST_POINTS)) for sigma in sigmas]
+    check_points(tuple(2 * radius + 1 for radius in radii))
+    for sigma, radius in zip(sigmas, radii, strict=True):
+        if not radius:
+            # The square of a very small sigma is 0.
+            bell = bell[..., None]
+            continue
         line = np.exp(-0.5 / (sigma * sigma) * np.arange(-radius, radius + 1) ** 2)
         bell = np.multiply.outer(bell, line / line.sum())
     return bell
