@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import pickle
+import pydoc
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -265,4 +269,59 @@ def test_picture_shows_what_is_read():
     assert picture.count("<rect") == 9
     assert picture.count("#7aa6d8") == 5
     assert picture.count("<circle") == 1
+    assert f"{laplace.__name__}({', '.join(laplace.parameters)}), border" in picture
     assert searching._repr_svg_() is None
+
+
+def test_picture_has_a_panel_for_each_field_and_outer_offset():
+    @npt.stencil(boundary="wrap")
+    def moved(x1, y, k):
+        return x1[-1, 0, 0] + x1[1, 0, 1] + k * y[0, -1:2, 0].sum()
+
+    picture = moved._repr_svg_()
+    tree = ElementTree.fromstring(picture)
+    texts = [one.text for one in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts == [
+        "moved(x1, y, k), border wrap",
+        "x1[-1, :, :]", "x1[0, :, :]", "x1[1, :, :]",
+        "y[-1, :, :]", "y[0, :, :]", "y[1, :, :]",
+    ]  # fmt: skip
+    # Three by two cells in each of the six panels; each field has a colour of its own.
+    assert picture.count("<rect") == 36
+    assert (picture.count("#7aa6d8"), picture.count("#e69f00")) == (2, 3)
+    assert picture.count("<circle") == 2
+
+
+def test_picture_of_a_lambda_is_valid():
+    ElementTree.fromstring(npt.stencil(lambda x: x[-1])._repr_svg_())
+    assert npt.stencil(lambda x: x[-9:10, 0, 0].sum())._repr_svg_() is None
+
+
+def test_what_a_prompt_shows_is_what_print_does():
+    found = laplace.bench(np.ones((30, 30)), repeat=1)
+    assert repr(found) == str(found)
+    for text in (laplace.explain("uint8"), laplace.ir("uint8"), laplace.source("uint8")):
+        assert repr(text) == str(text)
+        assert pickle.loads(pickle.dumps(text)) == text
+        assert "\n" in repr(text)
+
+
+def test_bench_counts_the_threads_of_one_call():
+    big = np.ones((1500, 1500))
+    for _ in range(5):
+        assert laplace.bench(big, repeat=1, threads=2).threads <= 2
+
+
+def test_help_shows_the_users_words():
+    @npt.stencil
+    def mine(x, gain=2):
+        """Say what it is."""
+        return gain * x[0]
+
+    words = pydoc.render_doc(mine, renderer=pydoc.plaintext)
+    assert "Say what it is." in words
+    assert "mine(x, gain" in words
+    assert "class Stencil" not in words
+    assert str(inspect.signature(mine)) == "(x, gain=2)"
+    other = npt.stencil(lambda x: x[0])
+    assert "class Stencil" not in pydoc.render_doc(other, renderer=pydoc.plaintext)

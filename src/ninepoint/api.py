@@ -36,6 +36,7 @@ from .language import errors, ir, reference
 from .language.depth import with_room
 from .language.dtypes import DType
 from .language.foreign import shown_at_home
+from .language.page import Page
 from .language.parameters import indexed_parameters, own_calls
 from .language.parse import Argument, read
 from .language.refusals import refuse
@@ -86,7 +87,11 @@ class Stencil(ArrayFunction):
         self._compiling = threading.Lock()
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
-        self.__doc__ = getattr(live, "__doc__", None)
+        # Without one `help` would show this class instead.
+        self.__doc__ = getattr(live, "__doc__", None) or (
+            f"A stencil of {', '.join(function.parameters)}; "
+            "help(ninepoint.Stencil.__call__) has the options of a call."
+        )
         self.__module__ = getattr(live, "__module__", __name__)
         self.__wrapped__ = live
         indexed = self._indexed()
@@ -696,7 +701,7 @@ class Stencil(ArrayFunction):
             A Python module.
         """
         compiled, _, _ = self._for_types(types)
-        return compiled.module.text
+        return Page(compiled.module.text)
 
     def ir(self, *types: Any) -> str:
         """Give the kernel's intermediate form, with the range of every value.
@@ -713,10 +718,12 @@ class Stencil(ArrayFunction):
         """
         _, stages, reason = self._for_types(types)
         if stages is None:
-            return f"{self.__name__} takes the general path: {reason}."
+            return Page(f"{self.__name__} takes the general path: {reason}.")
         known = ranges(stages.simplified)
-        return kernel_text(
-            stages.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
+        return Page(
+            kernel_text(
+                stages.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
+            )
         )
 
     def schedule(self, *types: Any) -> Schedule:
@@ -854,7 +861,7 @@ class Stencil(ArrayFunction):
         )
         border = _border_text(call.boundary, call.cval)
         text = explanation(self.__name__, compiled, stages, reason, border)
-        return text if found is None else f"{text}\n{measured(compiled, stages, found)}"
+        return Page(text if found is None else f"{text}\n{measured(compiled, stages, found)}")
 
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
         """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
@@ -920,7 +927,12 @@ class Stencil(ArrayFunction):
             return None
         if stages is None:
             return None
-        return footprint_svg(self.__name__, compiled.reach, cells(stages.simplified))
+        border = _border_text(self._options.boundary, self._options.cval)
+        title = f"{self.__name__}({', '.join(self.parameters)}), border {border}"
+        read = cells(stages.simplified)
+        return footprint_svg(
+            title, compiled.reach, dict(zip(self._fields, read.values(), strict=True))
+        )
 
     def _glimpse(self, fields: Sequence[Any], named: Mapping[str, Any]) -> Measurement | None:
         """A short measurement, if the fields are real arrays."""
@@ -950,14 +962,17 @@ class Stencil(ArrayFunction):
             return self(*args, **rest, axes=axes, out=first if out is None else out)
 
         def count(out: Any) -> int:
-            watched = Watched(program.compiled, program.coefficients, program.scalars)
             # The first part decides how the rest is divided: twice, should the first be slow.
+            # Each call is counted for itself, for it may have other threads of the pool.
+            most = 0
             for _ in range(2):
+                watched = Watched(program.compiled, program.coefficients, program.scalars)
                 on_numpy.apply(
                     watched, fields, border=border, cval=call.cval, axes=axes, out=out,
                     threads=call.threads,
                 )  # fmt: skip
-            return len(watched.threads)
+                most = max(most, len(watched.threads))
+            return most
 
         return measurement(self.__name__, [program.compiled], fields, run, count, repeat, limit)
 

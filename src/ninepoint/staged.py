@@ -20,6 +20,7 @@ from .calls import Call
 from .graph import Graph, identity
 from .iteration import Iteration, Scalars, iterate_calls
 from .language import errors
+from .language.page import Page
 from .language.refusals import refuse
 from .language.source import Function
 from .language.stages import OPTIONS, Stages, split
@@ -265,7 +266,7 @@ class Staged(Stencil):
             Python modules, one after the other.
         """
         _, found = self._planned(types)
-        return "\n\n".join(kernel.module.text for kernel in _kernels(found))
+        return Page("\n\n".join(kernel.module.text for kernel in _kernels(found)))
 
     def ir(self, *types: Any) -> str:
         """Give the intermediate forms of the stages and of what remains, in their order.
@@ -281,7 +282,8 @@ class Staged(Stencil):
             An assignment a line.
         """
         graph, found = self._planned(types)
-        return graph_text(graph, [node for group in found.groups for node in group.nodes])
+        nodes = [node for group in found.groups for node in group.nodes]
+        return Page(graph_text(graph, nodes))
 
     def explain(self, /, *arrays: Any, **named: Any) -> str:
         """Tell what each stage is, how it is kept and why; and with arrays, how fast it all is.
@@ -305,7 +307,7 @@ class Staged(Stencil):
             values = self._given(named) | dict(zip(self._fields, part(fields), strict=True))
             options = {n: v for n, v in named.items() if n in CALL_OPTIONS and n != "dims"}
             text += f"\n  measured    {self._measured(values, options, 5, 0.3)}"
-        return text
+        return Page(text)
 
     def _measured(
         self, values: Mapping[str, Any], options: dict[str, Any], repeat: int, limit: float

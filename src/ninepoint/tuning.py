@@ -45,7 +45,7 @@ class Trial:
     best: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Tuning:
     """What tuning found.
 
@@ -74,6 +74,10 @@ class Tuning:
         ]
         lines.append(f"best: {_difference(self.schedule)}, {self.gain:.2f} times as fast")
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        # A prompt and a notebook show what print() does.
+        return str(self)
 
 
 def _difference(schedule: Schedule) -> str:

@@ -30,7 +30,7 @@ _FAR = 32 * 1024 * 1024
 _FIRST = 8 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Measurement:
     """What `Stencil.bench` measured; prints as one line.
 
@@ -101,6 +101,10 @@ class Measurement:
             f"({rate_text(self.copy_bytes_per_second, 'B')}), {threads_text(self.threads)}; "
             f"before: {preparation_text(self.preparation, self.preparation_seconds)}"
         )
+
+    def __repr__(self) -> str:
+        # A prompt and a notebook show what print() does.
+        return str(self)
 
 
 @dataclass(frozen=True, slots=True)
