@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import doctest
 import functools
 import linecache
+import os
 import pickle
+import re
 import subprocess
 import sys
 import textwrap
@@ -252,7 +255,57 @@ def test_notebook_cells():
     assert shell_module
 
 
-def test_plain_prompt_says_what_to_do():
+PROMPT = """
+import numpy as np
+import ninepoint as npt
+x = np.arange(4)
+@npt.stencil
+def f(x):
+    return x[-1] + x[1]
+
+print("first", f(x).sum())
+@npt.stencil(boundary="nearest")
+def f(x):
+    return np.hypot(x[-1], 0) + x[1]
+
+print("second", f(x).sum())
+print("third", npt.stencil(lambda x: 2 * x[0])(x).sum())
+"""
+
+
+def at_the_prompt(text):
+    """What Python prints at its prompt, to which the lines come through a terminal."""
+    pty = pytest.importorskip("pty")
+    ours, its = pty.openpty()
+    environment = {**os.environ, "TERM": "dumb", "PYTHON_HISTORY": os.devnull}
+    command = [sys.executable, "-q", "-i"]
+    with subprocess.Popen(
+        command, stdin=its, stdout=its, stderr=subprocess.STDOUT, env=environment
+    ) as prompt:
+        os.close(its)
+        os.write(ours, (text + "\nexit()\n").encode())
+        shown = bytearray()
+        # Linux ends the terminal with an error once nobody writes to it any more.
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 4096):
+                shown += part
+        os.close(ours)
+        prompt.wait(timeout=60)
+    return shown.decode()
+
+
+def test_plain_prompt():
+    shown = at_the_prompt(PROMPT)
+    if sys.version_info >= (3, 13):
+        assert re.search(r"^first 6", shown, re.MULTILINE), shown
+        assert re.search(r"^second 12", shown, re.MULTILINE), shown
+        assert re.search(r"^third 12", shown, re.MULTILINE), shown
+    else:
+        assert "the prompt of this Python keeps no text" in shown
+        assert "Help: Define it in a file and import it, or use IPython, a notebook" in shown
+
+
+def test_command_that_keeps_no_source_says_what_to_do():
     done = subprocess.run(
         [sys.executable, "-c", "import ninepoint as npt\nnpt.stencil(lambda x: x[0])"],
         capture_output=True,
@@ -260,6 +313,7 @@ def test_plain_prompt_says_what_to_do():
         check=False,
     )
     # Python 3.13 keeps the text of -c.
+    assert bool(done.returncode) == (sys.version_info < (3, 13))
     if done.returncode:
         assert "[source-missing]" in done.stderr
         assert "Help: Define it with 'def' in a file or a notebook cell" in done.stderr

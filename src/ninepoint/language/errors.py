@@ -80,13 +80,24 @@ def _mistake(code: str, message: str, span: Span, label: str, help: str) -> Sten
 
 
 def source_missing(span: Span, name: str) -> StencilError:
+    if span.file == "<stdin>":
+        label = "the prompt of this Python keeps no text"
+        cure = (
+            "Define it in a file and import it, or use IPython, a notebook, or the prompt of "
+            "Python 3.13 or later."
+        )
+    elif span.file.startswith(("<timed", "<magic-timeit")):
+        label = "IPython keeps no text of a cell that it measures"
+        cure = "Define it in a cell of its own, and measure its call in another one."
+    else:
+        label = "no text is stored for this function"
+        cure = "Define it with 'def' in a file or a notebook cell; exec() keeps no source."
     return _mistake(
         "source-missing",
         f"The source of '{name}' cannot be found, and a stencil is compiled from its source.",
         span,
-        "no text is stored for this function",
-        "Define it with 'def' in a file or a notebook cell; exec() and the plain Python "
-        "prompt keep no source.",
+        label,
+        cure,
     )
 
 
