@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import doctest
 import importlib
+import inspect
 import io
 import itertools
 import pkgutil
@@ -92,3 +93,14 @@ def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     module = importlib.import_module(name)
     failed, _ = doctest.testmod(module, extraglobs={"np": np, "npt": npt})
     assert failed == 0
+
+
+def test_the_page_of_filters_names_all_with_their_defaults():
+    page = (ROOT / "docs" / "filters.md").read_text()
+    rows = dict(re.findall(r"^\| `(\w+)` \| `?(.*?)`? ?\| ", page, re.MULTILINE))
+    wanted = {}
+    for name in npt.filters.__all__:
+        own = list(inspect.signature(getattr(npt.filters, name)).parameters.values())[1:-1]
+        texts = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in own]
+        wanted[name] = ", ".join(texts)
+    assert rows == wanted

@@ -10,8 +10,12 @@ _PARTS = {
 }
 
 
+# The name by which pip knows a module.
+_PACKAGES = {"PIL": "pillow", "dask.array": "'dask[array]'"}
+
+
 def need(*modules: str) -> None:
-    """Import `modules`, or say which one is missing and how to get all of them."""
+    """Import `modules`, or say which one is missing and how to get it."""
     for module in modules:
         try:
             for one in (module, *_PARTS.get(module, ())):
@@ -19,5 +23,5 @@ def need(*modules: str) -> None:
         except ImportError as error:
             raise ImportError(
                 f"Reading and writing images needs '{module}', which cannot be imported "
-                f"({error}). Install it with: pip install 'ninepoint[images]'"
+                f"({error}). Install it with: pip install {_PACKAGES.get(module, module)}"
             ) from error
