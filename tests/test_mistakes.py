@@ -147,6 +147,27 @@ def test_function_of_the_standard_library_is_shown_where_it_is_called():
     assert "statistics.fmean" in caught.value.diagnostic.span.text
 
 
+def test_function_of_another_package_that_cannot_even_be_captured():
+    ndimage = pytest.importorskip("scipy.ndimage")
+
+    def smooth(x):
+        return ndimage.gaussian_filter(x[0], 2)
+
+    with pytest.raises(npt.StencilError, match=r"gaussian_filter") as caught:
+        npt.stencil(smooth)(np.zeros(5))
+    assert caught.value.diagnostic.span.file == __file__
+
+
+def test_explain_refuses_what_it_does_not_know():
+    smooth = npt.stencil(lambda x: x[-1] + x[1])
+    with pytest.raises(TypeError, match=r"no parameter 'mode'; it has x; .* boundary="):
+        smooth.explain("uint8", mode="wrap")
+    with pytest.raises(
+        npt.StencilError, match=r"'mode'; what lies beyond the border is boundary="
+    ):
+        npt.stencil(lambda x: smooth(x, mode="wrap")[0])
+
+
 def test_numba_function_that_calls_a_stencil():
     smooth = npt.stencil(lambda x: x[-1] + x[1])
 

@@ -978,6 +978,12 @@ class Stencil(ArrayFunction):
 
     def _given(self, named: Mapping[str, Any]) -> dict[str, Any]:
         """Values of the parameters that are no fields; 0 where nothing says more."""
+        for name in named:
+            if name not in self.parameters and name not in CALL_OPTIONS:
+                raise TypeError(
+                    f"{self.__name__}() has no parameter '{name}'; it has "
+                    f"{', '.join(self.parameters)}{hint(name)}."
+                )
         return {n: named.get(n, self._function.defaults.get(n, 0)) for n in self._others}
 
     def _types(self, given: Sequence[Any]) -> list[np.dtype]:

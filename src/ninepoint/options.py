@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrays.borders import Border, parse_boundary
 from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .language.elsewhere import hint as hint
 from .language.frame import FAR, Neighborhood
 from .lowering.schedule import Schedule
 
@@ -17,39 +18,6 @@ from .lowering.schedule import Schedule
 CALL_OPTIONS = frozenset(
     ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
 )
-
-
-# What other libraries call an option, and what to write here.
-_FOREIGN = {
-    "mode": 'what lies beyond the border is boundary="reflect" and so on',
-    "borderType": 'what lies beyond the border is boundary="reflect" and so on',
-    "border": 'what lies beyond the border is boundary="reflect" and so on',
-    "pad_mode": 'what lies beyond the border is boundary="reflect" and so on',
-    "padding": 'what lies beyond the border is boundary="reflect" and so on',
-    "constant_values": "the value beyond the border is cval=",
-    "fill_value": "the value beyond the border is cval=",
-    "axis": "the axes that the stencil works on are axes=(0, 1) and so on",
-    "channel_axis": "the axes that the stencil works on are axes=(0, 1) and so on",
-    "dim": 'the dimensions that the stencil works on are dims=("y", "x") and so on',
-    "output": "the array for the result is out=, its dtype dtype=",
-    "num_threads": "the number of threads is threads=",
-    "workers": "the number of threads is threads=",
-    "size": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
-    "footprint": "a kernel says itself where it looks, as in x[-1:2, -1:2]",
-    "origin": "a kernel says itself where it looks; a window that begins later is x[0:3]",
-    "depth": "how far a kernel looks is found by itself",
-    "parallel": "calls use all cores by themselves; threads= limits them",
-    "nopython": "everything is compiled",
-    "nogil": "compiled code lets other threads run by itself",
-    "cache": "machine code is kept on disk by itself",
-    "func_or_mode": 'what lies beyond the border is boundary="fill" and so on',
-}
-
-
-def hint(name: str) -> str:
-    """What to write for an option that has this name elsewhere, as the end of a message."""
-    cure = _FOREIGN.get(name)
-    return "" if cure is None else f"; {cure}"
 
 
 @dataclass(frozen=True, slots=True)

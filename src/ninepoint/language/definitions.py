@@ -14,6 +14,7 @@ import functools
 import linecache
 import os
 import sys
+import sysconfig
 import time
 import types
 from collections.abc import Iterator
@@ -36,6 +37,12 @@ _FUTURE = __future__.annotations.compiler_flag
 _SILENT = frozenset(("EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"))
 
 _TIMED = "<timed exec>"
+
+# Where packages are installed.
+_FOLDERS = tuple(
+    os.path.join(sysconfig.get_path(name), "")
+    for name in ("purelib", "platlib", "stdlib", "platstdlib")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +81,14 @@ def locate(function: types.FunctionType) -> tuple[list[str], Definition]:
         span = Span(code.co_filename, node.lineno, start, start + len("async"), text)
         raise errors.generator(span, "async")
     return found.lines, node
+
+
+def package(file: str) -> str:
+    """The package that a file was installed with; empty for the user's own."""
+    for folder in _FOLDERS:
+        if file.startswith(folder):
+            return file[len(folder) :].partition(os.sep)[0].removesuffix(".py")
+    return ""
 
 
 # Texts.

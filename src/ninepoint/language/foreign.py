@@ -8,27 +8,13 @@ not the line of pandas, which the user can neither read at a glance nor change.
 from __future__ import annotations
 
 import ast
-import os
-import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from . import errors
+from .definitions import package
 from .errors import Span, StencilError
 from .source import Function
-
-_FOLDERS = tuple(
-    os.path.join(sysconfig.get_path(name), "")
-    for name in ("purelib", "platlib", "stdlib", "platstdlib")
-)
-
-
-def package(file: str) -> str:
-    """The package that a file was installed with; empty for the user's own."""
-    for folder in _FOLDERS:
-        if file.startswith(folder):
-            return file[len(folder) :].partition(os.sep)[0].removesuffix(".py")
-    return ""
 
 
 @contextmanager

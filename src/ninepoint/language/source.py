@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .definitions import Definition, locate
+from .definitions import Definition, locate, package
 from .errors import Span
 from .trees import encoded, restored
 
@@ -404,7 +404,11 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
         except errors.StencilError as error:
             if error.diagnostic.code == "source-missing":
                 return Unusable(f"a function whose source cannot be found ('{plain.__name__}')")
-            raise
+            home = package(plain.__code__.co_filename)
+            if not home:
+                raise
+            why = error.diagnostic.message.rstrip(".")
+            return Unusable(f"a function of '{home}' that cannot be compiled: {why}")
     if isinstance(value, types.BuiltinFunctionType) or _is_numpy(value):
         return value
     if isinstance(value, types.ModuleType):

@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from . import errors
 from .definitions import Definition
+from .elsewhere import hint
 from .errors import Span
 from .parameters import indexed_parameters
 from .source import ArrayFunction, Function, bound_names, live_names
@@ -358,7 +359,7 @@ class _Splitter:
             if keyword.arg in OPTIONS:
                 options[keyword.arg] = keyword.value
             elif keyword.arg not in callee.parameters:
-                raise wrong(f"it has no parameter '{keyword.arg}'")
+                raise wrong(f"it has no parameter '{keyword.arg}'{hint(keyword.arg)}")
             elif keyword.arg in found:
                 raise wrong(f"'{keyword.arg}' is given twice")
             else:

@@ -51,22 +51,17 @@ def encoded(tree: ast.AST) -> tuple[_Row, ...]:
 
 def restored(rows: tuple[_Row, ...]) -> ast.AST:
     """The tree again, of new nodes."""
-    made: list[ast.AST] = []
-    for kind, _, places in rows:
-        node = getattr(ast, kind)()
-        for name, place in zip(_PLACES, places, strict=True):
-            if place is not None:
-                setattr(node, name, place)
-        made.append(node)
+    made: dict[int, ast.AST] = {}
 
     def whole(value: Any) -> Any:
         if isinstance(value, list):
             return [whole(item) for item in value]
         return made[value.number] if isinstance(value, Part) else value
 
-    for node, (_, parts, _) in zip(made, rows, strict=True):
-        for name, value in parts:
-            setattr(node, name, whole(value))
+    # From the last to the first: what is in a node stands behind it.
+    for number, (kind, parts, places) in reversed(list(enumerate(rows))):
+        known = {n: p for n, p in zip(_PLACES, places, strict=True) if p is not None}
+        made[number] = getattr(ast, kind)(**{n: whole(v) for n, v in parts}, **known)
     return made[0]
 
 
