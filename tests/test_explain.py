@@ -325,3 +325,39 @@ def test_help_shows_the_users_words():
     assert str(inspect.signature(mine)) == "(x, gain=2)"
     other = npt.stencil(lambda x: x[0])
     assert "class Stencil" not in pydoc.render_doc(other, renderer=pydoc.plaintext)
+
+
+@npt.stencil(standard_indexing="lut")
+def looked_up(x, lut, gain=2):
+    return lut[1] * x[1] + lut[0] * x[0] * gain
+
+
+@npt.stencil(standard_indexing=("a", "b"))
+def mixed_order(a, x, b, y):
+    return a[0] * x[0] + b[1] * y[1]
+
+
+@pytest.mark.parametrize("ask", ["explain", "ir", "source"])
+def test_small_arrays_stand_where_they_do_in_a_call(ask):
+    x, lut = np.arange(6.0), np.array([0.5, 2.0], "float32")
+    of_types = getattr(looked_up, ask)("float64", lut)
+    assert "looked_up" in of_types or ask == "ir"
+    for given in ((x, lut), ("float64", lut), (np.float64, lut), (x.tolist(), lut)):
+        found = getattr(looked_up, ask)(*given)
+        if ask != "explain":
+            assert found == of_types
+    assert getattr(mixed_order, ask)(lut, x, lut, x)
+    assert getattr(mixed_order, ask)(lut, "float64", lut, "uint8")
+    with pytest.raises(TypeError, match="'b' is indexed absolutely, so its shape counts"):
+        getattr(mixed_order, ask)(lut, "float64", "float32", "uint8")
+    with pytest.raises(ValueError, match="has 2 fields"):
+        getattr(mixed_order, ask)("float32", "float64", "float32")
+    with pytest.raises(ValueError, match="has 1 field"):
+        getattr(looked_up, ask)("float32", "float64", "float32")
+
+
+def test_small_arrays_stand_where_they_do_in_a_call_to_measure():
+    x, lut = np.arange(600.0), np.array([0.5, 2.0])
+    assert looked_up.bench(x, lut, repeat=1).points == 600
+    assert "measured" in looked_up.explain(x, lut)
+    assert looked_up.schedule(x, lut) == looked_up.schedule("float64")

@@ -19,6 +19,7 @@ from .arrays import prepared
 from .arrays.axes import Behind, behind, whole_shape
 from .arrays.borders import parse_boundary
 from .arrays.channels import check_steps, may_hold
+from .arrays.datasets import over_variables, refuse_for_datasets
 from .arrays.measuring import Watched, measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends import tuned
@@ -275,6 +276,13 @@ class Stencil(ArrayFunction):
                     return result
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
+        if any(map(is_dataset, fields)):
+            refuse_for_datasets(axes, out)
+            options = {
+                "boundary": boundary, "cval": cval, "dims": dims, "dtype": dtype,
+                "overflow": overflow, "threads": threads,
+            }  # fmt: skip
+            return self._over_datasets(values, options)
         if any(isinstance(field, Lazy) for field in fields):
             options = {"boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow}
             place = Place(axes, dims, out, threads)
@@ -296,6 +304,23 @@ class Stencil(ArrayFunction):
                 self._prepared.clear()
             self._prepared[key] = call.short_way(args, out)
         return result
+
+    def _over_datasets(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+        """The results for datasets among the fields, variable by variable."""
+        names = self._function.parameters
+
+        def call(fields: Mapping[str, Any]) -> Any:
+            given = {**values, **fields}
+            args = [given[name] for name in names[: self._positional]]
+            rest = {name: given[name] for name in names[self._positional :]}
+            return self(*args, **rest, **options)
+
+        def ndim(variable: Any) -> int:
+            types = [variable.dtype] * len(self._fields)
+            return self._for_types(types, {n: values[n] for n in self._others})[0].ndim
+
+        given = {name: values[name] for name in self._fields}
+        return over_variables(call, given, options["dims"], ndim)
 
     def _call(
         self,
@@ -740,7 +765,8 @@ class Stencil(ArrayFunction):
         Schedule
             Change it with `dataclasses.replace`, and give it to ``@stencil(schedule=...)``.
         """
-        return self._schedule_for(self._types(types)) if types else self._options.schedule
+        fields, _ = self._parted(types)
+        return self._schedule_for(self._types(fields)) if types else self._options.schedule
 
     def _schedule_for(self, dtypes: Sequence[np.dtype]) -> Schedule:
         """What the stencil was decorated with, or what `tune` found for these types."""
@@ -851,6 +877,8 @@ class Stencil(ArrayFunction):
             operations and bytes for each point; then how long compiling took, how fast the
             machine copies, and the predicted and measured speed.
         """
+        arrays, small = self._parted(arrays)
+        named = small | named
         fields = list(arrays) * (len(self._fields) if len(arrays) == 1 else 1)
         found = None
         if len(fields) == len(self._fields) and not interpreted():
@@ -986,12 +1014,19 @@ class Stencil(ArrayFunction):
                 )
         return {n: named.get(n, self._function.defaults.get(n, 0)) for n in self._others}
 
+    def _parted(self, given: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The fields, or their types, and by name the small arrays that stand among them."""
+        small = self._options.standard_indexing
+        names = [n for n in self._function.parameters if n in self._fields or n in small]
+        if len(given) <= len(self._fields) or len(given) != len(names):
+            return tuple(given), {}
+        values = dict(zip(names, given, strict=True))
+        fields = tuple(values[name] for name in self._fields)
+        return fields, {n: _small(v, n) for n, v in values.items() if n not in self._fields}
+
     def _types(self, given: Sequence[Any]) -> list[np.dtype]:
         """The dtypes of the fields; one alone serves for all."""
-        dtypes = [
-            on_numpy.native(np.dtype(getattr(item, "dtype", item)))
-            for item in given or ("float64",)
-        ]
+        dtypes = [on_numpy.native(_dtype(item)) for item in given or ("float64",)]
         if len(dtypes) == 1:
             dtypes = dtypes * len(self._fields)
         if len(dtypes) != len(self._fields):
@@ -1004,7 +1039,8 @@ class Stencil(ArrayFunction):
     def _for_types(
         self, given: Sequence[Any], named: Mapping[str, Any] | None = None
     ) -> tuple[Compiled, Stages | None, str]:
-        named = named or {}
+        given, small = self._parted(given)
+        named = small | dict(named or {})
         dtypes = self._types(given)
         call = self._call(
             self._given(named),
@@ -1013,6 +1049,26 @@ class Stencil(ArrayFunction):
             overflow=named.get("overflow"),
         )
         return self._compile(dtypes, call.others, keeps(call.boundary), call.dtypes, call.overflow)
+
+
+def _dtype(given: Any) -> np.dtype:
+    """The dtype of an array, or what stands for one."""
+    if isinstance(given, str | type | np.dtype):
+        return np.dtype(given)
+    found = getattr(given, "dtype", None)
+    dtype: np.dtype = on_numpy.as_field(given).dtype if found is None else np.dtype(found)
+    on_numpy.check_dtype(dtype)
+    return dtype
+
+
+def _small(value: Any, name: str) -> Any:
+    """A small array, of which more than the type is needed."""
+    if isinstance(value, str | type | np.dtype):
+        raise TypeError(
+            f"'{name}' is indexed absolutely, so its shape counts: give an array, such as "
+            f"numpy.zeros(256, {np.dtype(value).name!r}), not a dtype."
+        )
+    return value
 
 
 def _field(value: Any, name: str) -> Any:

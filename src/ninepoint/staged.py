@@ -11,8 +11,9 @@ import numpy as np
 from .api import Stencil, restored
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind
+from .arrays.datasets import refuse_for_datasets
 from .arrays.measuring import measurable, measurement, part
-from .arrays.recognise import is_dask, is_xarray
+from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.cpu import Compiled
 from .backends.measure import Measurement
 from .backends.threads import thread_count
@@ -114,6 +115,13 @@ class Staged(Stencil):
         """Apply the stencil to whole arrays; see `Stencil.__call__`."""
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
+        if any(map(is_dataset, fields)):
+            refuse_for_datasets(axes, out)
+            given = {
+                "boundary": boundary, "cval": cval, "dims": dims, "dtype": dtype,
+                "overflow": overflow, "threads": threads,
+            }  # fmt: skip
+            return self._over_datasets(values, given)
         options = {"boundary": boundary, "cval": cval, "dtype": dtype, "overflow": overflow}
         if any(isinstance(field, Lazy) for field in fields):
             place = Place(axes, dims, out, threads)
@@ -239,7 +247,8 @@ class Staged(Stencil):
         self, given: Sequence[Any], named: Mapping[str, Any] | None = None
     ) -> tuple[Graph, Plan]:
         """The calls for fields of these types, and how they are done."""
-        named = named or {}
+        given, small = self._parted(given)
+        named = small | dict(named or {})
         fields = [np.empty(0, dtype) for dtype in self._types(given)]
         options = {n: named[n] for n in OPTIONS if n in named}
         graph, wanted = self._graph(fields, self._given(named), options)
@@ -300,6 +309,8 @@ class Staged(Stencil):
         str
             Lines of text.  `explain` of a stage's own stencil tells more about it.
         """
+        arrays, small = self._parted(arrays)
+        named = small | named
         graph, found = self._planned(arrays, named)
         text = plan_text(self.__name__, graph, found)
         fields = list(arrays) * (len(self._fields) if len(arrays) == 1 else 1)

@@ -20,7 +20,7 @@ def is_xarray(value: object) -> bool:
 
 
 def is_dataset(value: object) -> bool:
-    """Whether `value` is an xarray Dataset, which a stencil does not take."""
+    """Whether `value` is an xarray Dataset."""
     return _isinstance(value, "xarray", "Dataset")
 
 
@@ -43,6 +43,7 @@ _CURES = {
         "its index would be lost: give {name}.to_numpy(), or {name}.to_xarray() to keep the index"
     ),
     ("pandas", "Index"): "its labels would be taken for numbers: give {name}.to_numpy()",
+    ("xarray", "Dataset"): "give its variables one by one, as {name}[variable]",
     ("xarray", "Variable"): "give {name}.data, or a DataArray",
     ("torch", "Tensor"): "give {name}.numpy()",
     ("cupy", "ndarray"): "give cupy.asnumpy({name})",

@@ -5,23 +5,26 @@ median(x, size=5)     ->     Call(x, {}).sizes(5) == (5, 5);  .ranked(stencil) a
 
 from __future__ import annotations
 
+import functools
 import math
 import numbers
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypedDict
+from typing import Any, ParamSpec, TypeAlias, TypedDict
 
 import numpy as np
 
 from ..api import Stencil
+from ..arrays.datasets import over_variables, refuse_for_datasets
 from ..arrays.numpy import as_field
-from ..arrays.recognise import is_dask, is_xarray
+from ..arrays.recognise import is_dask, is_dataset, is_xarray
 from ..options import hint
 from ..recording import Lazy
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Size: TypeAlias = tuple[int, ...]
+P = ParamSpec("P")
 PerAxis: TypeAlias = float | Sequence[float]
 
 # Stencils of one kind that are kept: more than any program has in use, few enough to forget
@@ -83,6 +86,29 @@ class Asked:
 
     stencil: Stencil
     given: dict[str, Any]
+
+
+def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
+    """The filter, which maps a Dataset variable by variable."""
+
+    @functools.wraps(function)
+    def filtered(*args: P.args, **options: P.kwargs) -> Any:
+        image = args[0] if args else options.get("x")
+        if not is_dataset(image):
+            return function(*args, **options)
+        refuse_for_datasets(options.get("axes"), options.get("out"))
+        dims = options.get("dims")
+        if dims is None:
+            raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")
+        call: Any = function
+
+        def one(fields: dict[str, Any]) -> Any:
+            rest = {name: value for name, value in options.items() if name != "x"}
+            return call(fields["x"], *args[1:], **rest)
+
+        return over_variables(one, {"x": image}, dims, lambda _: 0)
+
+    return filtered
 
 
 class Call:

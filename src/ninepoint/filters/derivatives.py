@@ -6,10 +6,11 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .call import Array, Call, Options, whole
+from .call import Array, Call, Options, over_datasets, whole
 from .weights import correlation
 
 
+@over_datasets
 def sobel(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
     """Give Sobel's slope along one axis, smoothed along the others.
 
@@ -53,6 +54,7 @@ def sobel(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
     return call.natural(correlation(_slope(axis, call.ndim, (1, 2, 1)), call))
 
 
+@over_datasets
 def prewitt(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
     """Give Prewitt's slope along one axis, summed along the others.
 
@@ -96,6 +98,7 @@ def prewitt(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
     return call.natural(correlation(_slope(axis, call.ndim, (1, 1, 1)), call))
 
 
+@over_datasets
 def laplace(x: Any, **options: Unpack[Options]) -> Any:
     """Give the sum of the second differences along every filtered axis.
 

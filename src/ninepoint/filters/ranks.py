@@ -11,9 +11,10 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .call import KEPT, Call, Options, Size, finite, offsets
+from .call import KEPT, Call, Options, Size, finite, offsets, over_datasets
 
 
+@over_datasets
 def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Give the middle one of the values in a window around every point.
 
@@ -55,6 +56,7 @@ def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     return call.ranked(_rank(shape, math.prod(shape) // 2))
 
 
+@over_datasets
 def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Give the value that a percentage of those in a window around every point lie below.
 
@@ -120,6 +122,7 @@ def _rank(size: Size, rank: int) -> Stencil:
     return rank_filter
 
 
+@over_datasets
 def minimum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Give the least value in a window around every point.
 
@@ -170,6 +173,7 @@ def _minimum(size: Size) -> Stencil:
     return minimum
 
 
+@over_datasets
 def maximum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Give the greatest value in a window around every point.
 
@@ -220,6 +224,7 @@ def _maximum(size: Size, mirrored: bool) -> Stencil:
     return maximum
 
 
+@over_datasets
 def erode(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Shrink what is bright: the least value in a window around every point.
 
@@ -258,6 +263,7 @@ def erode(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> 
     return minimum(x, size, **options)
 
 
+@over_datasets
 def dilate(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Grow what is bright: the greatest value in a window around every point.
 

@@ -21,11 +21,13 @@ from .call import (
     check_points,
     finite,
     offsets,
+    over_datasets,
     positive,
 )
 from .weights import correlation, weighted_sum
 
 
+@over_datasets
 def mean(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Average a window around every point.
 
@@ -78,6 +80,7 @@ def _mean(size: Size, whole: bool) -> Stencil:
     return mean
 
 
+@over_datasets
 def gaussian(
     x: Any, sigma: PerAxis = 1.0, truncate: float = 4.0, **options: Unpack[Options]
 ) -> Any:
@@ -131,6 +134,7 @@ def gaussian(
     return call.smooth(correlation(bell, call))
 
 
+@over_datasets
 def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack[Options]) -> Any:
     """Sharpen by adding what a Gaussian takes away: ``x + amount * (x - gaussian(x, sigma))``.
 
@@ -189,6 +193,7 @@ def _unsharp(shape: Size, dtype: str, data: bytes, whole: bool) -> Stencil:
     return unsharp
 
 
+@over_datasets
 def local_std(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
     """Give the standard deviation in a window around every point.
 

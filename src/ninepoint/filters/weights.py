@@ -9,9 +9,10 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .call import KEPT, Array, Call, Options, Size, offsets
+from .call import KEPT, Array, Call, Options, Size, offsets, over_datasets
 
 
+@over_datasets
 def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     """Sum a window around every point, each neighbour times its weight.
 
