@@ -109,6 +109,14 @@ def test_other_kernels_and_ways_to_call_them(frames):
         np.testing.assert_array_equal(filtered(frames), expected, err_msg=name)
 
 
+def test_lazy_values_have_the_shape_of_what_they_give(frames):
+    lazily = smooth(smooth(npt.lazy(frames)), boundary="valid")
+    assert lazily.shape == (3, 18, 22, 3)
+    once = smooth_each(FILM)
+    expected = channelwise(lambda part: smooth(part, boundary="valid"), once)
+    np.testing.assert_array_equal(lazily.compute().compute(), expected)
+
+
 def smooth_each(film):
     return channelwise(smooth, film)
 

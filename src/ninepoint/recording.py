@@ -11,6 +11,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, core_dims, stretched, whole_shape
+from .arrays.channels import has_channels
 from .arrays.recognise import is_dask, is_xarray
 from .backends.threads import thread_count
 from .graph import Graph
@@ -115,6 +116,8 @@ class _Made:
         self.record = record
         self.fields = tuple(fields)
         self.threads = place.threads
+        # Whether the last axis is known to hold channels, of a field and so of the results.
+        self.coloured = any(map(_coloured, fields))
         names, dtypes = [f"x{k}" for k in range(len(fields))], [_native(f) for f in fields]
         graph = Graph(names, dtypes)
         numbers = record(graph, range(len(fields)), None)
@@ -131,6 +134,8 @@ class _Made:
             shape = whole_shape(fields)
             if place.axes is not None:
                 along = self.axes = behind(place.axes, len(shape), ndim)
+            elif self.coloured and ndim < len(shape):
+                along = self.axes = tuple(range(-1 - ndim, -1))
             least = least_axes(graph, along, (field.ndim for field in fields))
             if any(field.ndim < n <= len(shape) for field, n in zip(fields, least, strict=True)):
                 fields = [
@@ -172,6 +177,12 @@ def _in_order(
         lengths = dict(zip(dims, field.shape, strict=True))
         shapes.append(tuple(lengths.get(dim, sizes[dim] if dim in core else 1) for dim in order))
     return order, shapes
+
+
+def _coloured(field: Lazy) -> bool:
+    if field._made is not None:
+        return field._made.coloured
+    return has_channels(field._value)
 
 
 def _native(field: Lazy) -> np.dtype[Any]:
