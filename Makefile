@@ -1,12 +1,12 @@
-# Everything runs in .venv, which is made on first use: a machine needs Python 3.11 to 3.13 with pip, and make.
+# Everything runs in .venv, which is made on first use: a machine needs Python 3.11 to 3.14 with pip, and make.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .PHONY: help demo gallery pictures test lint format core bench clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
-PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
-	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' 2>/dev/null \
 	&& { echo $$p; break; }; done)
 
 VENV := .venv
@@ -34,7 +34,7 @@ help:
 
 # Where Debian ships venv without ensurepip, the second line brings pip from outside.
 define make_venv
-	@test -n "$(PYTHON)" || { echo "ninepoint needs Python 3.11, 3.12 or 3.13"; exit 1; }
+	@test -n "$(PYTHON)" || { echo "ninepoint needs Python 3.11 to 3.14"; exit 1; }
 	rm -rf $(1)
 	$(PYTHON) -m venv $(1) || { rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1) \
 	&& $(PYTHON) -m pip --python $(1)/bin/python install pip; }

@@ -15,7 +15,6 @@ import ast
 import builtins
 import dis
 import functools
-import inspect
 import re
 import types
 from abc import ABC, abstractmethod
@@ -216,11 +215,12 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
     _check_signature(captured)
     active = {**active, code: function.__name__}
     constants = dict(_constants(captured, function, active))
-    defaults = {
-        name: _freeze(p.default, active)
-        for name, p in inspect.signature(function).parameters.items()
-        if p.default is not inspect.Parameter.empty
-    }
+    # Not by its signature: annotations may name what does not exist.
+    positional = code.co_varnames[: code.co_argcount]
+    values = function.__defaults__ or ()
+    given = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
+    given |= function.__kwdefaults__ or {}
+    defaults = {name: _freeze(value, active) for name, value in given.items()}
     # A copy: reloaders put new code into the functions that are there.
     live = types.FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
