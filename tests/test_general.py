@@ -446,3 +446,23 @@ def test_percentile_whose_fraction_is_a_parameter() -> None:
             np.testing.assert_allclose(found, exact, rtol=1e-12)
     with pytest.raises(ValueError, match="range"):
         ranked(x, 101)
+
+
+# Loops that never end by themselves.
+
+
+def test_a_loop_that_runs_out_of_its_neighborhood_ends():
+    @npt.stencil(neighborhood=((0, 3),))
+    def seek(x):
+        k = 0
+        while x[k] < 99:
+            k += 1
+        return k
+
+    da = pytest.importorskip("dask.array")
+    for threads in (1, 2):
+        with pytest.raises(IndexError, match="'seek' read outside its neighborhood: offset 4 on"):
+            seek(np.zeros(9), threads=threads)
+    with pytest.raises(IndexError, match="offset 4"):
+        seek(da.zeros(20, chunks=7)).compute(scheduler="threads")
+    np.testing.assert_array_equal(seek(np.full(5, 100.0)), 0)

@@ -154,3 +154,76 @@ def test_forks_while_a_thread_compiles(tmp_path):
         print("right")
     """
     assert output(start(tmp_path, script)) == "right"
+
+
+ENDLESS = """
+    import os, sys, threading, time
+    import numpy as np
+    import ninepoint as npt
+
+    @npt.stencil(neighborhood=((0, 1), (0, 1)))
+    def endless(x, end=0):
+        k = 0
+        while x[0, 0] >= 0:
+            if k == end and k > 0:
+                return k
+            k += 1 - (k > 5)
+        return k
+
+    def count(x, n):
+        found = 0
+        for k in range(n):
+            found ^= k
+        return found + x[0, 0]
+
+    @npt.stencil(neighborhood=((0, 1), (0, 1)))
+    def long(x, n=2**62):
+        return count(x, n)
+
+    def interrupted(call):
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        began = time.monotonic()
+        try:
+            call()
+        except KeyboardInterrupt:
+            print(time.monotonic() - began)
+        else:
+            sys.exit("it ended")
+
+    x = np.ones((300, 200))
+    small = np.ones((5, 6))
+    assert endless(small, end=3)[0, 0] == 3
+    assert long(small, n=3)[0, 0] == 4
+"""
+
+
+@posix
+def test_kernels_that_never_end_are_interrupted(tmp_path):
+    script = f"""{ENDLESS}
+    interrupted(lambda: endless(small))
+    interrupted(lambda: long(small))
+    for threads in (1, 2, 3):
+        interrupted(lambda: endless(x, threads=threads))
+    out = np.zeros(x.shape, int)
+    np.testing.assert_array_equal(endless(x, end=2, out=out, threads=2)[:-1, :-1], 2)
+    assert [t for t in threading.enumerate() if t.name.startswith("ninepoint-setup")] == []
+    """
+    seconds = output(start(tmp_path, script)).split()
+    assert len(seconds) == 5
+    assert max(map(float, seconds)) < 20
+
+
+@posix
+def test_a_program_that_computes_without_end_on_dask_is_ended(tmp_path):
+    """Its threads are waited for when Python ends, but the machine code hears of it."""
+    script = f"""{ENDLESS}
+    import dask.array as da
+    lazy = endless(da.from_array(x, chunks=150))
+    interrupted(lambda: lazy.compute(scheduler="threads"))
+    frames = lazy[None].astype("uint8")
+    interrupted(lambda: npt.imsave(frames, os.path.dirname(sys.argv[0]) + "/{{}}.png"))
+    print("over")
+    """
+    seconds = output(start(tmp_path, script)).split()
+    assert len(seconds) == 3
+    assert max(map(float, seconds[:2])) < 20

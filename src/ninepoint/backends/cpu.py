@@ -15,6 +15,11 @@ from ..language.errors import Span
 from ..lowering.loops import Module
 from . import cache
 from .patience import announced
+from .threads import LEFT, STOP, Stopped, interruptible
+
+# A run of a kernel of the general path on more points than this can be interrupted from the
+# beginning, and any other once it has looked so often whether to go on.
+LONG, LOOKS = 4096, 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,14 +210,29 @@ def _silent(scalars: Sequence[DType], band: Callable[..., None], *arguments: Any
 
 def _checked(compiled: Compiled, band: Callable[..., None], *arguments: Any) -> None:
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
-    outside = np.zeros(1, dtype=np.int64)
+    notes = np.zeros(3, dtype=np.int64)
+    fields = len(compiled.field_dtypes)
     try:
-        band(*arguments, outside)
+        if arguments[fields].size <= LONG:
+            # A short run hears of no interrupt; if it turns out to be long it begins again.
+            notes[LEFT] = LOOKS
+            try:
+                band(*arguments, notes)
+            except RuntimeError:
+                if notes[LEFT]:
+                    raise
+                interruptible(functools.partial(band, *arguments, notes), notes)
+        else:
+            interruptible(functools.partial(band, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
-        if not outside[0]:
+        if not notes[0]:
             raise type(error)(f"the kernel '{compiled.name}': {error}") from None
-    if outside[0]:
-        raise IndexError(_outside(compiled, int(outside[0])))
+    except RuntimeError:
+        if notes[STOP]:
+            raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.") from None
+        raise
+    if notes[0]:
+        raise IndexError(_outside(compiled, int(notes[0])))
 
 
 def _outside(compiled: Compiled, entry: int) -> str:

@@ -27,7 +27,7 @@ from numba.extending import (
 )
 from numba.np.arrayobj import load_item, make_array, populate_array
 
-from ..lowering.general.reads import REACH, SITE
+from ..lowering.general.reads import EACH, REACH, SITE
 from . import cache as disk
 from .support import (
     floor_divide,
@@ -41,6 +41,7 @@ from .support import (
     shift_right,
     wrapping,
 )
+from .threads import LEFT, STOP
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
 NOT_HELD = "ninepoint: this number has no integer type: "
@@ -176,9 +177,40 @@ def _near(place, offset, low, high, outside, site):
             return place + step - low
         if outside[0] == 0:
             outside[0] = (site + 1) * SITE + min(max(step, -REACH), REACH)
-        return place
+        # At once: a loop that looks for something out there would never end.
+        raise IndexError("outside its neighborhood")
 
     return find
+
+
+@intrinsic
+def halted(typingctx, outside):
+    """Whether the run was told to stop; read anew each time, from what other threads write."""
+
+    def codegen(context, builder, signature, args):
+        view = make_array(signature.args[0])(context, builder, args[0])
+        flag = cgutils.gep(builder, view.data, STOP)
+        value = builder.load_atomic(flag, ordering="monotonic", align=8)
+        return builder.icmp_signed("!=", value, value.type(0))
+
+    return types.boolean(outside), codegen
+
+
+@register_jitable
+def go_on(turns, outside):
+    """One turn more of a loop; now and then it looks whether the run was told to stop.
+
+    Not each time, so that LLVM still writes out short loops, and forgets to count.
+    """
+    turns += 1
+    if turns & EACH == 0:
+        if halted(outside):  # type: ignore[call-arg]
+            raise RuntimeError("stopped")
+        if outside[LEFT] > 0:
+            outside[LEFT] -= 1
+            if outside[LEFT] == 0:
+                raise RuntimeError("stopped")
+    return turns
 
 
 # Elements and windows: integers of less than 64 bits become int64, and are exact.

@@ -11,8 +11,10 @@ import operator
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+
+import numpy as np
 
 VARIABLE = "NINEPOINT_THREADS"
 
@@ -72,6 +74,77 @@ def serial() -> Iterator[None]:
         _here.serial = before
 
 
+class Stopped(RuntimeError):
+    """Machine code ended before its time, because nobody wants its result any more."""
+
+
+class _Running:
+    """The machine code of one call that runs just now; each reads a flag in its own `notes`."""
+
+    def __init__(self) -> None:
+        self._gate = threading.Lock()
+        self._notes: list[np.ndarray] = []
+        self._stopped = False
+
+    def stop(self, for_good: bool = True) -> None:
+        """Let all that runs end soon, and what begins later as well."""
+        with self._gate:
+            self._stopped = for_good
+            for notes in self._notes:
+                notes[STOP] = 1
+
+    @contextmanager
+    def noted(self, notes: np.ndarray) -> Iterator[None]:
+        """Know of a run inside the block."""
+        with self._gate:
+            self._notes.append(notes)
+            notes[STOP] = self._stopped
+        try:
+            yield
+        finally:
+            with self._gate:
+                self._notes = [known for known in self._notes if known is not notes]
+
+
+# Where in the notes of a run it is told to stop, and how often it may look before it does so by
+# itself; 0 is for ever.
+STOP, LEFT = 1, 2
+
+# What runs on threads of others, as Dask's, that no call of ours waits for.
+_elsewhere = _Running()
+
+
+def stop_elsewhere() -> None:
+    """End what runs on threads that are not ours: who asked for it was interrupted."""
+    _elsewhere.stop(for_good=False)
+
+
+def interruptible(work: Callable[[], None], notes: np.ndarray) -> None:
+    """Run machine code that may never end, but ends when `notes[STOP]` is set.
+
+    Machine code hears of no signal.  So another thread runs it, if this is the one that signals
+    come to, which waits for it.
+    """
+    running: _Running | None = getattr(_here, "running", None)
+    if threading.current_thread() is not threading.main_thread():
+        with (running or _elsewhere).noted(notes):
+            work()
+        return
+    running = running or _Running()
+    with running.noted(notes):
+        helpers = _submit(work, 1)
+        if not helpers:
+            work()
+            return
+        try:
+            wait(helpers)
+        except BaseException:
+            running.stop()
+            wait(helpers)
+            raise
+        helpers[0].result()
+
+
 def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     """Run `tasks` in any order on up to `threads` threads, and return when all have ended.
 
@@ -85,33 +158,47 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
     todo = iter(tasks)
     gate = threading.Lock()
     stopped = threading.Event()
+    running = _Running()
 
     def work() -> None:
-        while not stopped.is_set():
-            with gate:
-                task = next(todo, None)
-            if task is None:
-                return
-            try:
-                task()
-            except BaseException:
-                stopped.set()
-                raise
+        before = getattr(_here, "running", None)
+        _here.running = running
+        try:
+            with serial():
+                while not stopped.is_set():
+                    with gate:
+                        task = next(todo, None)
+                    if task is None:
+                        return
+                    task()
+        except BaseException:
+            stopped.set()
+            running.stop()
+            raise
+        finally:
+            _here.running = before
 
-    def help_out() -> None:
-        with serial():
-            work()
-
-    helpers = _submit(help_out, threads - 1)
+    helpers = _submit(work, threads - 1)
+    errors: list[BaseException] = []
     try:
-        with serial():
-            work()
-    finally:
-        # A helper that has not started is not needed: the tasks are all taken.
-        running = [helper for helper in helpers if not helper.cancel()]
-        errors = [error for helper in running if (error := helper.exception()) is not None]
+        work()
+    except BaseException as error:
+        errors.append(error)
+    # A helper that has not started is not needed: the tasks are all taken.
+    begun = [helper for helper in helpers if not helper.cancel()]
+    try:
+        wait(begun)
+    except BaseException as interrupt:
+        # It came while only helpers were at work.
+        stopped.set()
+        running.stop()
+        wait(begun)
+        errors.insert(0, interrupt)
+    raised = [helper.exception() for helper in begun]
+    errors += [error for error in raised if error is not None]
     if errors:
-        raise errors[0]
+        # Those that were stopped were so because of another.
+        raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
 
 
 def _submit(work: Callable[[], None], count: int) -> list[Future[None]]:
@@ -132,11 +219,18 @@ def _submit(work: Callable[[], None], count: int) -> list[Future[None]]:
 
 def _forget() -> None:
     # A forked child has the pool object but none of its threads.
-    global _pool, _lock
+    global _pool, _lock, _elsewhere
     _pool = None
     _lock = threading.Lock()
+    _elsewhere = _Running()
     _here.serial = False
+    _here.running = None
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget)
+
+# Before Python waits, at its end, for threads that may never end: of what it has registered it
+# calls the last first, and `concurrent.futures` above has registered that it waits.
+if hasattr(threading, "_register_atexit"):
+    threading._register_atexit(lambda: _elsewhere.stop())

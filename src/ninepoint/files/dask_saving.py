@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
+from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported
 from . import cluster
 from .among import found_by
@@ -170,4 +171,9 @@ def _pool(schedule: Any) -> Iterator[dict[str, Any]]:
         yield {}
         return
     with ThreadPoolExecutor(config.get("num_workers", None) or system.CPU_COUNT) as pool:
-        yield {"pool": pool}
+        try:
+            yield {"pool": pool}
+        except KeyboardInterrupt:
+            # Kernels may be running there that never end by themselves.
+            stop_elsewhere()
+            raise

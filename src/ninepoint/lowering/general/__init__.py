@@ -27,7 +27,7 @@ from ...language.refusals import refuse
 from ...language.source import Function, bound_names
 from ...language.values import Coefficients, Field, Value
 from ..loops import Module, heading
-from .reads import accesses
+from .reads import EACH, accesses
 from .rewrite import Context, Globals, Rewriter
 from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
 from .texts import text_of
@@ -35,13 +35,14 @@ from .texts import text_of
 # The names of `backends.relative` that the text uses.
 _NAMES = (
     "along_all along_any along_max along_mean along_median along_min along_prod along_ptp "
-    "along_std along_var beside cast ceiled clipped divided floored greatest halved least look "
-    "masked natural_power near njit np_greatest np_least op_add op_and op_eq op_floordiv op_ge "
-    "op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow op_rshift op_sub op_word op_xor "
-    "peek rounded rounded_to saturated stored unowned whole wide window wrapped"
+    "along_std along_var beside cast ceiled clipped divided floored go_on greatest halved "
+    "least look masked natural_power near njit np_greatest np_least op_add op_and op_eq "
+    "op_floordiv op_ge op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow op_rshift "
+    "op_sub op_word op_xor peek rounded rounded_to saturated stored unowned whole wide window "
+    "wrapped"
 )
 RELATIVE = tuple(_NAMES.split())
-_OWN = ("np", "math", "point", "band", "outside", "FLAGS", "b", "j", "value", "inf", "nan")
+_OWN = tuple("np math point band outside turns FLAGS b j value inf nan".split())
 _RESERVED = frozenset({*RELATIVE, *_OWN, *keyword.kwlist, *dir(builtins)})
 _CONSTANTS = "inf, nan = math.inf, math.nan"
 _CONSTANT = re.compile(r"(?<![\w.])(inf|nan)\b")
@@ -102,6 +103,8 @@ class General:
         lines += [f"    {names[n]} = wide({names[n]})" for n in self.coefficients]
         depth = "    "
         for axis, index in enumerate(axes):
+            if index == "j":
+                lines.append(f"{depth}go_on({EACH}, outside)")
             lines.append(f"{depth}for {index} in range(out0.shape[{axis}]):")
             depth += "    "
         lines.append(f"{depth}value = point({', '.join(given)})")
@@ -207,6 +210,8 @@ def _pieces(context: Context, order: tuple[str, ...]) -> list[tuple[str, Scope, 
         module = ast.fix_missing_locations(ast.Module(body, []))
         inner = "\n".join("    " + line for line in ast.unparse(module).split("\n"))
         lines = ["@njit(**FLAGS, cache=True)" if root else "@njit(**FLAGS)"]
+        if rewriter.looks:
+            fixed += [f"    outside = {rewriter.looks}.outside", "    turns = 0"]
         lines += [f"def {name}({', '.join(texts)}):", *fixed, inner]
         pieces.append(("\n".join(lines), scope, body))
     return pieces

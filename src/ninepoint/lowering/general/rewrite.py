@@ -22,7 +22,7 @@ from ...language import errors
 from ...language.box import Box
 from ...language.source import ArrayFunction, Function, SelfReference, Unusable
 from ..window_loops import plus
-from .reads import Access, Step, Stretch
+from .reads import EACH, Access, Step, Stretch
 from .scopes import Scope, Scopes, own
 from .texts import text_of
 
@@ -138,9 +138,12 @@ class _Rewritten(ast.expr):
 class Rewriter(ast.NodeTransformer):
     """Rewrites one function in place, and the functions inside it."""
 
-    def __init__(self, context: Context, scope: Scope) -> None:
+    def __init__(self, context: Context, scope: Scope, outer: Rewriter | None = None) -> None:
         self.context = context
         self.scope = scope
+        self._outermost: Rewriter = self if outer is None else outer._outermost
+        # A field of the whole function that loops ask whether to go on, if any does.
+        self.looks: str | None = None
         self.modular = _modular_names(context, scope) if context.modular else frozenset()
 
     def body(self) -> list[ast.stmt]:
@@ -198,7 +201,7 @@ class Rewriter(ast.NodeTransformer):
         return ast.copy_location(ast.arg(self._local(node.arg)), node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        inner = Rewriter(self.context, self.scope.inner[node])
+        inner = Rewriter(self.context, self.scope.inner[node], self)
         node.name = self._local(node.name)
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.args = [self.visit(a) for a in node.args.args]
@@ -207,7 +210,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        inner = Rewriter(self.context, self.scope.inner[node])
+        inner = Rewriter(self.context, self.scope.inner[node], self)
         node.args.defaults = [self.visit(d) for d in node.args.defaults]
         node.args.args = [self.visit(a) for a in node.args.args]
         node.body = inner.visit(node.body)
@@ -218,6 +221,34 @@ class Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Pass(), node)
         plain = ast.Assign([self.visit(node.target)], self.visit(node.value))
         return ast.copy_location(plain, node)
+
+    # Loops.
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        return self._asking(node)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        known = self.context.scopes.finite(node.iter, self.scope)
+        return self.generic_visit(node) if known else self._asking(node)
+
+    def _asking(self, node: ast.While | ast.For) -> ast.AST:
+        """A loop that may never end, which asks each time whether to go on."""
+        whole = self._outermost
+        fields = (
+            p for p in whole.scope.parameters if self.context.scopes.is_field(p, whole.scope)
+        )
+        field = next(fields, None)
+        self.generic_visit(node)
+        if field is not None:
+            whole.looks = whole._local(field)
+            # A function inside cannot count for the whole, and looks each time.
+            inside = whole is not self
+            text = f"go_on({EACH}, outside)" if inside else "turns = go_on(turns, outside)"
+            asks = ast.parse(text).body[0]
+            for part in ast.walk(asks):
+                ast.copy_location(part, node)
+            node.body.insert(0, asks)
+        return node
 
     # Reads.
 

@@ -24,6 +24,9 @@ Bounds: TypeAlias = tuple[int, int]
 
 _MANY = 10_000
 
+# A loop of so many turns is short.
+_SHORT = 100_000
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -393,6 +396,26 @@ class Scopes:
             else:
                 parts.append(self.bounds(origin.node, origin.scope))
         return _joined(parts)
+
+    def is_field(self, name: str, scope: Scope) -> bool:
+        """Whether a parameter is a field in each call."""
+        origins = scope.origins.get(name, [])
+        return bool(origins) and all(
+            isinstance(origin, FieldOf)
+            or (
+                isinstance(origin, Given)
+                and not (origin.item or origin.path)
+                and bool(self.fields(origin.node, origin.scope))
+            )
+            for origin in origins
+        )
+
+    def finite(self, node: ast.expr, scope: Scope) -> bool:
+        """Whether what a loop goes through is known to be short."""
+        if isinstance(node, ast.Call):
+            bounds = self._range(node, scope)
+            return bounds is not None and bounds[1] - bounds[0] < _SHORT
+        return True
 
     def _range(self, call: ast.Call, scope: Scope) -> Bounds | None:
         held = scope.constant(call.func)
