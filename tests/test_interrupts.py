@@ -13,9 +13,10 @@ import pytest
 posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
 # Calls again and again, each interrupted a little later, until one comes to its end.
-UNTIL_DONE = """
-    import random, signal, time
+UNTIL_DONE = r"""
+    import random, signal, time, warnings
 
+    warnings.filterwarnings("ignore", r"(?s).*\[slow-kernel\]")
     signal.signal(signal.SIGALRM, signal.default_int_handler)
 
     def until_done(call, seed):
