@@ -146,6 +146,8 @@ def _values(rng: Random, dtype: str, shape: tuple[int, ...], small: bool) -> np.
         least, greatest = max(info.min, -100), min(info.max, 100)
         return generator.integers(least, greatest, shape, kind, endpoint=True)
     values = generator.integers(-64, 65, shape) / 8 + generator.choice([0, 1 / 3], shape)
+    if rng.random() < 0.15:
+        values[generator.random(shape) < 0.2] = np.nan
     if kind.kind == "c":
         return (values + 1j * generator.integers(-9, 10, shape) / 4).astype(kind)
     return values.astype(kind)
@@ -376,7 +378,8 @@ class _Writer:
             self.loops.append((variable, lo, hi))
             indent += "    "
         term = self.coerced(self.product(self.read()), tag)
-        if rng.random() < 0.3:
+        # A known number of uint64 is a literal, which only the branch would make a uint64.
+        if rng.random() < 0.3 and tag != "uint":
             self.line(f"{indent}if {self.read_condition()}:")
             indent += "    "
         self.line(f"{indent}{name} += {term.text}")
@@ -713,11 +716,19 @@ class _Writer:
             other = Text("", TAGS.get(self.standard["w"][0], "int"))
             inner, plain = f"({inner} * w)", False
             tag = _promoted(Text("", tag), other)
-        return self.reduced(inner, tag, plain, int(np.prod(shape)))
+        size = int(np.prod(shape))
+        if rng.random() < 0.2:
+            mask = [rng.random() < 0.6 for _ in range(size)]
+            mask[rng.randrange(size)] = True
+            constant = self.outside(f"np.array({np.reshape(mask, shape).tolist()})")
+            inner, size = f"{inner}[{constant}]", sum(mask)
+        return self.reduced(inner, tag, plain, size)
 
     def reduced(self, inner: str, tag: str, plain: bool, size: int) -> Text:
         rng = self.rng
         whole = tag in ("int", "uint", "bool")
+        if self.loose and rng.random() < 0.2:
+            return self.without_nan(inner, tag, plain)
         ways = ["min", "max", "ptp"] if tag[0] != "c" else []
         if plain and tag[0] != "c":
             ways += ["argmin", "argmax"]
@@ -747,6 +758,22 @@ class _Writer:
         if rng.random() < 0.3 or name == "median":
             return Text(f"np.{name}({inner})", result, approximate)
         return Text(f"{inner}.{name}()", result, approximate)
+
+    def without_nan(self, inner: str, tag: str, plain: bool) -> Text:
+        """A reduction that leaves NaN out, or a count."""
+        whole = tag in ("int", "uint", "bool")
+        ways = ["nansum", "count_nonzero"]
+        if plain or not whole:
+            ways += ["nanmean"]
+        if tag[0] != "c":
+            ways += ["nanmin", "nanmax"] + (["nanvar", "nanstd"] if plain else [])
+        name = self.rng.choice(ways)
+        result, exact = tag, name in ("nanmin", "nanmax") or (whole and name == "nansum")
+        if name == "count_nonzero" or (tag == "bool" and name == "nansum"):
+            result, exact = "int", True
+        elif whole and name in ("nanmean", "nanvar", "nanstd"):
+            result, self.averages = "f64", True
+        return Text(f"np.{name}({inner})", result, not exact)
 
     def span(self, axis: int) -> Any:
         """The offsets along one axis: a pair, as Python slices go, or one number."""
