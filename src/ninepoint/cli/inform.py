@@ -58,7 +58,8 @@ def _explain_filter(
     """Tell what a filter does; with options, how it is computed."""
     function = kernel.function
     if not (dtypes or params or options.ir or options.source):
-        place = f"{inspect.getsourcefile(function)}, line {inspect.getsourcelines(function)[1]}"
+        written = inspect.unwrap(function)
+        place = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
         print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
         print(f"{kernel.name}{inspect.signature(function)}\n\n{inspect.getdoc(function)}")
         return
