@@ -42,7 +42,9 @@ class Plain:
         arguments = [*wide, *outs, *self.bound.coefficients, *scalars]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            bounds.run(compiled.module.text, arguments, len(wide), len(outs))
+            last = len(wide) + len(outs)
+            writes = [len(wide) <= k < last for k in range(len(arguments))]
+            bounds.run(compiled.module.text, arguments, writes)
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,15 @@ was written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from functools import cache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
+
+from ninepoint.arrays import moves
+from ninepoint.backends import cache
 
 
 class Outside(AssertionError):
@@ -118,7 +122,7 @@ def buffer(shape: Any, dtype: Any) -> Checked:
     return Checked(made, "a buffer", writeable=True, written=np.zeros(made.shape, np.bool_))
 
 
-@cache
+@lru_cache
 def band(text: str) -> Callable[..., None]:
     """The function `band` of a generated module, for `Checked` arrays and not compiled."""
     names: dict[str, Any] = {}
@@ -128,18 +132,35 @@ def band(text: str) -> Callable[..., None]:
     names["numpy"] = _NumPy()
     exec(code, names)
     if "aligned" in names:
-        names["aligned"] = buffer
+        # Rows of these are copied as a whole, with what lies beyond their ends.
+        names["aligned"] = lambda shape, dtype: Checked(np.zeros(shape, dtype), "a buffer", True)
     run: Callable[..., None] = names["band"]
     return run
 
 
-def run(text: str, arguments: list[Any], fields: int, outs: int) -> None:
-    """Call the text's `band`: so many arguments are fields, and so many after them are outputs."""
+def run(text: str, arguments: Sequence[Any], writes: Sequence[bool]) -> None:
+    """Call the text's `band`, which may write those arguments for which `writes` says so."""
     given = [
-        Checked(one, f"argument {k}", fields <= k < fields + outs)
-        if isinstance(one, np.ndarray)
-        else one
-        for k, one in enumerate(arguments)
+        Checked(one, f"argument {k}", may) if isinstance(one, np.ndarray) else one
+        for k, (one, may) in enumerate(zip(arguments, writes, strict=True))
     ]
     with np.errstate(all="ignore"):
         band(text)(*given)
+
+
+@contextmanager
+def everything() -> Iterator[None]:
+    """Run whatever is loaded meanwhile as plain Python, on checked arrays."""
+    load = cache.load
+
+    def checked(text: str, name: str, types: Any, signature: Any, *rest: Any, **named: Any) -> Any:
+        writes = [bool(getattr(one, "mutable", False)) for one in signature().args]
+        return lambda *arguments: run(text, arguments, writes)
+
+    cache.load = checked
+    moves.mover.cache_clear()
+    try:
+        yield
+    finally:
+        cache.load = load
+        moves.mover.cache_clear()
