@@ -140,6 +140,15 @@ def test_mistakes_are_explained(function: Any, code: str) -> None:
         npt.stencil(function)(np.zeros((5, 5)))
 
 
+def test_a_mask_that_the_call_gives() -> None:
+    @npt.stencil(standard_indexing=("mask",))
+    def kernel(x, mask):
+        return x[-1:2, -1:2][mask].sum()
+
+    with pytest.raises(npt.StencilError, match="an array that only the call gives"):
+        kernel(np.zeros((5, 5)), CROSS)
+
+
 @pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
 def test_masks_that_are_computed_take_the_general_path() -> None:
     @npt.stencil(boundary="wrap")

@@ -17,7 +17,7 @@ import numpy as np
 from . import errors, ir
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
-from .values import NotUnderstood, Operations, Value, words
+from .values import Coefficients, NotUnderstood, Operations, Value, words
 
 
 def picked(operations: Operations, window: Value, index: Any, span: Span, text: str) -> Value:
@@ -59,6 +59,8 @@ def _check(index: Any, shape: Offset, span: Span, text: str) -> None:
         raise errors.mask_type(span, text, f"an array of {index.dtype}")
     if isinstance(index, np.ndarray) and index.dtype == bool and index.shape != shape:
         raise errors.mask_shape(span, shape, index.shape)
+    if isinstance(index, Coefficients):
+        raise errors.mask_type(span, text, "an array that only the call gives")
     whole = isinstance(index, int | slice | np.ndarray) or index in (None, Ellipsis)
     if isinstance(index, bool) or not whole:
         raise errors.mask_type(span, text, words(index))
