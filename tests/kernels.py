@@ -70,15 +70,18 @@ def random_kernel(
     approximate: bool = True,
     outputs: int = 0,
     size: int = 0,
+    general: bool = False,
 ) -> Case:
     """A random program.
 
     `numbers` is "int", "float", "complex" or "mixed"; `ndim` 1 to 3; `njit` allows helpers
     decorated with `numba.njit`; without `approximate` every result is exact to the bit.
-    What is not given is drawn.
+    A `general` one stands in a `while` that runs once, so that it takes the general path.  What
+    is not given is drawn.
     """
     numbers = numbers or rng.choice(["int", "int", "float", "float", "mixed", "complex"])
     writer = _Writer(rng, numbers, ndim or rng.choice([1, 2, 2, 2, 3]), njit, approximate)
+    writer.general = general
     return writer.case(outputs or rng.choice([1, 1, 1, 2, 3]), size or rng.randint(1, 5))
 
 
@@ -141,6 +144,10 @@ def _values(rng: Random, dtype: str, shape: tuple[int, ...], small: bool) -> np.
         return generator.integers(0, 2, shape).astype(bool)
     if kind.kind in "iu":
         info = np.iinfo(kind)
+        if rng.random() < (0.0 if small and kind.itemsize == 8 else 0.2):
+            ends = [info.min, info.min + 1, 0, 1, 2, 63, 64, info.max - 1, info.max]
+            ends += [-1, -2] if kind.kind == "i" else [info.max // 2, info.max // 2 + 1]
+            return generator.choice(np.array(ends, kind), shape)
         if rng.random() < (0.0 if small and kind.itemsize == 8 else 0.4):
             return generator.integers(info.min, info.max, shape, kind, endpoint=True)
         least, greatest = max(info.min, -100), min(info.max, 100)
@@ -188,6 +195,7 @@ class _Writer:
         self.loops: list[tuple[str, int, int]] = []  # variable, least, greatest value
         self.count = 0
         self.averages = False
+        self.general = False
         kinds = {"int": INTEGERS, "float": FLOATS, "complex": COMPLEX}
         kinds["mixed"] = INTEGERS + FLOATS
         chosen = [rng.choice(kinds[numbers]) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
@@ -260,7 +268,10 @@ class _Writer:
                 given[name] = value
         star = ["*"] if bare else []
         header = ", ".join([*self.fields, *self.standard, *star, *bare, *named])
-        kernel = [f"def kernel({header}):", *("    " + line for line in self.body)]
+        body = (
+            ["while True:", *("    " + line for line in self.body)] if self.general else self.body
+        )
+        kernel = [f"def kernel({header}):", *("    " + line for line in body)]
         imports = ["import math", "import numpy as np"]
         if any("numba" in line for line in self.globals):
             imports.append("import numba")
@@ -446,9 +457,23 @@ class _Writer:
         rng = self.rng
         if self.numbers == "int" or rng.random() < 0.5:
             value = rng.choice([1, 2, 3, 5, 7, 9, -1, -4])
+            if rng.random() < 0.08:
+                value = rng.choice([2**31, 2**32, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63), -1])
             text = self.outside(str(value)) if rng.random() < 0.2 else str(value)
             return Text(text if value > 0 else f"({text})", "int", literal=True)
         return Text(rng.choice(["0.5", "1.5", "0.1", "2.0", "(-0.25)"]), "weak", literal=True)
+
+    def large(self, beside: Text) -> Text:
+        """A number that int64 does not hold, beside one that can take it; else any literal."""
+        rng = self.rng
+        if beside.tag == "uint":
+            value = rng.choice([2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1])
+        elif beside.tag in ("f32", "f64", "weak") and not beside.literal:
+            value = rng.choice([2**63, 2**64, 2**64 + 1, 10**20, -(2**63) - 1])
+        else:
+            return self.literal()
+        text = self.outside(str(value)) if rng.random() < 0.3 else str(value)
+        return Text(text if value > 0 else f"({text})", "int", literal=True)
 
     def field(self) -> tuple[str, str]:
         name = self.rng.choice(list(self.fields))
@@ -491,6 +516,9 @@ class _Writer:
         else:
             ways += ["/", "//", "%"]
         symbol = rng.choice(ways)
+        if symbol in ("%", "/", "//") and rng.random() < 0.1:
+            left = self.number(self.exact(left))
+            right = self.large(left)
         if rng.random() < 0.1:
             return self.unary(left)
         if right.literal and symbol in "+-*" and rng.random() < 0.3:
@@ -513,18 +541,28 @@ class _Writer:
     def bits(self, depth: int) -> Text:
         rng = self.rng
         left = self.whole(self.expression(depth - 1))
-        way = rng.randrange(7)
+        way = rng.randrange(10)
         if way == 0:
-            return Text(f"({left.text} << {rng.randint(0, 5)})", left.tag)
+            return Text(f"({left.text} << {rng.choice([*range(6), 31, 63, 64, 70])})", left.tag)
         if way == 1:
-            return Text(f"({left.text} >> {rng.randint(0, 5)})", left.tag)
+            return Text(f"({left.text} >> {rng.choice([*range(6), 63, 64, 70])})", left.tag)
+        if way == 7:
+            digits = rng.choice([-1, -1, -2, -3, 0, 2])
+            return Text(f"{rng.choice(['round', 'np.round'])}({left.text}, {digits})", left.tag)
+        if way == 8:
+            divisor = rng.choice([3, -1, -7, 2**31])
+            text = f"divmod({left.text}, {divisor})[{rng.randrange(2)}]"
+            return Text(text, left.tag)
+        if way == 9:
+            count = self.whole(self.expression(depth - 1))
+            return Text(f"({left.text} {rng.choice(['<<', '>>'])} {count.text})", left.tag)
         if way == 2:
             return Text(f"({left.text} ** {rng.randint(0, 3)})", left.tag)
         if way == 3:
             return Text(f"(~{left.text})", left.tag)
         right = self.whole(self.expression(depth - 1))
         if way == 4:
-            return Text(f"({left.text} << ({right.text} & 3))", _promoted(left, right))
+            return Text(f"({left.text} << ({right.text} & 3))", left.tag)
         return Text(f"({left.text} {rng.choice('&|^')} {right.text})", _promoted(left, right))
 
     def whole(self, text: Text) -> Text:
@@ -545,14 +583,32 @@ class _Writer:
             return Text(f"(not {self.condition(depth - 1).text})", "bool")
         if "flag" in self.parameters and rng.random() < 0.3:
             return Text("flag", "bool")
+        if rng.random() < 0.15:
+            return self.truths(depth)
         left = self.exact(self.number(self.expression(depth - 1)))
         right = self.literal() if rng.random() < 0.5 else self.exact(self.leaf())
+        if rng.random() < 0.1 and self.numbers != "complex":
+            right = self.large(left)
+            symbol = rng.choice(["<", "<=", ">", ">=", "==", "!="])
+            return Text(f"({left.text} {symbol} {right.text})", "bool")
         if self.numbers == "complex":
             return Text(f"({left.text} {rng.choice(['==', '!='])} {right.text})", "bool")
         symbol = rng.choice(["<", "<=", ">", ">=", "==", "!="])
         if rng.random() < 0.15:
             return Text(f"({left.text} {symbol} {right.text} <= {self.read().text})", "bool")
         return Text(f"({left.text} {symbol} {right.text})", "bool")
+
+    def truths(self, depth: int) -> Text:
+        """`~`, `&`, `|` and `^` of truth values, each a comparison or an element."""
+        rng = self.rng
+        parts = [f"({self.read_condition()})" for _ in range(2)]
+        fields = [name for name, dtype in self.fields.items() if dtype == "bool"]
+        if fields:
+            name = rng.choice(fields)
+            self.used.add(name)
+            parts[0] = f"{name}[{', '.join('0' * self.ndim)}]"
+        parts = [f"(~{part})" if rng.random() < 0.5 else part for part in parts]
+        return Text(f"({parts[0]} {rng.choice('&|^')} {parts[1]})", "bool")
 
     def choice(self, depth: int) -> Text:
         rng = self.rng
@@ -596,6 +652,8 @@ class _Writer:
             a, b = (self.number(self.expression(depth - 1)) for _ in range(2))
             name = rng.choice(["np.minimum", "np.maximum"])
             tag = _strong(_promoted(a, b))
+            if tag == "uint" and name == "np.minimum" and any(map(_signed, (a, b))):
+                tag = "int"
             return Text(f"{name}({a.text}, {b.text})", tag, a.approximate or b.approximate)
         if way < 0.45:
             a = self.chosen(self.number(self.expression(depth - 1)))
@@ -611,15 +669,17 @@ class _Writer:
         rng = self.rng
         inner = self.chosen(self.expression(depth - 1))
         if self.numbers == "float":
-            ways = ["float", "np.float32", "np.float64", "abs"]
+            ways = ["float", "np.float32", "np.float64", "abs", "np.float16"]
         else:
             ways = ["int", "np.int8", "np.uint8", "np.int32", "np.int64", "round", "abs"]
-            ways += ["np.float64", "np.float32"] if self.numbers == "mixed" else []
+            ways += ["np.float64", "np.float32", "np.float16"] if self.numbers == "mixed" else []
         way = rng.choice(ways)
         tags = {"float": "weak", "np.float32": "f32", "np.float64": "f64"}
         if way == "abs":
             inner = self.number(inner)
             return Text(f"abs({inner.text})", inner.tag, inner.approximate)
+        if way == "np.float16":
+            return Text(f"np.float16({self.exact(inner).text})", "f32")
         if way in tags:
             return Text(f"{way}({inner.text})", tags[way], inner.approximate)
         inner = self.exact(self.number(inner))
@@ -803,6 +863,11 @@ def _shifted(variable: str, by: int) -> str:
 def _strong(tag: str) -> str:
     """The type that NumPy's functions give: they know no weak floats."""
     return "f64" if tag == "weak" else tag
+
+
+def _signed(text: Text) -> bool:
+    """Whether an integer might be negative, or is one of the text that is."""
+    return text.tag == "int" and (not text.literal or text.text.startswith("("))
 
 
 def _promoted(left: Text, right: Text) -> str:

@@ -21,6 +21,7 @@ pytestmark = pytest.mark.usefixtures("protected_pages")
 
 PLAIN = 700
 COMPILED = 30
+GENERAL = 4
 BATCH = 25
 
 
@@ -42,6 +43,12 @@ def test_borders_agree_in_slabs_and_ends_as_well(first):
 @pytest.mark.parametrize("seed", range(50_000, 50_000 + COMPILED))
 def test_compiled_code_agrees_with_the_reference(seed):
     drawn = agreement.draw(seed)
+    agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
+
+
+@pytest.mark.parametrize("seed", range(400_000, 400_000 + GENERAL))
+def test_the_general_path_agrees_with_the_reference(seed):
+    drawn = agreement.draw(seed, numbers="int", general=True, size=2, outputs=1)
     agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
 
 
@@ -134,9 +141,9 @@ def main(first: int, last: int) -> None:
         drawn = agreement.draw(seed)
         try:
             agreement.compare(drawn, agreement.by_text(drawn), agreement.expected(drawn))
-        except AssertionError as error:
+        except (AssertionError, TypeError, ValueError, ArithmeticError) as error:
             wrong.append(seed)
-            print(f"seed {seed}: {error}\n{drawn.case}")
+            print(f"seed {seed}: {type(error).__name__} {error}\n{drawn.case}")
     print(f"{last - first - len(wrong)} of {last - first} agree; not: {wrong}")
 
 

@@ -204,7 +204,9 @@ class WindowLoops:
                 test = f"{result} {op} {name}"
                 if item.nan:
                     test = f"({test}) | ({result} != {result})"
-                return start, [f"{name} = {result} if {test} else {name}"], []
+                # The range may allow the other sign, where an element is dropped.
+                finish = [] if item_type == own else [f"{name} = {short}({name})"]
+                return start, [f"{name} = {result} if {test} else {name}"], finish
             case "argmin" | "argmax":
                 best, at = f"best_{name}", f"at_{name}"
                 op = "<" if kind == "argmin" else ">"
