@@ -223,6 +223,8 @@ def digest(value: Any) -> str:
 
 def argument(name: str, value: Any, standard: bool) -> Argument:
     """The type of a parameter that is no field, from its value."""
+    if is_dask(value) or is_xarray(value):
+        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
     refuse_foreign(value, f"'{name}'")
     if standard and np.ndim(value) == 0:
         raise TypeError(
@@ -242,8 +244,6 @@ def argument(name: str, value: Any, standard: bool) -> Argument:
         return Value(ir.Ref(DType.F64, name), True)
     if isinstance(value, complex):
         return Value(ir.Ref(DType.C128, name), True)
-    if is_dask(value) or is_xarray(value):
-        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
     array = on_numpy.as_field(value, name)
