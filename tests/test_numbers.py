@@ -660,7 +660,14 @@ def integer_sum(x):
 
 
 def wraps(x):
-    return x[0] + 1 > x[0], (x[0] * 2) // 2, x[0] - 1 < x[0], x[0] ** 9, ~(x[0] > 3)
+    return (
+        x[0] + 1 > x[0],
+        (x[0] * 2) // 2,
+        x[0] - 1 < x[0],
+        x[0] ** 9,
+        ~(x[0] > 3),
+        np.where(~(x[0] > 3), x[0], True),
+    )
 
 
 def test_sums_wrap_on_the_general_path():

@@ -524,6 +524,22 @@ def clipped(value, low, high):
     return np_least(np_greatest(value, low), high)
 
 
+def chosen(test, then, other):
+    """`np.where` of numbers, of which Numba would make an array without axes."""
+    raise NotImplementedError
+
+
+@overload(chosen)
+def _chosen(test, then, other):
+    if not (_scalar(test) and _scalar(then) and _scalar(other)):
+        return lambda test, then, other: np.where(test, then, other)
+    truths = isinstance(then, types.Boolean) and isinstance(other, types.Boolean)
+    if _whole(then) and _whole(other) and not truths:
+        kind = np.uint64 if _modular(then) or _modular(other) else np.int64
+        return lambda test, then, other: kind(then) if test else kind(other)
+    return lambda test, then, other: then if test else other
+
+
 @register_jitable
 def divided(a, b):
     """`divmod(a, b)`."""

@@ -35,7 +35,7 @@ from .texts import text_of
 # The names of `backends.relative` that the text uses.
 _NAMES = (
     "along_all along_any along_max along_mean along_median along_min along_prod along_ptp "
-    "along_std along_var beside cast ceiled clipped divided floored go_on greatest halved "
+    "along_std along_var beside cast ceiled chosen clipped divided floored go_on greatest halved "
     "least look masked natural_power near njit np_greatest np_least op_add op_and op_eq "
     "op_floordiv op_ge op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow op_rshift "
     "op_sub op_word op_xor peek rounded rounded_to saturated stored unowned whole wide window "

@@ -461,6 +461,8 @@ class Rewriter(ast.NodeTransformer):
             for one in args[1:]:
                 found = self._call(pair, node, found, self.visit(one))
             return found
+        if function is np.where and len(args) == 3 and not node.keywords:
+            return self._call("chosen", node, *(self.visit(a) for a in args))
         if function is np.clip and len(args) == 3 and not node.keywords:
             return self._call("clipped", node, *(self.visit(a) for a in args))
         name = "rounded" if function is round and len(args) == 1 else None
