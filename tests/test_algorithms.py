@@ -912,6 +912,19 @@ def test_nan_and_infinity_spread_as_they_should(kind, dtype, height, width):
         np.testing.assert_allclose(result, wanted, rtol=1e-5)
 
 
+@pytest.mark.parametrize("quantile", [0, 12.5, 25, 50, 62.5, 100])
+@pytest.mark.parametrize("infinity", [math.inf, -math.inf])
+def test_percentiles_beside_an_infinity_are_those_of_debug(quantile, infinity):
+    @npt.stencil(boundary="reflect")
+    def kernel(x):
+        return np.percentile(x[-2:3], quantile)
+
+    signal = np.array([3.0, infinity, 1.0, 2.0, 5.0, 4.0, infinity, infinity, math.nan, 0.0, 6.0])
+    np.testing.assert_array_equal(kernel(signal), kernel.debug(signal))
+    assert kernel(signal[3:6])[1] == np.percentile([2.0, 2.0, 5.0, 4.0, 4.0], quantile)
+    assert np.isnan(kernel(signal)[6:]).all()
+
+
 # Several rows at once.
 
 

@@ -490,7 +490,7 @@ def test_a_default_beyond_64_bits_is_refused():
     def kernel(x, factor=10**30):
         return x[0] * factor
 
-    with pytest.raises(ValueError, match=r"'factor'=1000.* does not fit in 64 bits; pass a float"):
+    with pytest.raises(ValueError, match=r"'factor'=1000.* does not fit into int64; pass a float"):
         npt.stencil(kernel)(np.zeros(3))
 
 

@@ -238,7 +238,8 @@ def argument(name: str, value: Any, standard: bool) -> Argument:
         return Value(ir.Ref(DType.BOOL, name), True)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
-            raise ValueError(f"'{name}'={value} does not fit in 64 bits; pass a float.")
+            cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
+            raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
         return Value(ir.Ref(DType.INT, name), True)
     if isinstance(value, float):
         return Value(ir.Ref(DType.F64, name), True)
