@@ -466,3 +466,15 @@ def test_a_loop_that_runs_out_of_its_neighborhood_ends():
     with pytest.raises(IndexError, match="offset 4"):
         seek(da.zeros(20, chunks=7)).compute(scheduler="threads")
     np.testing.assert_array_equal(seek(np.full(5, 100.0)), 0)
+
+
+def test_the_span_of_truths_is_a_number() -> None:
+    @npt.stencil(boundary="nearest")
+    def kernel(m):
+        while True:
+            return m[-1:2].ptp() + np.ptp(m[0:2])
+
+    flags = np.array([True, True, True, False, False, False, True])
+    result = kernel(flags)
+    np.testing.assert_array_equal(result, kernel.debug(flags))
+    np.testing.assert_array_equal(result, [0, 0, 2, 1, 0, 2, 1])

@@ -728,6 +728,18 @@ def _wrapped(value, out):
     return lambda value, out: narrow(whole(value))
 
 
+def span(a):
+    """`np.ptp(a)`, where a bool counts as 0 or 1."""
+    raise NotImplementedError
+
+
+@overload(span)
+def _span(a):
+    if isinstance(a.dtype, types.Boolean):
+        return lambda a: np.int64(np.any(a)) - np.int64(np.all(a))
+    return lambda a: np.ptp(a)
+
+
 # Reductions along an axis of a window, where Numba knows those of the whole array only.
 
 

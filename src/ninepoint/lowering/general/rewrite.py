@@ -465,6 +465,8 @@ class Rewriter(ast.NodeTransformer):
             return self._call("chosen", node, *(self.visit(a) for a in args))
         if function is np.clip and len(args) == 3 and not node.keywords:
             return self._call("clipped", node, *(self.visit(a) for a in args))
+        if function is np.ptp and len(args) == 1 and not node.keywords:
+            return self._call("span", node, self.visit(args[0]))
         name = "rounded" if function is round and len(args) == 1 else None
         if isinstance(function, type | type(math.floor)) and not node.keywords and len(args) == 1:
             name = name or _OURS.get(function)
@@ -485,8 +487,10 @@ class Rewriter(ast.NodeTransformer):
             as_function = ast.Call(node.func, [base, *node.args], node.keywords)
             if (axis := _axis(as_function)) is not None:
                 return self._call(_ALONG[function], node, self.visit(base), self.visit(axis))
-        if name in ("median", "ptp") and not node.args and not node.keywords:
-            text = ast.parse(f"np.{name}", mode="eval").body
+        if name == "ptp" and not node.args and not node.keywords:
+            return self._call("span", node, self.visit(base))
+        if name == "median" and not node.args and not node.keywords:
+            text = ast.parse("np.median", mode="eval").body
             call = ast.Call(text, [self.visit(base)], [])
             return ast.copy_location(call, node)
         return None
