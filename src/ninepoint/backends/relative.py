@@ -12,7 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import cgutils, types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler import CompilerBase
 from numba.core.compiler_machinery import register_pass
 from numba.core.errors import TypingError
 from numba.core.lowering import Lower
@@ -34,6 +34,7 @@ from .support import (
     integer_divide,
     integer_modulo,
     integer_power,
+    lowered_by,
     remainder,
     round_to_half,
     saturate_wide,
@@ -64,14 +65,10 @@ class _WrappingLowering(NativeLowering):
 
 
 class _WrappingCompiler(CompilerBase):
-    """Numba's own pipeline, but for the lowering."""
+    """How kernels of the general path are compiled."""
 
     def define_pipelines(self):
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_WrappingLowering, NativeLowering)
-        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
-        passes.finalize()
-        return [passes]
+        return [lowered_by(_WrappingLowering, self.state)]
 
 
 def njit(*, cache=False, **options):

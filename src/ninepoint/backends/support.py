@@ -491,7 +491,7 @@ class _Lowering(NativeLowering):
 
 
 class _RowCompiler(CompilerBase):
-    """Numba's own pipeline, but for the lowering.
+    """How rows are compiled.
 
     `noalias` promises LLVM that no two array arguments overlap, `apart` names those that
     overlap no other.
@@ -503,11 +503,16 @@ class _RowCompiler(CompilerBase):
     def define_pipelines(self):
         self.state.flags.noalias = self.noalias
         self.state.metadata["apart"] = self.apart
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_Lowering, NativeLowering)
-        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
-        passes.finalize()
-        return [passes]
+        return [lowered_by(_Lowering, self.state)]
+
+
+def lowered_by(lowering, state):
+    """Numba's own pipeline, but for the lowering."""
+    passes = DefaultPassBuilder.define_nopython_pipeline(state)
+    passes.add_pass_after(lowering, NativeLowering)
+    passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+    passes.finalize()
+    return passes
 
 
 def row_function(*, noalias=False, apart=(), fastmath=False):
