@@ -104,7 +104,7 @@ def dask_client():
                 n_workers=workers,
                 threads_per_worker=threads,
                 processes=processes,
-                dashboard_address=None,
+                dashboard_address=":0",
             ) as cluster,
             distributed.Client(cluster) as client,
         ):

@@ -36,7 +36,7 @@ def film():
 def clients(workers=1):
     """Give a client that is not Dask's own choice: what is left of that outlives the client."""
     cluster = distributed.LocalCluster(
-        n_workers=workers, threads_per_worker=2, processes=False, dashboard_address=None
+        n_workers=workers, threads_per_worker=2, processes=False, dashboard_address=":0"
     )
     with cluster:
         client = distributed.Client(cluster, set_as_default=False)
@@ -111,7 +111,7 @@ def test_an_interrupt_ends_the_tasks(tmp_path):
                 film = da.zeros((500, 6, 5), dtype="uint8", chunks=(1, 6, 5))
                 film = film.map_blocks(slowly, dtype="uint8")
                 cluster = LocalCluster(
-                    n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None
+                    n_workers=1, threads_per_worker=1, processes=False, dashboard_address=":0"
                 )
                 with cluster, Client(cluster) as client:
                     try:

@@ -269,3 +269,11 @@ def test_one_colour_image_is_not_saved_as_many_narrow_ones(frames, tmp_path, laz
         npt.imsave(image, tmp_path / "{}.png")
     (path,) = npt.imsave(image[None], tmp_path / "{}.png")
     np.testing.assert_array_equal(npt.imread(path)[0], FILM[0])
+
+
+def test_it_is_asked_about_after_calls_that_were_not_about_colours():
+    noise = np.random.default_rng(1).normal(size=FILM.shape)
+    for _ in range(3):
+        smooth(noise)
+    with pytest.warns(npt.ChannelWarning):
+        smooth(FILM / 255)

@@ -52,7 +52,7 @@ class Busy(distributed.Worker):
 
 traces = leftovers.Traces()
 try:
-    distributed.Client(n_workers=1, processes=False, dashboard_address=None, worker_class=Busy)
+    distributed.Client(n_workers=1, processes=False, dashboard_address=":0", worker_class=Busy)
 except TimeoutError as error:
     failed = error
 assert "the Dask client or cluster Client (connecting)" in traces.left()

@@ -298,8 +298,9 @@ class Stencil(ArrayFunction):
         if any(is_dask(f) for f in fields):
             return call.on_dask(fields, axes)
         result = call.on_numpy(fields, axes, out)
-        if key is not None and short is None:
-            # Only what went well is prepared, so that mistakes are found in one place.
+        if key is not None and short is None and not any(map(may_hold, fields)):
+            # Only what went well is prepared, so that mistakes are found in one place; and
+            # nothing that may be a colour image, which depends on its numbers.
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()
             self._prepared[key] = call.short_way(args, out)

@@ -11,6 +11,7 @@ One lock is held meanwhile, and while the process forks: a child never sees half
 from __future__ import annotations
 
 import atexit
+import concurrent.futures.thread  # noqa: F401 (for what it registers: see `_before_fork`)
 import contextvars
 import importlib
 import importlib.util
@@ -113,6 +114,13 @@ _held: list[Any] = []
 
 
 def _before_fork() -> None:
+    """Hold both locks.
+
+    Python has listed by then what is to be called before the fork.  A module that another thread
+    imports while this waits, and that registers a lock of its own, has it released afterwards
+    without having been acquired; of those that Numba needs, this package imports the only ones
+    (`concurrent.futures.thread` and `logging`) before.
+    """
     _held.clear()
     lock.acquire()
     _held.append(lock)

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -169,10 +169,19 @@ class Layout:
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
         self.has_constant = border.uses("constant")
+        # Made when they are asked for.  `cached_property` would hold a lock of all layouts
+        # meanwhile (Python 3.11), which a child that is forked then finds locked for ever.
+        self._pieces: tuple[Piece, ...] | None = None
+        self._interior: Region | None = None
 
-    @cached_property
+    @property
     def pieces(self) -> tuple[Piece, ...]:
         """The points to compute, as few calls as are fast; the interior comes first."""
+        if self._pieces is None:
+            self._pieces = self._cut_into_pieces()
+        return self._pieces
+
+    def _cut_into_pieces(self) -> tuple[Piece, ...]:
         if not self.points:
             return ()
         interior = self.interior
@@ -197,11 +206,13 @@ class Layout:
         far = max(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True)) >= FAR
         return FAR_BYTES if far else WHOLE_BYTES
 
-    @cached_property
+    @property
     def interior(self) -> Region:
         """The points to compute whose neighbours all lie inside."""
-        everywhere = Region((0,) * len(self.shape), self.shape)
-        return _window(everywhere, self.shape, self.reach).clip(self.computed)
+        if self._interior is None:
+            everywhere = Region((0,) * len(self.shape), self.shape)
+            self._interior = _window(everywhere, self.shape, self.reach).clip(self.computed)
+        return self._interior
 
     def piece(self, region: Region) -> Piece:
         """Say how `region` is computed."""

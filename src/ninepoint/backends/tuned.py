@@ -65,7 +65,9 @@ def _schedule(known: dict[str, Any]) -> Schedule:
 @cache
 def _machine() -> str:
     """The processor, as far as one can tell without a compiler."""
-    name = platform.processor()
+    # Not `platform.processor`: it starts a program and holds a lock meanwhile, which a child
+    # that is forked then would wait for without end.
+    name = ""
     info = Path("/proc/cpuinfo")
     if info.exists():
         lines = info.read_text(encoding="utf-8", errors="replace").splitlines()
