@@ -73,8 +73,8 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                 yield future.key
     finally:
         if client.status == "running":
-            # A scheduler that dies in this moment never answers.
-            with suppress(TimeoutError, RuntimeError, OSError):
+            # A scheduler that dies in this moment never answers, or the client may be closed.
+            with suppress(TimeoutError, RuntimeError, OSError, distributed.client.ClosedClientError):
                 client.sync(client._cancel, futures, callback_timeout=10)
 
 
@@ -120,11 +120,15 @@ class _Watch:
     def _workers(self) -> int | None:
         """How many workers there are; None if the scheduler does not tell."""
         client = self._client
+        distributed: Any = imported("distributed")
         try:
             identity = client.sync(
                 client.scheduler.identity, callback_timeout=max(self._patience / 2, 1)
             )
-        except (TimeoutError, RuntimeError, OSError, AttributeError):
+        except (
+            TimeoutError, RuntimeError, OSError, AttributeError, CancelledError,
+            distributed.client.ClosedClientError,
+        ):  # fmt: skip
             # Among them what it raises when it is closed by another thread in this moment.
             return None
         return len(identity["workers"])
