@@ -72,9 +72,10 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                 left -= 1
                 yield future.key
     finally:
+        closed = distributed.client.ClosedClientError
         if client.status == "running":
             # A scheduler that dies in this moment never answers, or the client may be closed.
-            with suppress(TimeoutError, RuntimeError, OSError, distributed.client.ClosedClientError):
+            with suppress(TimeoutError, RuntimeError, OSError, closed):
                 client.sync(client._cancel, futures, callback_timeout=10)
 
 
