@@ -78,10 +78,11 @@ def median(name):
 
 
 def test_names_in_text():
+    paths = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", "import test_names; test_names.check_every_name()"],
         cwd=HERE,
-        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1", "PYTHONPATH": paths},
         capture_output=True,
         text=True,
         check=False,

@@ -1,6 +1,6 @@
 """The text written for a dozen kernels, as a person has read it.
 
-`pytest tests/test_golden.py --update-golden` writes the files anew; read the difference.
+`pytest tests/lowering/test_golden.py --update-golden` writes the files anew; read the difference.
 """
 
 from __future__ import annotations
