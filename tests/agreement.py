@@ -18,7 +18,7 @@ import kernels
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import parse_boundary
-from ninepoint.backends.cpu import Bound
+from ninepoint.backends.numba.cpu import Bound
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
 

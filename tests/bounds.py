@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays import moves
-from ninepoint.backends import cache
+from ninepoint.backends.numba import cache
 
 
 class Outside(AssertionError):

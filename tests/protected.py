@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays import moves
-from ninepoint.backends import cache
+from ninepoint.backends.numba import cache
 
 PAGE = mmap.PAGESIZE
 NOBODY, READ = 0, mmap.PROT_READ

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends import cache
+from ninepoint.backends.numba import cache
 
 X = np.arange(42, dtype="int16").reshape(6, 7)
 

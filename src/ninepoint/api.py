@@ -23,10 +23,10 @@ from .arrays.datasets import over_variables, refuse_for_datasets
 from .arrays.measuring import Watched, measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends import tuned
-from .backends.cache import interpreted
-from .backends.cpu import Compiled
 from .backends.explain import explanation, measured
 from .backends.measure import Measurement
+from .backends.numba.cache import interpreted
+from .backends.numba.cpu import Compiled
 from .backends.picture import cells, footprint_svg
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .backends.threads import thread_count

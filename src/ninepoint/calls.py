@@ -16,7 +16,7 @@ from .arrays import prepared
 from .arrays.borders import parse_boundary
 from .arrays.channels import working_axes
 from .arrays.recognise import is_dask, is_dataset, is_xarray, refuse_foreign
-from .backends.cpu import Bound, Compiled
+from .backends.numba.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .language import ir
 from .language.dtypes import DType, value_type

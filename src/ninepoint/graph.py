@@ -20,7 +20,7 @@ from .arrays.axes import Behind, last_of
 from .arrays.borders import Border, parse_boundary
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
-from .backends.cpu import Compiled
+from .backends.numba.cpu import Compiled
 from .calls import Call
 
 

@@ -15,7 +15,7 @@ from .arrays.borders import Border, parse_boundary
 from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
 from .arrays.recognise import refuse_foreign
 from .arrays.views import plain, stacked
-from .backends.cpu import Bound, Compiled
+from .backends.numba.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
 from .files.progress import Progress, shown

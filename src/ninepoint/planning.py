@@ -17,14 +17,14 @@ import numpy as np
 
 from .analysis.footprint import extents
 from .arrays.fusing import KEPT, NARROW
-from .backends.cpu import Bound, Compiled
+from .backends.numba.cpu import Bound, Compiled
 from .backends.pipeline import Request, Stages, compile_fused
 from .graph import Graph, Node, reads
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .language.text import kernel_text
 from .lowering.fusion import Part, unfit
-from .lowering.loops import rows_kept
+from .lowering.kept import rows_kept
 from .lowering.names import unlike
 from .lowering.schedule import Schedule
 

@@ -14,8 +14,8 @@ from .arrays.axes import Behind
 from .arrays.datasets import refuse_for_datasets
 from .arrays.measuring import measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
-from .backends.cpu import Compiled
 from .backends.measure import Measurement
+from .backends.numba.cpu import Compiled
 from .backends.threads import thread_count
 from .calls import Call
 from .graph import Graph, identity

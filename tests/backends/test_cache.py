@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends import cache
+from ninepoint.backends.numba import cache
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
 
@@ -337,7 +337,7 @@ def test_clear_leaves_what_is_not_ours(place):
 def test_without_a_home(tmp_path):
     script = """
         import os
-        from ninepoint.backends import cache
+        from ninepoint.backends.numba import cache
         del os.environ[cache.VARIABLE]
         os.environ.pop("HOME", None)
         os.getuid = lambda: 123456789

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.cpu import Bound, Compiled
+from ..backends.numba.cpu import Bound, Compiled
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from .borders import Array, Border, Rule, fitting_cval, source_indices
@@ -280,7 +280,7 @@ def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int
     return counts
 
 
-# What is done at an end of an axis, as `ninepoint.backends.support` has it.
+# What is done at an end of an axis, as `ninepoint.backends.numba.support` has it.
 _KINDS = {"fill": 2, "keep": 3}
 
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.borders import Array
-from ninepoint.backends.cpu import Bound, Compiled
 from ninepoint.backends.measure import Measurement, beside_copy, prepared, quartiles
+from ninepoint.backends.numba.cpu import Bound, Compiled
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024

@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.backends import cache as compiled
+from ninepoint.backends.numba import cache as compiled
 
 Places: TypeAlias = np.ndarray[tuple[int], np.dtype[np.int64]]
 

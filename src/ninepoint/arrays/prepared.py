@@ -34,7 +34,7 @@ from ninepoint.arrays.numpy import (
     is_readable,
     over_stack,
 )
-from ninepoint.backends.cache import interpreted
+from ninepoint.backends.numba.cache import interpreted
 from ninepoint.backends.threads import thread_count
 
 # arguments, out -> result

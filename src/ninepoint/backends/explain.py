@@ -13,7 +13,6 @@ from ..language.box import Box
 from ..language.ir import Kernel, Ref
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
-from .cpu import Compiled
 from .measure import (
     Machine,
     Measurement,
@@ -23,6 +22,7 @@ from .measure import (
     threads_text,
     time_text,
 )
+from .numba.cpu import Compiled
 from .pipeline import Stages
 
 # Bytes of lanes computed, loaded and stored while NumPy, held up by its loads and stores, adds

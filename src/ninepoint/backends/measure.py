@@ -16,7 +16,7 @@ from time import perf_counter
 import numpy as np
 
 from ..undisturbed import imported
-from .cpu import Compiled
+from .numba.cpu import Compiled
 from .threads import run_parallel
 
 # A sample takes at least so long [s]: 20 times what a clock that counts microseconds misses.

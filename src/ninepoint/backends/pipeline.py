@@ -11,8 +11,8 @@
     shared      what neighbours compute too is kept   lowering.sharing
     merged      what reads the same rows is one stage lowering.merging
     fastest     or several rows are made at once      lowering.abreast
-    module      loops, as text                        lowering.loops
-    Compiled    machine code, when it first runs      backends.cpu
+    module      loops, as text                        backends.numba.loops
+    Compiled    machine code, when it first runs      backends.numba.cpu
 
 A function that `read` does not understand takes the general path instead.
 """
@@ -37,18 +37,18 @@ from ..lowering.algorithms import staged
 from ..lowering.chain import chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.linear import windowed
-from ..lowering.loops import module
 from ..lowering.merging import merged
 from ..lowering.schedule import Schedule
 from ..lowering.sharing import shared
-from ..lowering.steps import border_names
-from ..lowering.steps import module as stepping
 from ..lowering.storage import natural_dtypes, stored
 from ..lowering.whole import wholesome
 from ..lowering.wide import widened
 from ..lowering.windows import unrolled
-from .cache import identifier
-from .cpu import Compiled
+from .numba.cache import identifier
+from .numba.cpu import Compiled
+from .numba.loops import module
+from .numba.steps import border_names
+from .numba.steps import module as stepping
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def compile_kernel(
     else:
         return stages.compiled, stages, ""
     # Imported here, not above: most programs have no such kernel.
-    from .general import compile_general
+    from .numba.inferring import compile_general
 
     # Not inside `except`: the user's mistakes would show what they are no consequence of.
     compiled = compile_general(

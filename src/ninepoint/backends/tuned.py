@@ -18,7 +18,7 @@ from typing import Any
 
 from ..lowering.schedule import Schedule
 from . import private
-from .cache import folder
+from .numba.cache import folder
 
 
 def path(token: str, types: str) -> Path:

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from ..backends import cache as kernel_cache
+from ..backends.numba import cache as kernel_cache
 from ..backends.threads import thread_count
 from ..filters.call import Typed
 from .apply import check_params, dtype_of

@@ -1,1 +1,1 @@
-"""From a kernel to loops: the algorithm, the machine types, the text."""
+"""From a kernel to one whose loops are easily written: the algorithm, what is kept, the order."""

@@ -35,9 +35,11 @@ from ..language.ir import (
 from .kept import rolling_axis
 from .lines import Lines
 from .machine import machine_type
-from .rows import POINTER_CHECKS
 from .schedule import Schedule
 from .sharing import COSTLY, FUNCTION
+
+# LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
+POINTER_CHECKS = 8
 
 # Rows, read and written, that one loop has pointers to: x86-64 has 16 registers, of which the
 # column and the stack take one each.  6 rows of a 3 x 3 median (8 read, 6 written) were as

@@ -47,7 +47,7 @@ def chained(
     `states` are the fields that the outputs take the place of, in order.  A scalar named in
     `varying` has a value for each step: the scalar `k_` of step 2 is called `k__2`.  With
     `bordered` each state is a stage that has a storage, and so is what is read of a field
-    beyond the ends of its rows, for `lowering.steps` to put the border's rule there: any value
+    beyond the ends of its rows, where the loops put the border's rule: any value
     at all if `unbounded`.
     """
     stages: list[Stage] = []

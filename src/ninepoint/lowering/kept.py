@@ -54,6 +54,11 @@ def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     return tuple(replace(one, count=_count(kernel, one, found)) for one in found)
 
 
+def rows_kept(kernel: Kernel) -> dict[str, int]:
+    """How many rows (or planes) of each stage are kept."""
+    return {name: one.count for one in kept_stages(kernel) for name in one.stage.names}
+
+
 def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, Offset]]:
     """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
 

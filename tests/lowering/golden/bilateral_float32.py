@@ -1,6 +1,6 @@
 """bilateral: written by ninepoint; changes made here are lost."""
 
-from ninepoint.backends.support import (
+from ninepoint.backends.numba.support import (
     row,
     row_function,
     exp_float32,

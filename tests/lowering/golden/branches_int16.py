@@ -1,6 +1,6 @@
 """branches: written by ninepoint; changes made here are lost."""
 
-from ninepoint.backends.support import (
+from ninepoint.backends.numba.support import (
     row,
     row_function,
     i16,

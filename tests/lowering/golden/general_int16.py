@@ -1,6 +1,6 @@
 """first_edge, on the general path: written by ninepoint."""
 
-from ninepoint.backends.relative import (
+from ninepoint.backends.numba.relative import (
     go_on,
     look,
     near,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ninepoint.backends.support import (
+from ninepoint.backends.numba.support import (
     row,
     row_function,
     padded,

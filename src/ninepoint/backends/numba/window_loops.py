@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..analysis.footprint import zero_product
-from ..analysis.ranges import Interval, bound, of_storage, window_ranges
-from ..language.box import Box
-from ..language.dtypes import DType
-from ..language.ir import (
+from ...analysis.footprint import zero_product
+from ...analysis.ranges import Interval, bound, of_storage, window_ranges
+from ...language.box import Box
+from ...language.dtypes import DType
+from ...language.ir import (
     Assign,
     Binary,
     Coefficient,
@@ -28,9 +28,9 @@ from ..language.ir import (
     Tap,
     Weight,
 )
+from ...lowering.machine import machine_type
+from ...lowering.ranks import quantile_position
 from .expressions import SHORT, Expressions, literal
-from .machine import machine_type
-from .ranks import quantile_position
 
 # Elements of a line that are added one to the other, where a line is longer than two such pieces.
 PIECE = 16

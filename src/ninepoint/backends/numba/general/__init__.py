@@ -18,21 +18,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...language import errors
-from ...language.box import Box
-from ...language.errors import Span
-from ...language.frame import Neighborhood
-from ...language.parse import Argument
-from ...language.refusals import refuse
-from ...language.source import Function, bound_names
-from ...language.values import Coefficients, Field, Value
+from ....language import errors
+from ....language.box import Box
+from ....language.errors import Span
+from ....language.frame import Neighborhood
+from ....language.parse import Argument
+from ....language.refusals import refuse
+from ....language.source import Function, bound_names
+from ....language.values import Coefficients, Field, Value
 from ..loops import Module, heading
 from .reads import EACH, accesses
 from .rewrite import Context, Globals, Rewriter
 from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
 from .texts import text_of
 
-# The names of `backends.relative` that the text uses.
+# The names of `relative` that the text uses.
 _NAMES = (
     "along_all along_any along_max along_mean along_median along_min along_prod along_ptp "
     "along_std along_var beside cast ceiled chosen clipped divided floored go_on greatest halved "

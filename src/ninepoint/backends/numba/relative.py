@@ -27,8 +27,9 @@ from numba.extending import (
 )
 from numba.np.arrayobj import load_item, make_array, populate_array
 
-from ..lowering.general.reads import EACH, REACH, SITE
+from ..threads import LEFT, STOP
 from . import cache as disk
+from .general.reads import EACH, REACH, SITE
 from .support import (
     floor_divide,
     integer_divide,
@@ -42,7 +43,6 @@ from .support import (
     shift_right,
     wrapping,
 )
-from .threads import LEFT, STOP
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
 NOT_HELD = "ninepoint: this number has no integer type: "

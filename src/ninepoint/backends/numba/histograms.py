@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..language.box import Box
-from ..language.ir import Ranks
+from ...language.box import Box
+from ...language.ir import Ranks
 from .rows import RowFunction
 from .window_loops import plus
 

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...language.definitions import Definition
-from ...language.source import Function, bound_names
-from ...language.trees import copied
-from ...language.values import constant
+from ....language.definitions import Definition
+from ....language.source import Function, bound_names
+from ....language.trees import copied
+from ....language.values import constant
 
 Bounds: TypeAlias = tuple[int, int]
 

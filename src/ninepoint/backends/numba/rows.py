@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.box import Box
-from ..language.ir import (
+from ...language.box import Box
+from ...language.ir import (
     Assign,
     Atom,
     Coefficient,
@@ -32,11 +32,9 @@ from ..language.ir import (
     Weight,
     atoms,
 )
+from ...lowering.abreast import POINTER_CHECKS
 from .expressions import Expressions
 from .window_loops import WindowLoops, loaded_type, plus
-
-# LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
-POINTER_CHECKS = 8
 
 
 @dataclass(frozen=True, slots=True)

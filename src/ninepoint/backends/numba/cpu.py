@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..language.box import Box, joined
-from ..language.dtypes import DType
-from ..language.errors import Span
-from ..lowering.loops import Module
+from ...language.box import Box, joined
+from ...language.dtypes import DType
+from ...language.errors import Span
+from ..patience import announced
+from ..threads import LEFT, STOP, Stopped, interruptible
 from . import cache
-from .patience import announced
-from .threads import LEFT, STOP, Stopped, interruptible
+from .loops import Module
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -237,7 +237,7 @@ def _checked(compiled: Compiled, band: Callable[..., None], *arguments: Any) -> 
 
 def _outside(compiled: Compiled, entry: int) -> str:
     """Say which read left the neighborhood, from what `relative.near` wrote down."""
-    from ..lowering.general.reads import REACH, SITE
+    from .general.reads import REACH, SITE
 
     site, offset = divmod(entry + REACH, SITE)
     offset -= REACH

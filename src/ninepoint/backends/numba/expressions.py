@@ -12,9 +12,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from ..analysis.ranges import Interval, interval
-from ..language.dtypes import DType
-from ..language.ir import (
+from ...analysis.ranges import Interval, interval
+from ...language.dtypes import DType
+from ...language.ir import (
     COMPARISONS,
     Atom,
     Binary,
@@ -25,8 +25,8 @@ from ..language.ir import (
     Select,
     Unary,
 )
-from .division import multiplier
-from .machine import constant_type, machine_type, working_type
+from ...lowering.division import multiplier
+from ...lowering.machine import constant_type, machine_type, working_type
 
 SHORT = {
     "bool": "b1",

@@ -25,13 +25,13 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..analysis.ranges import Interval, ranges
-from ..language.box import Box
-from ..language.ir import Assign, Kernel, Offset, Read, Stage
+from ...analysis.ranges import Interval, ranges
+from ...language.box import Box
+from ...language.ir import Assign, Kernel, Offset, Read, Stage
+from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
+from ...lowering.machine import machine_type
 from .expressions import Expressions
-from .kept import Kept, kept_stages, needed, rolling_axis
 from .loops import Module, as_tuple, function_lines, once, whole_text
-from .machine import machine_type
 from .names import BORDERS, SUPPORT, safe_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus

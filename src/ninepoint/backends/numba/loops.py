@@ -20,14 +20,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from ..analysis.ranges import Interval, ranges
-from ..language.box import Box
-from ..language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, renamed
-from .abreast import abreast, worthwhile
+from ...analysis.ranges import Interval, ranges
+from ...language.box import Box
+from ...language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, renamed
+from ...lowering.abreast import abreast, worthwhile
+from ...lowering.kept import Kept, kept_stages, rolling_axis
+from ...lowering.machine import machine_type
 from .expressions import Expressions
 from .histograms import histogram_function
-from .kept import Kept, kept_stages, rolling_axis
-from .machine import machine_type
 from .names import RESERVED, SUPPORT, safe_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
@@ -78,7 +78,7 @@ def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[st
     if "np" in used:
         lines += ["import numpy as np", ""]
     listed = ",\n    ".join(name for name in names if name in used)
-    return [*lines, f"from ninepoint.backends.{module} import (\n    {listed},\n)", ""]
+    return [*lines, f"from ninepoint.backends.numba.{module} import (\n    {listed},\n)", ""]
 
 
 def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
@@ -91,11 +91,6 @@ def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
 def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types."""
     return _Writer(kernel, reach).module(title, fastmath)
-
-
-def rows_kept(kernel: Kernel) -> dict[str, int]:
-    """How many rows (or planes) of each stage are kept."""
-    return {name: one.count for one in kept_stages(kernel) for name in one.stage.names}
 
 
 class _Writer:

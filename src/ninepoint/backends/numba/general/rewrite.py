@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from ...language import errors
-from ...language.box import Box
-from ...language.source import ArrayFunction, Function, SelfReference, Unusable
+from ....language import errors
+from ....language.box import Box
+from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ..window_loops import plus
 from .reads import EACH, Access, Step, Stretch
 from .scopes import Scope, Scopes, own

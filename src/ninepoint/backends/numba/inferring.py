@@ -1,6 +1,6 @@
 """The general path on the CPU: Numba infers what a kernel gives, and compiles it.
 
-translate    the user's body, its reads mapped    lowering.general
+translate    the user's body, its reads mapped    general
 _inferred    the types that `point` returns       Numba
 _natural     their storage                        as on the first path, save for the ranges
 Compiled     machine code, when it first runs     cpu
@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from ..language import errors
-from ..language.dtypes import DType
-from ..language.errors import Span, StencilError
-from ..language.frame import Neighborhood
-from ..language.parameters import indexed_parameters
-from ..language.parse import Argument
-from ..language.source import Function
-from ..language.values import Coefficients, Field, Value
-from ..lowering.general import General, translate
-from ..undisturbed import undisturbed
+from ...language import errors
+from ...language.dtypes import DType
+from ...language.errors import Span, StencilError
+from ...language.frame import Neighborhood
+from ...language.parameters import indexed_parameters
+from ...language.parse import Argument
+from ...language.source import Function
+from ...language.values import Coefficients, Field, Value
+from ...undisturbed import undisturbed
+from ..patience import announced
 from . import cache
 from .cpu import Compiled, computed
-from .patience import announced
+from .general import General, translate
 
 _SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
 

@@ -4,7 +4,7 @@ It is compiled as generated text is, once for each size of element, and `band` i
 `ninepoint.arrays.moves` says when.
 """
 
-from ninepoint.backends.support import row, u64
+from ninepoint.backends.numba.support import row, u64
 
 
 def band(source, index, target):

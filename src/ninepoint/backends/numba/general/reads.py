@@ -10,10 +10,10 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...language import errors
-from ...language.box import Box
-from ...language.frame import Neighborhood
-from ...language.values import constant, words
+from ....language import errors
+from ....language.box import Box
+from ....language.frame import Neighborhood
+from ....language.values import constant, words
 from .scopes import Bounds, Scope, Scopes, own
 
 # A read outside the neighborhood is written down as one number: that of the read plus one,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...language.values import constant, wrapped
+from ....language.values import constant, wrapped
 
 
 def text_of(value: Any) -> str | None:

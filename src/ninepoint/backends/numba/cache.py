@@ -31,9 +31,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from .. import undisturbed
-from ..undisturbed import imported
-from . import native, private
+from ... import undisturbed
+from ...undisturbed import imported
+from .. import private
+from . import native
 
 if TYPE_CHECKING:
     from .kept import Kept

@@ -1,0 +1,72 @@
+"""Names: those that the user gave and those of the compiler, kept apart in generated text.
+
+    stage band  ->  band_, its row function band__row        field x1  ->  x1_
+
+What the compiler names by number ends in a digit: t0, v0_3, out1, and so do the copies that it
+makes of what a user has named: u_0, r__2.  What it names after something ends in one of a few
+words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word of the text.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable
+
+from ...lowering.names import by_number
+from .expressions import SHORT
+
+SUPPORT = [
+    "row",
+    "row_function",
+    "padded",
+    "integer_divide",
+    "integer_modulo",
+    "integer_power",
+    "nearest_multiple",
+    "round_to_half",
+    "shift_left",
+    "shift_right",
+    "floor_divide",
+    "remainder",
+    "saturate",
+    "saturate_wide",
+    "exp_float32",
+    "exp_float64",
+    "select",
+    "nan",
+    "inf",
+    *SHORT.values(),
+]
+
+BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
+
+# Modules, built-in functions, and what the loops call their own values.
+_WORDS = (
+    "np math band range min max int float bool complex abs len round pow divmod "
+    "b d i j k n many rest value"
+)
+
+RESERVED = frozenset(
+    {*SUPPORT, *BORDERS, *_WORDS.split(), *keyword.kwlist, *keyword.softkwlist, "__debug__"}
+)
+
+# How the names end of functions and values that belong to a stage or to an operation.
+_DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
+
+
+def safe_names(given: Iterable[str], stages: Iterable[str] = ()) -> dict[str, str]:
+    """The names in generated text of fields, scalars and coefficients, and of stages."""
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    stages = tuple(stages)
+    for name in (*given, *stages):
+        new = name
+        # A stage of the compiler's own has a name that nothing else has.
+        own = name in stages and by_number(name)
+        while not own and (
+            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in taken
+        ):
+            new += "_"
+        taken.add(new)
+        found[name] = new
+    return found
