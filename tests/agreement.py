@@ -17,7 +17,7 @@ import bounds
 import kernels
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.numba.cpu import Bound
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
@@ -128,7 +128,7 @@ def by_text(drawn: Drawn, cval: Any = 0, whole_bytes: int | None = None) -> tupl
     result = on_numpy.apply(
         program,
         fields,
-        border=parse_boundary(drawn.boundary, compiled.ndim),
+        border=Boundary.of(drawn.boundary).on(compiled.ndim),
         cval=cval,
         threads=1,
         whole_bytes=whole_bytes,

@@ -17,7 +17,7 @@ from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.axes import Behind, behind, whole_shape
-from .arrays.borders import parse_boundary
+from .arrays.borders import Boundary
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables, refuse_for_datasets
 from .arrays.measuring import Watched, measurable, measurement, part
@@ -50,7 +50,6 @@ from .options import (
     CALL_OPTIONS,
     Options,
     hint,
-    keeps,
     overflow_rule,
     refuse_misplaced,
     refuse_out,
@@ -336,7 +335,7 @@ class Stencil(ArrayFunction):
         return Call(
             self,
             {name: values[name] for name in self._others},
-            self._options.boundary if boundary is None else boundary,
+            self._options.boundary if boundary is None else Boundary.of(boundary),
             self._options.cval if cval is None else cval,
             storage_types(self._options.dtype if dtype is None else dtype),
             overflow_rule(self._options.overflow if overflow is None else overflow),
@@ -500,7 +499,7 @@ class Stencil(ArrayFunction):
             int(steps),
         )
         plan = Iteration(
-            self._options.boundary if boundary is None else boundary,
+            self._options.boundary if boundary is None else Boundary.of(boundary),
             self._options.cval if cval is None else cval,
             int(steps),
             1 if every is None and until is not None else every,
@@ -523,7 +522,7 @@ class Stencil(ArrayFunction):
     ) -> Sequence[Any]:
         """The state after the steps."""
         dtypes, overflow = storage_types(self._options.dtype), self._options.overflow
-        keep = keeps(plan.boundary)
+        keep = plan.boundary.keeps
 
         def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
             found = self._compile(types, others, keep, dtypes, overflow)
@@ -702,7 +701,7 @@ class Stencil(ArrayFunction):
             dict(zip(self._fields, fields, strict=True)),
             scalars=call.others,
             standard=self._options.standard_indexing,
-            boundary=call.boundary,
+            boundary=call.boundary.on(compiled.ndim).rules,
             cval=call.cval,
             ndim=compiled.ndim,
             footprints=[(box.lo, box.hi) for box in compiled.reaches],
@@ -981,7 +980,7 @@ class Stencil(ArrayFunction):
         call = self._call(values, **given)
         fields = [on_numpy.as_field(values[name], name) for name in self._fields]
         program = call.program([on_numpy.native(array.dtype) for array in fields])
-        border = parse_boundary(call.boundary, program.ndim)
+        border = call.boundary.on(program.ndim)
         names = self._function.parameters
         args = [values[name] for name in names[: self._positional]]
         rest = {name: values[name] for name in names[self._positional :]} | given
@@ -1049,7 +1048,7 @@ class Stencil(ArrayFunction):
             dtype=named.get("dtype"),
             overflow=named.get("overflow"),
         )
-        return self._compile(dtypes, call.others, keeps(call.boundary), call.dtypes, call.overflow)
+        return self._compile(dtypes, call.others, call.boundary.keeps, call.dtypes, call.overflow)
 
 
 def _dtype(given: Any) -> np.dtype:
@@ -1079,10 +1078,10 @@ def _field(value: Any, name: str) -> Any:
     return value if kinds else on_numpy.as_field(value, name)
 
 
-def _border_text(boundary: Any, cval: Any) -> str:
+def _border_text(boundary: Boundary, cval: Any) -> str:
     """The border rule in words."""
-    shown = boundary if isinstance(boundary, str) else repr(boundary)
-    uses = any(rule in shown for rule in ("fill", "constant"))
+    shown = str(boundary).strip("'")
+    uses = boundary.uses("fill") or boundary.uses("constant")
     return f"{shown} with {cval!r}" if uses else shown
 
 

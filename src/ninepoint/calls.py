@@ -13,7 +13,7 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays import prepared
-from .arrays.borders import parse_boundary
+from .arrays.borders import Boundary
 from .arrays.channels import working_axes
 from .arrays.recognise import is_dask, is_dataset, is_xarray, refuse_foreign
 from .backends.numba.cpu import Bound, Compiled
@@ -23,7 +23,6 @@ from .language.dtypes import DType, value_type
 from .language.parse import Argument
 from .language.values import Coefficients, Value
 from .lowering.schedule import Schedule
-from .options import keeps
 
 # Python's numbers that a compiled kernel takes as they are.
 _EXACT = {DType.BOOL: bool, DType.INT: int, DType.F64: float}
@@ -63,7 +62,7 @@ class Call:
 
     stencil: Applied
     others: dict[str, Any]
-    boundary: Any
+    boundary: Boundary
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
@@ -84,7 +83,7 @@ class Call:
     ) -> tuple[Compiled, Stages | None, str]:
         """What the stencil is compiled to, with a schedule of its own or another one."""
         return self.stencil._compile(
-            field_dtypes, self.others, keeps(self.boundary), self.dtypes, self.overflow, schedule
+            field_dtypes, self.others, self.boundary.keeps, self.dtypes, self.overflow, schedule
         )
 
     def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
@@ -96,7 +95,7 @@ class Call:
         return on_numpy.apply(
             program,
             arrays,
-            border=parse_boundary(self.boundary, program.ndim),
+            border=self.boundary.on(program.ndim),
             cval=self.cval,
             axes=axes,
             out=out,
@@ -121,7 +120,7 @@ class Call:
             scalars.append((at if at < len(args) else -1, self.others[name]))
         if compiled.module.coefficients:
             return prepared.no_way
-        border = parse_boundary(self.boundary, program.ndim)
+        border = self.boundary.on(program.ndim)
         options = prepared.Options(border, self.cval, self.threads)
         return prepared.prepare(program, compiled.entry, args, fields, scalars, options, out)
 
@@ -146,7 +145,7 @@ class Call:
         return on_dask.apply(
             call.program,
             fields,
-            border=parse_boundary(self.boundary, program.ndim),
+            border=self.boundary.on(program.ndim),
             cval=self.cval,
             axes=axes,
             reaches=program.reaches,
@@ -182,7 +181,7 @@ class Call:
         return on_xarray.apply(
             on_arrays,
             fields,
-            border=parse_boundary(self.boundary, program.ndim),
+            border=self.boundary.on(program.ndim),
             reaches=program.reaches,
             dims=dims,
             axes=axes,
@@ -201,7 +200,7 @@ def steps_on_dask(calls: Sequence[Call], states: Sequence[Any]) -> Any:
     made = dask_iterating.advance(
         [call.program for call in calls],
         fields,
-        border=parse_boundary(one.boundary, program.ndim),
+        border=one.boundary.on(program.ndim),
         cval=one.cval,
         reaches=program.reaches,
         out_dtypes=program.out_dtypes,

@@ -10,13 +10,13 @@ from typing import Any, overload
 import numpy as np
 
 from .api import Stencil
+from .arrays.borders import Boundary
 from .language.depth import with_room
 from .language.source import capture
 from .language.stages import split
 from .lowering.schedule import Schedule
 from .options import (
     Options,
-    checked_boundary,
     checked_neighborhood,
     hint,
     overflow_rule,
@@ -112,7 +112,7 @@ def stencil(
     for name in unknown:
         raise TypeError(f"stencil() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
     options = Options(
-        checked_boundary(boundary),
+        Boundary.of(boundary),
         cval,
         checked_neighborhood(neighborhood),
         parameter_names(standard_indexing),

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.axes import Behind, last_of
-from .arrays.borders import Border, parse_boundary
+from .arrays.borders import Border
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .backends.numba.cpu import Compiled
@@ -51,7 +51,7 @@ class Node:
     @property
     def border(self) -> Border:
         """Its border rule."""
-        return parse_boundary(self.call.boundary, self.ndim)
+        return self.call.boundary.on(self.ndim)
 
 
 class Graph:
@@ -121,7 +121,7 @@ class Graph:
 
 def _key(call: Call, fields: Sequence[int]) -> Any:
     others = tuple((n, identity(v)) for n, v in call.others.items())
-    options = (repr(call.boundary), repr(call.cval), call.dtypes, call.overflow)
+    options = (call.boundary, repr(call.cval), call.dtypes, call.overflow)
     return (id(call.stencil), tuple(fields), others, options)
 
 

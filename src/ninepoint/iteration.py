@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import numpy as on_numpy
-from .arrays.borders import Border, parse_boundary
+from .arrays.borders import Border, Boundary
 from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
 from .arrays.recognise import refuse_foreign
 from .arrays.views import plain, stacked
@@ -99,7 +99,7 @@ def blocks(
 class Iteration:
     """How often, with which border, and who looks at the state in between."""
 
-    boundary: Any
+    boundary: Boundary
     cval: Any
     steps: int
     every: int | None
@@ -117,7 +117,7 @@ class Iteration:
 
     def border(self, ndim: int) -> Border:
         """The border rule, which must leave the state as large as it is."""
-        border = parse_boundary(self.boundary, ndim)
+        border = self.boundary.on(ndim)
         if border.uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         return border

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .arrays.borders import Border, parse_boundary
+from .arrays.borders import Boundary
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .language.elsewhere import hint as hint
 from .language.frame import FAR, Neighborhood
@@ -24,23 +24,14 @@ CALL_OPTIONS = frozenset(
 class Options:
     """What a stencil was decorated with."""
 
-    boundary: Any = "fill"
-    cval: Any = 0
-    neighborhood: Neighborhood | None = None
-    standard_indexing: tuple[str, ...] = ()
-    dtype: Any = None
-    overflow: str | None = None
-    fastmath: bool = False
-    schedule: Schedule = field(default_factory=Schedule)
-
-
-def keeps(boundary: Any) -> bool:
-    """Whether any side of any axis has the rule "keep"."""
-    if isinstance(boundary, str):
-        return boundary == "keep"
-    if isinstance(boundary, Border):
-        return any("keep" in pair for pair in boundary.rules)
-    return isinstance(boundary, tuple | list) and any(keeps(entry) for entry in boundary)
+    boundary: Boundary
+    cval: Any
+    neighborhood: Neighborhood | None
+    standard_indexing: tuple[str, ...]
+    dtype: Any
+    overflow: str | None
+    fastmath: bool
+    schedule: Schedule
 
 
 def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
@@ -80,13 +71,6 @@ def overflow_rule(overflow: Any) -> str | None:
         raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
     found: str | None = overflow
     return found
-
-
-def checked_boundary(boundary: Any) -> Any:
-    """Refuse unknown names at once; how many axes there are is seen later."""
-    count = len(boundary) if isinstance(boundary, tuple | list) else 1
-    parse_boundary(boundary, count)
-    return tuple(boundary) if isinstance(boundary, list) else boundary
 
 
 def parameter_names(standard_indexing: Any) -> tuple[str, ...]:

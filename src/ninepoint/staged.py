@@ -11,6 +11,7 @@ import numpy as np
 from .api import Stencil, restored
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind
+from .arrays.borders import Boundary
 from .arrays.datasets import refuse_for_datasets
 from .arrays.measuring import measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
@@ -26,7 +27,7 @@ from .language.refusals import refuse
 from .language.source import Function
 from .language.stages import OPTIONS, Stages, split
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Options, keeps
+from .options import CALL_OPTIONS, Options
 from .planning import Plan, graph_text, plan, plan_text
 from .recording import Lazy, Place, known, recordable
 from .running import evaluate, reaching
@@ -218,8 +219,8 @@ class Staged(Stencil):
                 raise errors.stage_outputs(call.span, callee.__name__, len(made), wanted)
             numbers |= zip(call.made, made, strict=True)
         boundary = options.get("boundary")
-        keep = keeps(self._options.boundary if boundary is None else boundary)
-        rest = self._keeping if keep else self._remainder
+        boundary = self._options.boundary if boundary is None else Boundary.of(boundary)
+        rest = self._keeping if boundary.keeps else self._remainder
         named = [numbers[name] for name in rest.fields]
         others = {name: scalars[name] for name in rest.scalars}
         return rest._record(graph, named, others, options, labels or [self.__name__], axes)

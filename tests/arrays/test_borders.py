@@ -9,9 +9,9 @@ import pytest
 
 from ninepoint.arrays.borders import (
     Border,
+    Boundary,
     Gather,
     fitting_cval,
-    parse_boundary,
     runs,
     source_indices,
 )
@@ -106,17 +106,17 @@ def test_blocks_are_gathered_as_by_indices(seed: int) -> None:
 
 
 def test_parse_one_name_one_per_axis_pairs_and_aliases() -> None:
-    assert parse_boundary("wrap", 2).rules == (("wrap", "wrap"), ("wrap", "wrap"))
-    assert parse_boundary(("edge", ("fill", "symmetric")), 2).rules == (
+    assert Boundary.of("wrap").on(2).rules == (("wrap", "wrap"), ("wrap", "wrap"))
+    assert Boundary.of(("edge", ("fill", "symmetric"))).on(2).rules == (
         ("nearest", "nearest"),
         ("fill", "reflect"),
     )
-    assert parse_boundary(["grid-mirror", "grid-constant", "periodic"], 3).rules == (
+    assert Boundary.of(["grid-mirror", "grid-constant", "periodic"]).on(3).rules == (
         ("reflect", "reflect"),
         ("constant", "constant"),
         ("wrap", "wrap"),
     )
-    assert str(parse_boundary(("wrap", ("fill", "keep")), 2)) == "('wrap', ('fill', 'keep'))"
+    assert str(Boundary.of(("wrap", ("fill", "keep"))).on(2)) == "('wrap', ('fill', 'keep'))"
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_parse_one_name_one_per_axis_pairs_and_aliases() -> None:
 )
 def test_parse_refuses(boundary: object, error: type[Exception], words: str) -> None:
     with pytest.raises(error) as caught:
-        parse_boundary(boundary, 2)
+        Boundary.of(boundary).on(2)
     assert words in str(caught.value)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from windowsum import Maker, WindowSum, program, window
 
 dask = pytest.importorskip("dask")
@@ -28,7 +28,7 @@ def lazily(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any
     return on_dask.apply(
         Maker(prog.outputs, prog.out_dtypes),
         fields,
-        border=parse_boundary(boundary, prog.ndim),
+        border=Boundary.of(boundary).on(prog.ndim),
         reaches=prog.reaches,
         out_dtypes=prog.out_dtypes,
         token=options.pop("token", repr(prog)),
@@ -37,7 +37,7 @@ def lazily(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any
 
 
 def eagerly(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:
-    border = parse_boundary(boundary, prog.ndim)
+    border = Boundary.of(boundary).on(prog.ndim)
     return on_numpy.apply(prog, fields, border=border, threads=1, **options)
 
 

@@ -11,7 +11,7 @@ import pytest
 import agreement
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from ninepoint.arrays.frames import Frame
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.moves import UNITS, lifted, listed, mover
@@ -63,7 +63,7 @@ def framed(drawn: agreement.Drawn, whole_bytes: int) -> None:
     stack = int(np.prod(shape[:-ndim])) if len(shape) > ndim else None
     joined = shape[-ndim:] if stack is None else (stack, *shape[-ndim:])
     fields = [np.broadcast_to(f, shape).reshape(joined).copy() for f in fields]
-    border = parse_boundary(drawn.boundary, ndim)
+    border = Boundary.of(drawn.boundary).on(ndim)
     plan = layout(shape[-ndim:], compiled.reaches, border, 8, program.seams, whole_bytes)
 
     def entry(*arrays: Any) -> None:

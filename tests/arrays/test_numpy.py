@@ -14,7 +14,7 @@ from scipy import ndimage
 
 from ninepoint.arrays import layout as layouts
 from ninepoint.arrays import numpy as arrays
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.threads import run_parallel, serial, thread_count
 from windowsum import WindowSum, brute, program, window
 
@@ -23,7 +23,7 @@ SIDES = [rule for rule in RULES if rule != "wrap"]
 
 
 def applied(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:
-    border = parse_boundary(boundary, prog.ndim)
+    border = Boundary.of(boundary).on(prog.ndim)
     return arrays.apply(prog, fields, border=border, **options)
 
 
@@ -72,7 +72,7 @@ def test_every_rule_axis_side_and_size(seed: int, strategy: str) -> None:
         outputs.append(window(reach, seed + k, field=int(rng.integers(0, 3))))
     prog = program(*outputs, fields=3)
     fields = [data(*shape, seed=seed + k) for k in range(3)]
-    border = parse_boundary(rules, ndim)
+    border = Boundary.of(rules).on(ndim)
     got = arrays.apply(prog, fields, border=border, cval=-9)
     got = got if isinstance(got, tuple) else (got,)
     for one, want in zip(got, brute(prog, fields, border, -9), strict=True):
@@ -85,7 +85,7 @@ def test_every_rule_axis_side_and_size(seed: int, strategy: str) -> None:
 def test_arrays_far_smaller_than_the_footprint(rule: str, n: int, reach: Any) -> None:
     prog = program(window([reach]))
     x = data(n)
-    border = parse_boundary(rule, 1)
+    border = Boundary.of(rule).on(1)
     got = applied(prog, x, boundary=rule, cval=5)
     np.testing.assert_array_equal(got, brute(prog, [x], border, 5)[0])
 
@@ -97,8 +97,8 @@ def test_leading_axes_are_a_stack(rule: str, lead: Any) -> None:
     x = data(*lead, 5, 6)
     got = applied(prog, x, boundary=rule)
     flat = x.reshape(int(np.prod(lead)), 5, 6)
-    want = [brute(prog, [image], parse_boundary(rule, 2))[0] for image in flat]
-    shape = brute(prog, [np.zeros((5, 6))], parse_boundary(rule, 2))[0].shape
+    want = [brute(prog, [image], Boundary.of(rule).on(2))[0] for image in flat]
+    shape = brute(prog, [np.zeros((5, 6))], Boundary.of(rule).on(2))[0].shape
     np.testing.assert_array_equal(got, np.array(want).reshape(*lead, *shape))
 
 
@@ -122,7 +122,7 @@ def test_fields_broadcast(rule: str, shapes: Any, strategy: str) -> None:
     got = applied(prog, *fields, boundary=rule)
     assert got.shape == full[0].shape
     for place in np.ndindex(*full[0].shape[:-2]):
-        want = brute(prog, [f[place] for f in full], parse_boundary(rule, 2))[0]
+        want = brute(prog, [f[place] for f in full], Boundary.of(rule).on(2))[0]
         np.testing.assert_array_equal(got[place], want)
 
 

@@ -12,13 +12,13 @@ xr = pytest.importorskip("xarray")
 
 from ninepoint.arrays import numpy as on_numpy  # noqa: E402
 from ninepoint.arrays import xarray as on_xarray  # noqa: E402
-from ninepoint.arrays.borders import parse_boundary  # noqa: E402
+from ninepoint.arrays.borders import Boundary  # noqa: E402
 from ninepoint.arrays.recognise import is_dask, is_dataset, is_xarray  # noqa: E402
 from windowsum import Maker, WindowSum, program, window  # noqa: E402
 
 
 def on_arrays(prog: WindowSum, boundary: Any) -> Callable[[list[Any], tuple[int, ...]], Any]:
-    border = parse_boundary(boundary, prog.ndim)
+    border = Boundary.of(boundary).on(prog.ndim)
 
     def work(arrays: list[Any], axes: tuple[int, ...]) -> Any:
         if not any(is_dask(array) for array in arrays):
@@ -42,7 +42,7 @@ def applied(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: An
     return on_xarray.apply(
         on_arrays(prog, boundary),
         fields,
-        border=parse_boundary(boundary, prog.ndim),
+        border=Boundary.of(boundary).on(prog.ndim),
         reaches=prog.reaches,
         **options,
     )
@@ -66,7 +66,7 @@ def weather() -> Any:
 
 
 def bare(prog: WindowSum, *arrays: np.ndarray, boundary: Any = "fill") -> Any:
-    return on_numpy.apply(prog, arrays, border=parse_boundary(boundary, prog.ndim))
+    return on_numpy.apply(prog, arrays, border=Boundary.of(boundary).on(prog.ndim))
 
 
 @pytest.mark.parametrize("chunks", [None, {"time": 2}, {"lat": 4, "lon": 3}])

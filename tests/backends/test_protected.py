@@ -20,7 +20,7 @@ import bounds
 import ninepoint as npt
 import protected
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from ninepoint.lowering.schedule import Schedule
 
 RULES = ["fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"]
@@ -139,7 +139,7 @@ def image(rng: Random, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 def run_text(stencil: npt.Stencil, x: np.ndarray, boundary: str) -> None:
     compiled, _, _ = stencil._compile([x.dtype], {}, boundary == "keep")
     program = agreement.Plain(compiled.bind({}))
-    on_numpy.apply(program, [x], border=parse_boundary(boundary, compiled.ndim), cval=0, threads=1)
+    on_numpy.apply(program, [x], border=Boundary.of(boundary).on(compiled.ndim), cval=0, threads=1)
 
 
 def windows(rng: Random, ndim: int, most: int) -> tuple[slice, ...]:

@@ -10,7 +10,7 @@ import pytest
 import agreement
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from ninepoint.lowering.schedule import Schedule
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
@@ -71,7 +71,7 @@ def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     compiled, stages, reason = stencil._for_types([x], others)
     assert stages is not None, reason
     program = agreement.Plain(compiled.bind(others))
-    border = parse_boundary("fill", compiled.ndim)
+    border = Boundary.of("fill").on(compiled.ndim)
     return on_numpy.apply(program, [x], border=border, cval=1, threads=1)
 
 

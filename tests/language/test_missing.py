@@ -13,7 +13,7 @@ import pytest
 import agreement
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 
 REDUCTIONS = (
     np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,
@@ -46,7 +46,7 @@ def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     """What the generated text gives, run as plain Python: to compile takes seconds."""
     compiled, _, _ = stencil._for_types([x], others)
     program = agreement.Plain(compiled.bind(others))
-    border = parse_boundary("valid", compiled.ndim)
+    border = Boundary.of("valid").on(compiled.ndim)
     return on_numpy.apply(program, [x], border=border, cval=0, threads=1)
 
 

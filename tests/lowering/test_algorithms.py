@@ -20,7 +20,7 @@ import agreement
 import ninepoint as npt
 from ninepoint.analysis.ranges import ranges
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import parse_boundary
+from ninepoint.arrays.borders import Boundary
 from ninepoint.language import ir
 from ninepoint.language.dtypes import DType
 from ninepoint.language.reference import evaluate, store
@@ -90,7 +90,7 @@ def by_text(
     """The result of the generated text, run as plain Python."""
     stencil = npt.stencil(**options)(function)
     compiled, _, _ = stencil._compile([f.dtype for f in fields], {})
-    border = parse_boundary(boundary, compiled.ndim)
+    border = Boundary.of(boundary).on(compiled.ndim)
     program = agreement.Plain(compiled.bind({}))
     result = on_numpy.apply(program, list(fields), border=border, cval=0, threads=1)
     return result if isinstance(result, tuple) else (result,)
@@ -326,7 +326,7 @@ def test_values_on_many_windows(kind):
             function_of_stack = npt.stencil(function)
             compiled, _, _ = function_of_stack._compile([np.dtype(dtype)], {})
             program = agreement.Plain(compiled.bind({}))
-            border = parse_boundary("mirror", 2)
+            border = Boundary.of("mirror").on(2)
             whole = on_numpy.apply(program, [stack], border=border, cval=0, threads=1)
             parts = [by_text(function, one) for one in stack]
             for k, one in enumerate(whole if isinstance(whole, tuple) else (whole,)):

@@ -67,42 +67,89 @@ class Border:
         return repr(tuple(a if a == b else (a, b) for a, b in self.rules))
 
 
-def parse_boundary(boundary: object, ndim: int) -> Border:
-    """Read a `boundary=` option for a stencil with `ndim` core axes.
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """A `boundary=` option, read once where it was written, before the axes are counted.
 
-    Parameters
-    ----------
-    boundary : str or sequence
-        One name for every axis, or one entry per core axis, each a name or a
-        ``(before, after)`` pair of names.
-    ndim : int
-        How many core axes the stencil has.
-
-    Raises
-    ------
-    ValueError
-        If a name is unknown, the number of entries is not `ndim`, or "wrap" stands on one
-        side of an axis only.
-    TypeError
-        If `boundary` is neither text nor a sequence.
+    Holds the rules before and after each axis; those of one entry for `each` axis if the option
+    was one name.  Equal boundaries mean the same, whichever of a rule's names was written.
     """
-    if isinstance(boundary, Border):
-        boundary = boundary.rules
-    if isinstance(boundary, str):
-        rule = _rule(boundary)
-        return Border(((rule, rule),) * ndim)
-    if not isinstance(boundary, tuple | list):
-        raise TypeError(
-            f"boundary must be a name or one entry per axis, not {boundary!r}; "
-            f"names are {_names()}."
-        )
-    if len(boundary) != ndim:
+
+    entries: tuple[tuple[Rule, Rule], ...]
+    each: bool
+
+    @staticmethod
+    def of(given: object) -> Boundary:
+        """Read the option.
+
+        Parameters
+        ----------
+        given : str or sequence
+            One name for every axis, or one entry for each axis, a name or a ``(before, after)``
+            pair of names.
+
+        Raises
+        ------
+        ValueError
+            If a name is unknown, or "wrap" stands on one side of an axis only.
+        TypeError
+            If it is neither text nor a sequence.
+        """
+        if isinstance(given, Boundary):
+            return given
+        if isinstance(given, str):
+            return _named(given)
+        if not isinstance(given, tuple | list):
+            raise TypeError(
+                f"boundary must be a name or one entry per axis, not {given!r}; "
+                f"names are {_names()}."
+            )
+        return Boundary(tuple(_pair(entry) for entry in given), False)
+
+    def on(self, ndim: int) -> Border:
+        """Give the border of a stencil of `ndim` axes.
+
+        Raises
+        ------
+        ValueError
+            If there is another number of entries.
+        """
+        return _on(self, ndim)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether any side of any axis has the rule "keep"."""
+        return self.uses("keep")
+
+    def uses(self, rule: Rule) -> bool:
+        """Whether any side of any axis follows `rule`."""
+        return any(rule in pair for pair in self.entries)
+
+    def __str__(self) -> str:
+        """Give it as one would write the option."""
+        if self.each:
+            return repr(self.entries[0][0])
+        return repr(tuple(a if a == b else (a, b) for a, b in self.entries))
+
+
+@lru_cache(maxsize=64)
+def _named(name: str) -> Boundary:
+    rule = _rule(name)
+    return Boundary(((rule, rule),), True)
+
+
+@lru_cache(maxsize=256)
+def _on(boundary: Boundary, ndim: int) -> Border:
+    if boundary.each:
+        return Border(boundary.entries * ndim)
+    count = len(boundary.entries)
+    if count != ndim:
         raise ValueError(
-            f"boundary={boundary!r} has {len(boundary)} entries, but the stencil has {ndim} "
+            f"boundary={boundary} has {count} entries, but the stencil has {ndim} "
             f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
             "(a name or a (before, after) pair)."
         )
-    return Border(tuple(_pair(entry) for entry in boundary))
+    return Border(boundary.entries)
 
 
 def _pair(entry: object) -> tuple[Rule, Rule]:

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Border, fitting_cval, parse_boundary
+from ninepoint.arrays.borders import Array, Border, Boundary, fitting_cval
 from ninepoint.arrays.ends import columns_of, compute_ends
 from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.arrays.recognise import refuse_foreign
@@ -382,7 +382,7 @@ def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
     # Where the block lies does not matter: as if its reach began at the point itself.
     moved = reach.shift(tuple(-a for a in reach.lo))
     arrays = _broadcast(list(blocks), program.ndim)
-    valid = parse_boundary("valid", program.ndim)
+    valid = Boundary.of("valid").on(program.ndim)
     plan = layout(arrays[0].shape[-program.ndim :], (moved,) * len(program.out_dtypes), valid)
     lead = arrays[0].shape[: -program.ndim]
     results: list[Array] = [
