@@ -260,7 +260,7 @@ def test_in_classes_lambdas_and_helpers():
         ({"axes": 1}, ValueError, "names 1 axes; the stencil has 2"),
         ({"dims": ("y", "x")}, TypeError, "use axes= here"),
         ({"out": np.zeros((3, 3))}, ValueError, "out has shape"),
-        ({"out": np.zeros((23, 31))}, TypeError, "out has dtype float64, but the result"),
+        ({"out": np.zeros((23, 31), "int8")}, TypeError, "out has dtype int8, but the result"),
         ({"threads": 0}, ValueError, "threads=0 is less than 1"),
         ({"overflow": "clip"}, ValueError, "overflow='clip' is unknown"),
         ({"q": 1}, TypeError, r"lopsided\(\) has no parameter 'q'; it has x"),

@@ -233,7 +233,7 @@ class Stencil(ArrayFunction):
         dims : sequence of str, optional
             The same by name, for xarray objects.
         out : array or tuple of arrays, optional
-            Where to write the result; it may overlap a field.
+            Where to write the result; it may overlap a field, and be of a shorter float type.
         dtype : dtype or sequence of dtype, optional
             The type of the result, or of each; its byte order is the machine's.
         overflow : {"saturate", "wrap"}, optional

@@ -300,7 +300,7 @@ def iterate_arrays(
                     break
     for array, state in zip(target, states, strict=False):
         if array is not state:
-            array[...] = state
+            on_numpy.write(array, state)
     return target or ([np.array(state) for state in given] if states is given else states)
 
 

@@ -93,7 +93,7 @@ def _on_numpy(
         return results
     for target, result in zip(given, results, strict=True):
         if not np.may_share_memory(target, result):
-            target[...] = result
+            on_numpy.write(target, result)
     return given
 
 

@@ -156,7 +156,7 @@ class Staged(Stencil):
         shapes, dtypes = [one.shape for one in result], [one.dtype for one in result]
         given = on_numpy.checked_out(out, shapes, dtypes, None)
         for target, one in zip(given, result, strict=True):
-            target[...] = one
+            on_numpy.write(target, one)
         return given
 
     def _graph(

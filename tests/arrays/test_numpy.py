@@ -282,7 +282,7 @@ def read_only(shape: Any) -> np.ndarray:
     [
         (np.zeros((4, 6)), ValueError, "out has shape (4, 6), but the result has (5, 6)"),
         (np.zeros((1, 5, 6)), ValueError, "out has shape (1, 5, 6)"),
-        (np.zeros((5, 6), "f4"), TypeError, "out has dtype float32, but the result has float64"),
+        (np.zeros((5, 6), "i4"), TypeError, "out has dtype int32, but the result has float64"),
         (read_only((5, 6)), ValueError, "out is read-only"),
         ([1, 2], ValueError, "out has 2 arrays, but the stencil has 1 outputs"),
         ("x", TypeError, "out must be a NumPy array, not str"),

@@ -214,7 +214,7 @@ def apply(
         over_stack(program, plan, values, arrays, results, count)
         if shared:
             for o, result in zip(inner, results, strict=True):
-                o[...] = result
+                write(o, result)
         return given[0] if len(given) == 1 else tuple(given)
     results = [np.empty(s, dtype) for s, dtype in zip(shapes, program.out_dtypes, strict=True)]
     over_stack(program, plan, values, arrays, results, count)
@@ -300,8 +300,8 @@ def checked_out(
             wanted = tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
         if array.shape != wanted:
             raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-        if native(array.dtype) != dtype:
-            raise TypeError(f"out has dtype {array.dtype}, but the result has {dtype}.")
+        if not storable(dtype, array.dtype):
+            raise _unstorable(dtype, native(array.dtype))
         if not array.flags.writeable:
             raise ValueError("out is read-only.")
         if _overlaps_itself(array):
@@ -313,6 +313,33 @@ def checked_out(
         if any(np.may_share_memory(one, other) for other in given[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
     return given
+
+
+def _unstorable(result: np.dtype[Any], out: np.dtype[Any]) -> TypeError:
+    """The error for an `out` that cannot take the result as it is."""
+    cure = f"give an array of {result}"
+    if out.kind in "iu" and result.kind != "c":
+        cure += f', or ask for {out} with dtype="{out}" and overflow='
+    return TypeError(f"out has dtype {out}, but the result has {result}; {cure}.")
+
+
+def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
+    """Whether values of one dtype are stored as another without being asked for it.
+
+    A float is rounded to a shorter float; an integer is never wrapped, nor a float cut to one.
+    """
+    if target.kind not in "biufc":
+        return False
+    return np.can_cast(values, target, "same_kind" if target.kind in "fc" else "safe")
+
+
+def write(target: Array, values: Array) -> None:
+    """Write values to an array that may be of another dtype; like a kernel, without warnings."""
+    if target.dtype == values.dtype:
+        target[...] = values
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        target[...] = values
 
 
 def _overlaps_itself(array: Array) -> bool:
@@ -351,7 +378,7 @@ def check_values(
                     f'boundary "keep" needs a field for each output, but output {k + 1} has '
                     "none; choose another boundary."
                 )
-            if not _keepable(fields[k], dtype):
+            if not storable(fields[k], dtype):
                 raise ValueError(
                     f'boundary "keep" cannot hold {fields[k]} values in a {dtype} result; '
                     "choose another boundary or dtype."
@@ -365,11 +392,6 @@ def check_values(
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
     return values
-
-
-def _keepable(field: np.dtype[Any], result: np.dtype[Any]) -> bool:
-    # Rounding to a shorter float is what dtype= asks for; a wrapped integer is not.
-    return np.can_cast(field, result, "same_kind" if result.kind in "fc" else "safe")
 
 
 def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
@@ -479,11 +501,15 @@ def _over_pieces(
             rest = plan.rest(piece, stack, parts) if limit is None else None
             _over_parts(job, iter(parts), rest, here, threads)
     for k, output in enumerate(plan.outputs):
+        dtype = program.out_dtypes[k]
         for target, kept in output.zones:
-            if kept is None:
-                outs[k][target].fill(values.outs[k])
+            place = outs[k][target]
+            if kept is not None:
+                write(place, fields[k][kept].astype(dtype, copy=False))
+            elif place.dtype == dtype:
+                place.fill(values.outs[k])
             else:
-                outs[k][target] = fields[k][kept]
+                write(place, np.array(values.outs[k], dtype))
 
 
 def _over_parts(
@@ -584,7 +610,7 @@ class _Job:
             pending.append((place, fresh[target.part]))
         self.program.run(blocks, results)
         for place, computed in pending:
-            place[...] = computed
+            write(place, computed)
 
     def _run_ends(self, piece: Piece, ends: Ends, cut: slice) -> None:
         program, whole = self.program, cut is ALL
@@ -597,4 +623,4 @@ class _Job:
         results = compute_ends(program.run, blocks, ends.spans, program.out_dtypes, program.warm)
         for k, place, part in ends.moves:
             out = self.outs[k] if whole else self.outs[k][cut]
-            out[place] = results[k][part]
+            write(out[place], results[k][part])
