@@ -17,6 +17,7 @@ import numpy as np
 from ninepoint.analysis.footprint import zero_product
 from ninepoint.language import ir
 from ninepoint.language.dtypes import DType
+from ninepoint.lowering.kept import height
 
 # The element of a field at an offset from the point.
 Look = Callable[[str, ir.Offset], Any]
@@ -90,7 +91,7 @@ class Point:
 
     def _stage(self, stage: ir.Stage, which: int, at: ir.Offset) -> Any:
         total = None
-        for row in range(max(stage.running, 1)):
+        for row in range(height(stage)):
             values = {n: held(self.scalars[n], d) for n, d in self.kernel.scalars}
             self._body(stage.body, values, (*at[:-2], *(a + row for a in at[-2:-1]), at[-1]))
             value = self._atom(stage.values[which], values)

@@ -15,7 +15,8 @@ import pytest
 
 import ninepoint as npt
 from ninepoint.backends.explain import notes
-from ninepoint.language.ir import Read, Reduce
+from ninepoint.language.ir import Histogram, Read, Reduce, RunningSum
+from ninepoint.lowering.kept import height
 from ninepoint.lowering.schedule import Schedule
 from ninepoint.lowering.work import work
 
@@ -105,11 +106,11 @@ def test_golden(stencil, dtype, golden):
 
 
 def test_running_sum_is_named_where_there_is_one():
-    assert any(stage.running == 31 for stage in stages_of(blur, "uint8").lowered.stages)
+    assert any(height(stage) == 31 for stage in stages_of(blur, "uint8").lowered.stages)
     assert "running sum of 31" in note_text(blur, "uint8")
     floats = stages_of(blur, "float32").lowered.stages
     assert floats
-    assert not any(stage.running for stage in floats)
+    assert not any(isinstance(stage, RunningSum) for stage in floats)
     assert "would drift" in note_text(blur, "float32")
     assert "running sum of 31" not in note_text(blur, "float32")
 
@@ -117,7 +118,8 @@ def test_running_sum_is_named_where_there_is_one():
 def test_schedule_changes_what_is_said_and_done():
     schedule = dataclasses.replace(blur.schedule(), running=False)
     doubled = npt.stencil(schedule=schedule)(blur.__wrapped__)
-    assert not any(stage.running for stage in stages_of(doubled, "uint8").lowered.stages)
+    made = stages_of(doubled, "uint8").lowered.stages
+    assert not any(isinstance(stage, RunningSum) for stage in made)
     assert "axis 0: 31 added by doubling" in note_text(doubled, "uint8")
     assert "running=False" in note_text(doubled, "uint8")
 
@@ -149,7 +151,7 @@ def test_columns_and_histograms():
     assert "columns of 3 sorted once" in note_text(one_by_one, "uint8")
     assert "rows of 3 sorted once" in note_text(middle, "float32")
     (stage,) = stages_of(ranked, "uint8").lowered.stages
-    assert stage.ranks is not None
+    assert isinstance(stage, Histogram)
     assert "histogram" in note_text(ranked, "uint8")
     assert any(isinstance(a.value, Reduce) for a in stages_of(ranked, "float64").lowered.body)
     assert "a loop over 225 elements" in note_text(ranked, "float64")

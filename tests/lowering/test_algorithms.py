@@ -81,7 +81,7 @@ def reads(kernel: ir.Kernel) -> int:
 
 
 def runs(kernel: ir.Kernel) -> list[int]:
-    return [stage.running for stage in kernel.stages if stage.running]
+    return [stage.rows for stage in kernel.stages if isinstance(stage, ir.RunningSum)]
 
 
 def by_text(

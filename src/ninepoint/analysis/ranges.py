@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -31,13 +32,18 @@ from ..language.ir import (
     Const,
     Element,
     Expr,
+    Histogram,
     Kernel,
     Read,
     Reduce,
     Ref,
+    RunningSum,
     Select,
+    Stage,
+    State,
     Tap,
     Unary,
+    Values,
     Weight,
 )
 from .footprint import zero_product
@@ -88,18 +94,29 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
     for stage in kernel.stages:
         _bound_body(stage.body, known, arrays)
-        for name, value in zip(stage.names, stage.values, strict=True):
-            one = interval(value, known)
-            if stage.running:
-                total = Interval(one.low * stage.running, one.high * stage.running)
-                one = _settled(total, value.dtype)
-            arrays[name] = one
-        for name, dtype in zip(stage.names, stage.storage, strict=False):
-            # What the border's rule puts there.
-            arrays[name] = of_storage(dtype) if stage.unbounded else arrays[name] | Interval(0, 0)
+        arrays |= zip(stage.names, _stage_ranges(stage, known), strict=True)
         known |= {name: arrays[name] for name in stage.names}
     _bound_body(kernel.body, known, arrays)
     return known
+
+
+def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]:
+    """The range of each name of a stage, whose body is bounded."""
+    own = [interval(value, known) for value in stage.values]
+    match stage:
+        case Values() | Histogram():
+            return own
+        case RunningSum():
+            (one,) = own
+            total = Interval(one.low * stage.rows, one.high * stage.rows)
+            return [_settled(total, stage.value.dtype)]
+        case State():
+            # What the border's rule puts there as well.
+            if stage.unbounded:
+                return [of_storage(dtype) for dtype in stage.storage]
+            return [one | Interval(0, 0) for one in own]
+        case _:
+            assert_never(stage)
 
 
 def _bound_body(

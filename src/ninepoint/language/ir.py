@@ -235,40 +235,91 @@ class Assign:
 
 
 @dataclass(frozen=True, slots=True)
-class Ranks:
-    """The elements of rank `rank`, and after it, of a window of a field's last two axes."""
+class Values:
+    """Values kept in rows: computed once at each point, and read at several offsets.
 
-    field: str
-    origin: Offset
-    shape: Offset
-    rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Values kept for several points: computed once a point, read at several offsets.
-
-    `names` are read like fields, one for each of `values`; a stage reads fields and earlier
-    stages.  Only the lowering makes stages.
-
-    Where `running` is not 0 the value is a sum over so many rows, from the point's own on, of
-    what `values` says: each row is made from the one before by adding a row and taking one
-    away, which is exact for integers.  With `ranks` the values are elements of a window in
-    order of size; `values` then only says what an element is.
-
-    A stage with `storage` is kept as an array of these types would be, with the border's rule
-    at the ends of the array and beyond them: any of its own values, zeros, and if it is
-    `unbounded` any value of its storage.  Under "keep" it keeps there what is in `before`.
+    `names` are read like fields, one for each of `values`.
     """
 
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
-    running: int = 0
-    ranks: Ranks | None = None
-    storage: tuple[np.dtype, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunningSum:
+    """A sum of `value` over so many `rows`, from the point's own on.
+
+    Each row is made from the one before, by adding a row and taking one away, which is exact
+    for integers.
+    """
+
+    name: str
+    body: tuple[Assign, ...]
+    value: Atom
+    rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The one name that it is read by."""
+        return (self.name,)
+
+    @property
+    def values(self) -> tuple[Atom, ...]:
+        """What is summed."""
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Elements of a window of a field's last two axes, by their ranks.
+
+    The first of `names` is the element of rank `rank`, and the second, if there is one, that
+    after it.  `element` reads the first element of the window, which has `shape`.
+    """
+
+    names: tuple[str, ...]
+    element: Assign
+    shape: Offset
+    rank: int
+
+    @property
+    def read(self) -> Read:
+        """The read of the window's first element."""
+        assert isinstance(self.element.value, Read), self.element
+        return self.element.value
+
+    @property
+    def body(self) -> tuple[Assign, ...]:
+        """What says which values there can be: those of an element."""
+        return (self.element,)
+
+    @property
+    def values(self) -> tuple[Atom, ...]:
+        """An element, for each name."""
+        return (Ref(self.element.value.dtype, self.element.name),) * len(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state between two steps, kept as an array of the types `storage` would be.
+
+    The border's rule is put at the ends of the array and beyond them: any of the state's own
+    values, zeros, and if it is `unbounded` any value of its storage.  Under "keep" it keeps
+    there what is in `before`, which a mere copy of a field does not have.
+    """
+
+    names: tuple[str, ...]
+    body: tuple[Assign, ...]
+    values: tuple[Atom, ...]
+    storage: tuple[np.dtype, ...]
     before: tuple[str, ...] = ()
     unbounded: bool = False
+
+
+# What is computed before the result, and read at offsets: it reads fields and earlier stages.
+# Only the lowering makes stages.
+Stage: TypeAlias = Values | RunningSum | Histogram | State
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
+    Values,
     atoms,
     renamed,
     renamed_atom,
@@ -131,7 +132,7 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
         return kernel
     if kernel.ndim < 2 or rolling_axis(kernel) != -2 or _of_bytes(kernel):
         return kernel
-    if any(stage.running or stage.ranks is not None or stage.storage for stage in kernel.stages):
+    if not all(isinstance(stage, Values) for stage in kernel.stages):
         return kernel
     several = replace(kernel, rows=schedule.rows)
     bodies = [(stage.body, stage.values) for stage in kernel.stages]

@@ -16,7 +16,7 @@ of integers, which are exact, run down the rows instead: one row in, one row out
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -31,14 +31,16 @@ from ..language.ir import (
     Cast,
     Coefficient,
     Const,
+    Histogram,
     Kernel,
     Offset,
-    Ranks,
     Read,
     Reduce,
     Ref,
+    RunningSum,
     Stage,
     Tap,
+    Values,
     atoms,
     renamed,
     renamed_atom,
@@ -73,6 +75,9 @@ class Source:
     origin: Offset
     axes: Offset
 
+
+# Makes a stage of its names, its body and its values.
+Build: TypeAlias = Callable[[tuple[str, ...], tuple[Assign, ...], tuple[Atom, ...]], Stage]
 
 # A source, how many steps further along the axis it is read, and its weight if it has one.
 Piece: TypeAlias = tuple[Source, int, float | None]
@@ -120,24 +125,21 @@ class _Plan:
         self.main = Lines("t")
         self.stages: list[Stage] = []
         self.steps: list[Step] = []
-        self.known: dict[Hashable, tuple[str, ...]] = {}
+        self.known: dict[Stage, tuple[str, ...]] = {}
 
     def stage(
-        self,
-        make: Callable[[Lines], Sequence[Atom]],
-        running: int = 0,
-        ranks: Ranks | None = None,
+        self, make: Callable[[Lines], Sequence[Atom]], build: Build = Values
     ) -> tuple[str, ...]:
         """The names of a stage whose values `make` writes."""
         lines = Lines("u")
         values = tuple(make(lines))
-        key = (tuple(lines.body), values, running, ranks)
+        key = build(("",) * len(values), tuple(lines.body), values)
         names = self.known.get(key)
         if names is None:
             first = sum(len(stage.names) for stage in self.stages)
             names = tuple(f"v{first + k}" for k in range(len(values)))
             self.known[key] = names
-            self.stages.append(replace(_named(names, lines.body, values, running), ranks=ranks))
+            self.stages.append(build(names, *_named(names[0], lines.body, values)))
         return names
 
     def reduction(self, reduce: Reduce) -> Atom | Refused:
@@ -309,12 +311,11 @@ class _Plan:
         shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
         low, fraction = quantile_position(math.prod(shape), reduce.quantile)
         wanted = 1 if fraction == 0 else 2
-        ranks = Ranks(tap.field, tap.origin, shape, low)
 
         def make(lines: Lines) -> list[Atom]:
             return [lines.emit(Read(tap.dtype, tap.field, tap.origin))] * wanted
 
-        names = self.stage(make, ranks=ranks)
+        names = self.stage(make, lambda names, body, _: Histogram(names, body[0], shape, low))
         self.steps.append(Step("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
         here = (0,) * ndim
         found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
@@ -443,7 +444,10 @@ class _Plan:
         if rows and long and dtype.is_integer and self.schedule.running:
             ground = _grounded(source)
             self.steps.append(Step("running", axis, length, True, dtype))
-            (name,) = self.stage(lambda lines: [_read(lines, ground, axis, 0, dtype)], length)
+            (name,) = self.stage(
+                lambda lines: [_read(lines, ground, axis, 0, dtype)],
+                lambda names, body, values: RunningSum(names[0], body, values[0], length),
+            )
             return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
         pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op)
         self._note(axis, length, len(pieces), factor, dtype, op, kept=True)
@@ -611,17 +615,15 @@ def _ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
 
 
 def _named(
-    names: tuple[str, ...], body: list[Assign], values: tuple[Atom, ...], running: int
-) -> Stage:
-    """A stage whose assignments are named after it."""
+    name: str, body: list[Assign], values: tuple[Atom, ...]
+) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+    """The body and the values of a stage, with assignments that are named after it."""
     alias: dict[str, Atom] = {}
     renumbered: list[Assign] = []
     for k, assign in enumerate(body):
-        name = f"{names[0]}_{k}"
-        renumbered.append(Assign(name, renamed(assign.value, alias)))
-        alias[assign.name] = Ref(assign.value.dtype, name)
-    final = tuple(renamed_atom(value, alias) for value in values)
-    return Stage(names, tuple(renumbered), final, running)
+        renumbered.append(Assign(f"{name}_{k}", renamed(assign.value, alias)))
+        alias[assign.name] = Ref(assign.value.dtype, f"{name}_{k}")
+    return tuple(renumbered), tuple(renamed_atom(value, alias) for value in values)
 
 
 def _along_rows(origin: Offset) -> Offset:

@@ -15,14 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..language.dtypes import value_type
-from ..language.ir import (
-    Assign,
-    Kernel,
-    Read,
-    Ref,
-    Stage,
-)
-from .fusion import Naming, Part, unfit
+from ..language.ir import Assign, Kernel, Read, Ref, Stage, State, Values
+from .fusion import Naming, Part, parts_of, unfit
 from .kept import full, needed
 
 
@@ -46,7 +40,7 @@ def chained(
 
     `states` are the fields that the outputs take the place of, in order.  A scalar named in
     `varying` has a value for each step: the scalar `k_` of step 2 is called `k__2`.  With
-    `bordered` each state is a stage that has a storage, and so is what is read of a field
+    `bordered` each step gives a `State`, and so does a copy of what is read of a field
     beyond the ends of its rows, where the loops put the border's rule: any value
     at all if `unbounded`.
     """
@@ -63,7 +57,7 @@ def chained(
         part = Part(kernel, {n: n for n, _ in kernel.fields} | source, states, names)
         naming = Naming(part, f"_s{step}")
         last = step == steps - 1
-        stages += [naming.stage(stage) for stage in kernel.stages]
+        stages += [naming.stage(stage) for stage in parts_of(kernel)]
         body, outputs = naming.body(kernel.body, kernel.outputs)
         before = tuple(source[name] for name in states)
         if bordered:
@@ -73,9 +67,9 @@ def chained(
             break
         made = tuple(f"{state}_{step}" for state in states)
         if bordered:
-            stages.append(Stage(made, body, outputs, 0, None, types, before, unbounded))
+            stages.append(State(made, body, outputs, types, before, unbounded))
         else:
-            stages.append(Stage(made, body, outputs))
+            stages.append(Values(made, body, outputs))
         source |= dict(zip(states, made, strict=True))
     fixed = tuple((n, d) for n, d in kernel.scalars if n not in varying)
     copies = tuple((f"{n}_{step}", scalars[n]) for n in varying for step in range(steps))
@@ -101,11 +95,11 @@ def read_beyond(kernel: Kernel) -> tuple[str, ...]:
     return tuple(name for name, _ in kernel.fields if name in far)
 
 
-def _copy(name: str, dtype: np.dtype, ndim: int) -> Stage:
-    """A stage that is the field itself."""
+def _copy(name: str, dtype: np.dtype, ndim: int) -> State:
+    """A state that is the field itself."""
     read = Read(value_type(dtype), name, (0,) * ndim)
     copy = Assign(f"{name}_c1", read)
-    return Stage((f"{name}_c0",), (copy,), (Ref(read.dtype, copy.name),), storage=(dtype,))
+    return State((f"{name}_c0",), (copy,), (Ref(read.dtype, copy.name),), (dtype,))
 
 
 def _kept(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 import numpy as np
 
@@ -24,12 +25,16 @@ from ..language.ir import (
     Coefficient,
     Element,
     Expr,
+    Histogram,
     Kernel,
     Offset,
     Read,
     Reduce,
     Ref,
+    RunningSum,
     Stage,
+    State,
+    Values,
     renamed,
     renamed_atom,
 )
@@ -53,14 +58,29 @@ class Part:
 
 def unfit(kernel: Kernel) -> str:
     """Why a kernel cannot be a part of another one; empty if it can."""
-    if any(stage.ranks is not None for stage in kernel.stages):
-        return "a histogram slides over a field only"
-    if any(stage.running for stage in kernel.stages):
-        return "a sum runs down the rows, with the rows of the result and no faster"
+    for stage in kernel.stages:
+        match stage:
+            case Values():
+                pass
+            case Histogram():
+                return "a histogram slides over a field only"
+            case RunningSum():
+                return "a sum runs down the rows, with the rows of the result and no faster"
+            case State():
+                return "it is several steps already"
+            case _:
+                assert_never(stage)
     for body in (kernel.body, *(stage.body for stage in kernel.stages)):
         if any(isinstance(assign.value, Reduce) for assign in body):
             return "a window is looped over at each point, in a field only"
     return ""
+
+
+def parts_of(kernel: Kernel) -> tuple[Values, ...]:
+    """The stages of a kernel that is fit to be a part: values kept in rows, all of them."""
+    stages = tuple(stage for stage in kernel.stages if isinstance(stage, Values))
+    assert len(stages) == len(kernel.stages), kernel.stages
+    return stages
 
 
 def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
@@ -77,11 +97,11 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
         scalars |= {names.get(n, n): d for n, d in kernel.scalars}
         coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
         naming = Naming(part, f"_g{position}")
-        stages += [naming.stage(stage) for stage in kernel.stages]
+        stages += [naming.stage(stage) for stage in parts_of(kernel)]
         body, made = naming.body(kernel.body, kernel.outputs)
         values |= dict(zip(part.made, made, strict=True))
         if position < len(parts) - 1:
-            stages.append(Stage(part.made, body, made))
+            stages.append(Values(part.made, body, made))
     results: list[Atom] = []
     reads: list[Assign] = []
     for name in outputs:
@@ -114,7 +134,7 @@ class Naming:
             n: Ref(d, part.names[n]) for n, d in part.kernel.scalars if n in part.names
         }
 
-    def stage(self, stage: Stage) -> Stage:
+    def stage(self, stage: Values) -> Values:
         """A stage of the part."""
         body, values = self.body(stage.body, stage.values)
         names = tuple(self.fields[name] for name in stage.names)
@@ -149,7 +169,7 @@ def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
     out = v[-1] + v[0]          ->        t = a[0] * a[0]
                                           out = s + t
     """
-    for stage in reversed(kernel.stages):
+    for stage in reversed(parts_of(kernel)):
         reads = sum(len(_offsets(body, stage.names)) for body in _bodies(kernel))
         how = dict(schedule.stages).get(stage.names[0])
         again = (reads - 1) * _work(stage) - (1 + reads)
@@ -162,7 +182,7 @@ def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     """Short names for what has none of its own: stages but for those `named`, and operations."""
     stages: list[Stage] = []
     rows: dict[str, str] = {}
-    for stage in kernel.stages:
+    for stage in parts_of(kernel):
         for name in stage.names:
             short = f"v{len(rows) - len(named & rows.keys())}"
             rows[name] = name if name in named else short
@@ -201,17 +221,17 @@ def _offsets(body: tuple[Assign, ...], names: tuple[str, ...]) -> list[Offset]:
     return sorted(found)
 
 
-def _work(stage: Stage) -> float:
+def _work(stage: Values) -> float:
     """What it costs to compute a point, loads counted as additions."""
     values = {assign.name: assign.value for assign in stage.body}
     operations = sum(cost(expr) for expr in values.values())
     return operations + sum(isinstance(expr, Read) for expr in values.values())
 
 
-def _without(kernel: Kernel, stage: Stage) -> Kernel:
+def _without(kernel: Kernel, stage: Values) -> Kernel:
     """The kernel with what a stage computes in the place of the reads of it."""
     stages = []
-    for other in kernel.stages:
+    for other in parts_of(kernel):
         if other.names != stage.names:
             body, values = _inserted(other.body, other.values, stage)
             stages.append(replace(other, body=body, values=values))
@@ -220,7 +240,7 @@ def _without(kernel: Kernel, stage: Stage) -> Kernel:
 
 
 def _inserted(
-    body: tuple[Assign, ...], values: tuple[Atom, ...], stage: Stage
+    body: tuple[Assign, ...], values: tuple[Atom, ...], stage: Values
 ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
     found: list[Assign] = []
     alias: dict[str, Atom] = {}
@@ -242,7 +262,7 @@ def _inserted(
     return tuple(found), tuple(renamed_atom(value, alias) for value in values)
 
 
-def _moved(stage: Stage, by: Offset, number: int) -> tuple[list[Assign], dict[str, Atom]]:
+def _moved(stage: Values, by: Offset, number: int) -> tuple[list[Assign], dict[str, Atom]]:
     """The operations of a stage at another point."""
     alias: dict[str, Atom] = {}
     made: list[Assign] = []

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ..language.ir import Assign, Kernel, Offset, Read, Stage
+from ..language.ir import Assign, Kernel, Offset, Read, RunningSum, Stage, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Kept:
     @property
     def warm(self) -> int:
         """How many planes are made before the first of the result."""
-        return max(self.high[self.axis] - self.low[self.axis], self.stage.running - 1)
+        return max(self.high[self.axis] - self.low[self.axis], height(self.stage) - 1)
 
     @property
     def wider(self) -> int:
@@ -48,7 +48,7 @@ def kept_stages(kernel: Kernel) -> tuple[Kept, ...]:
     read = [stage for stage in kernel.stages if stage.names[0] in need]
     found = [Kept(stage, *need[stage.names[0]], axis, 1) for stage in read]
     for one in found:
-        if one.stage.running:
+        if isinstance(one.stage, RunningSum):
             assert axis == -2, "a sum that runs down the rows has one row at a time"
             assert one.low[-2] == one.high[-2]
     return tuple(replace(one, count=_count(kernel, one, found)) for one in found)
@@ -62,7 +62,7 @@ def rows_kept(kernel: Kernel) -> dict[str, int]:
 def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, Offset]]:
     """The lowest and the highest offset at which each stage is needed; all names of a stage alike.
 
-    With `stored` a stage that has a storage is itself computed at the points of the result
+    With `stored` a state is itself computed at the points of the result
     only: what is needed beyond them is not computed from anything.
     """
     staged = {name for stage in kernel.stages for name in stage.names}
@@ -85,13 +85,17 @@ def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, O
         for other in boxes[1:]:
             low, high = _each(min, low, other[0]), _each(max, high, other[1])
         need |= dict.fromkeys(stage.names, (low, high))
-        if stored and stage.storage:
+        if stored and isinstance(stage, State):
             low = high = nothing
-        if stage.running:
-            # The row before its own, which it takes away, is that of the turn before.
-            high = (*high[:-2], high[-2] + stage.running - 1, high[-1])
+        # The row before its own, which a running sum takes away, is that of the turn before.
+        high = (*high[:-2], high[-2] + height(stage) - 1, high[-1])
         visit(stage.body, low, high)
     return need
+
+
+def height(stage: Stage) -> int:
+    """How many rows a row of a stage is made of, of each row that its body reads."""
+    return stage.rows if isinstance(stage, RunningSum) else 1
 
 
 def rolling_axis(kernel: Kernel) -> int:
@@ -113,7 +117,7 @@ def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
     axis = kept.axis
     lowest = kept.high[axis]
     readers = [(0, kernel.body)]
-    readers += [(o.high[axis] - (o.stage.running > 0), o.stage.body) for o in others]
+    readers += [(o.high[axis] - isinstance(o.stage, RunningSum), o.stage.body) for o in others]
     for plane, body in readers:
         for read in _reads(body, set(kept.stage.names)):
             lowest = min(lowest, plane + full(read.offset)[axis])

@@ -19,7 +19,7 @@ from ..language.ir import (
     Kernel,
     Read,
     Ref,
-    Stage,
+    Values,
     renamed,
     renamed_atom,
 )
@@ -47,7 +47,7 @@ def merged(kernel: Kernel) -> Kernel:
 def _merged(kernel: Kernel, first: int, second: int) -> Kernel | None:
     """The kernel with two stages as one; nothing if they cannot be, or share no row."""
     a, b = kernel.stages[first], kernel.stages[second]
-    if any(one.running or one.ranks is not None or one.storage for one in (a, b)):
+    if not isinstance(a, Values) or not isinstance(b, Values):
         return None
     if not _rows(a) & _rows(b) or len(_rows(a) | _rows(b)) > ROWS:
         return None
@@ -66,7 +66,7 @@ def _merged(kernel: Kernel, first: int, second: int) -> Kernel | None:
     return replace(kernel, stages=stages)
 
 
-def _rows(stage: Stage) -> set[tuple[str, tuple[int, ...]]]:
+def _rows(stage: Values) -> set[tuple[str, tuple[int, ...]]]:
     return {
         (assign.value.field, assign.value.offset[:-1])
         for assign in stage.body
@@ -74,7 +74,7 @@ def _rows(stage: Stage) -> set[tuple[str, tuple[int, ...]]]:
     }
 
 
-def _joined(a: Stage, b: Stage) -> Stage:
+def _joined(a: Values, b: Values) -> Values:
     """Both bodies, with what is the same computed once."""
     body = list(a.body)
     names: dict[Expr, Ref] = {
@@ -89,4 +89,4 @@ def _joined(a: Stage, b: Stage) -> Stage:
         body.append(Assign(assign.name, expr))
         names[expr] = Ref(expr.dtype, assign.name)
     values = tuple(renamed_atom(value, alias) for value in b.values)
-    return Stage((*a.names, *b.names), tuple(body), (*a.values, *values))
+    return Values((*a.names, *b.names), tuple(body), (*a.values, *values))

@@ -30,7 +30,7 @@ from ..language.ir import (
     Read,
     Reduce,
     Ref,
-    Stage,
+    Values,
     atoms,
     renamed,
 )
@@ -168,7 +168,7 @@ def _kept(kernel: Kernel, members: list[_Member]) -> Kernel:
     return drop_dead(replace(kernel, body=tuple(body), stages=(*kernel.stages, stage)))
 
 
-def _stage(kernel: Kernel, member: _Member, name: str) -> Stage:
+def _stage(kernel: Kernel, member: _Member, name: str) -> Values:
     """The operations of a member, moved to the point itself."""
     needed = {member.name}
     kept: list[Assign] = []
@@ -184,7 +184,7 @@ def _stage(kernel: Kernel, member: _Member, name: str) -> Stage:
             expr = replace(expr, offset=_offset(expr.offset, member.shift, -1))
         body.append(Assign(f"{name}_{k}", expr))
         alias[assign.name] = Ref(expr.dtype, f"{name}_{k}")
-    return Stage((name,), tuple(body), (alias[member.name],))
+    return Values((name,), tuple(body), (alias[member.name],))
 
 
 def _last_two(offset: Offset) -> Shift:

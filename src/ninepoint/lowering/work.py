@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -24,11 +25,15 @@ from ..language.ir import (
     Const,
     Element,
     Expr,
+    Histogram,
     Kernel,
     Read,
     Reduce,
+    RunningSum,
     Stage,
+    State,
     Tap,
+    Values,
 )
 from .abreast import abreast
 from .division import multiplier
@@ -92,21 +97,24 @@ class _Count:
             machine = machine_type(value.dtype, self.known[name])
             self.storage[name] = np.dtype(machine).itemsize
             self.store(machine)
-        if stage.ranks is not None:
-            self._histogram(stage)
-            return
-        self.body(stage.body)
-        if stage.running:
-            # The row that leaves, the sum before, and what is added and taken away.
-            self.body(stage.body)
-            machine = machine_type(stage.values[0].dtype, self.known[stage.names[0]])
-            self._operations(machine, 2, 1)
-            self._loads(self.storage[stage.names[0]], 1)
+        match stage:
+            case Values() | State():
+                self.body(stage.body)
+            case RunningSum():
+                # The row that comes and the one that leaves, and the sum before.
+                self.body(stage.body)
+                self.body(stage.body)
+                machine = machine_type(stage.value.dtype, self.known[stage.name])
+                self._operations(machine, 2, 1)
+                self._loads(self.storage[stage.name], 1)
+            case Histogram():
+                self._histogram(stage)
+            case _:
+                assert_never(stage)
 
-    def _histogram(self, stage: Stage) -> None:
+    def _histogram(self, stage: Histogram) -> None:
         """A column in, a column out, and half the coarse and the fine bins looked at."""
-        assert stage.ranks is not None
-        height, size = stage.ranks.shape[0], self.storage[stage.ranks.field]
+        height, size = stage.shape[0], self.storage[stage.read.field]
         self._loads(_SCALAR, 2 * height)
         self.lanes["int64"] += 4 * height + 2 ** (4 * size)
         self.vector_bytes += _SCALAR * (4 * height + 2 ** (4 * size))

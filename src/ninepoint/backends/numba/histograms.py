@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...language.box import Box
-from ...language.ir import Ranks
+from ...language.ir import Histogram
 from .rows import RowFunction
 from .window_loops import plus
 
@@ -26,26 +26,25 @@ def bins(storage: np.dtype) -> tuple[int, int]:
 
 def histogram_function(
     name: str,
-    ranks: Ranks,
+    stage: Histogram,
     storage: np.dtype,
     fields: dict[str, str],
     reach: Box,
     column: int,
-    wanted: int,
 ) -> RowFunction:
-    """Write the function that finds `wanted` ranks at each point of a row.
+    """Write the function that finds the elements of these ranks at each point of a row.
 
     `fields` maps the names of the fields to those in the text.
     """
     count, shift = bins(storage)
     fine, coarse = f"fine_{name}", f"coarse_{name}"
     low = -(count // 2) if storage.kind == "i" else 0
-    steps = [o - least for o, least in zip(ranks.origin, reach.lo, strict=True)]
-    height, width = ranks.shape
+    steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]
+    height, width = stage.shape
     first = steps[-1] + column
     outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
     rows = [f"{plus('i', steps[-2])} + d"] if len(steps) > 1 else []
-    array, place = fields[ranks.field], ["b", *outer, *rows]
+    array, place = fields[stage.read.field], ["b", *outer, *rows]
 
     def count_in(at: str, sign: str) -> list[str]:
         value = plus(f"i64({array}[{', '.join([*place, at])}])", -low)
@@ -62,7 +61,7 @@ def histogram_function(
         f"    for k in range({first}, {first + width}):",
         *_indented(count_in("k", "+"), 2),
         "for j in range(n):",
-        f"    rest = {ranks.rank}",
+        f"    rest = {stage.rank}",
         "    value = 0",
         f"    while {coarse}[value] <= rest:",
         f"        rest -= {coarse}[value]",
@@ -73,7 +72,7 @@ def histogram_function(
         "        value += 1",
         f"    o0[j] = {plus('value', low)}",
     ]
-    if wanted == 2:
+    if len(stage.names) == 2:
         lines += [
             f"    if {fine}[value] == rest + 1:",
             "        value += 1",
@@ -88,7 +87,7 @@ def histogram_function(
         *_indented(count_in(plus("j", first + width), "+"), 3),
     ]
     places = ["b", *(f"i{axis}" for axis in range(len(steps) - 2)), "i"][: len(steps)]
-    results = [f"o{k}" for k in range(wanted)]
+    results = [f"o{k}" for k in range(len(stage.names))]
     arguments = [*fields.values(), *places, fine, coarse, *results, "n"]
     text = (f"def {name}({', '.join(arguments)}):", *_indented(lines, 1))
     buffers = ((fine, count, "int32"), (coarse, count >> shift, "int32"))

@@ -19,12 +19,26 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import assert_never
 
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
-from ...language.ir import Assign, Atom, Binary, Kernel, Offset, Read, Ref, renamed
+from ...language.ir import (
+    Assign,
+    Atom,
+    Binary,
+    Histogram,
+    Kernel,
+    Offset,
+    Read,
+    Ref,
+    RunningSum,
+    State,
+    Values,
+    renamed,
+)
 from ...lowering.abreast import abreast, worthwhile
-from ...lowering.kept import Kept, kept_stages, rolling_axis
+from ...lowering.kept import Kept, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from .expressions import Expressions
 from .histograms import histogram_function
@@ -148,21 +162,27 @@ class _Writer:
     # Functions of one row.
 
     def _stage_functions(self, kept: Kept) -> tuple[RowFunction, ...]:
-        """The function that makes a row; for a running sum, one that adds and one that moves."""
-        stage, name = kept.stage, kept.stage.names[0]
+        """The function that makes a row; for a running sum there are two."""
+        stage, column = kept.stage, kept.low[-1]
+        name = f"{self.names[stage.names[0]]}_row"
+        match stage:
+            case Values():
+                return (self._function(name, stage.body, stage.values, column),)
+            case Histogram():
+                storage = dict(self.kernel.fields)[stage.read.field]
+                fields = {n: self.names[n] for n, _ in self.kernel.fields}
+                return (histogram_function(name, stage, storage, fields, self.reach, column),)
+            case RunningSum():
+                return self._running(stage, column)
+            case State():
+                raise AssertionError("states of steps have loops of their own")
+            case _:
+                assert_never(stage)
+
+    def _running(self, stage: RunningSum, column: int) -> tuple[RowFunction, ...]:
+        """The function that adds a row to a sum, and the one that also takes one away."""
+        name, body, value = stage.name, stage.body, stage.value
         text = self.names[name]
-        if stage.ranks is not None:
-            storage = dict(self.kernel.fields)[stage.ranks.field]
-            fields = {n: self.names[n] for n, _ in self.kernel.fields}
-            wanted = len(stage.names)
-            return (
-                histogram_function(
-                    f"{text}_row", stage.ranks, storage, fields, self.reach, kept.low[-1], wanted
-                ),
-            )
-        if not stage.running:
-            return (self._function(f"{text}_row", stage.body, stage.values, kept.low[-1]),)
-        body, (value,) = stage.body, stage.values
         self.expressions.types[name] = self._stage_type(name)
         before = Ref(value.dtype, name)
         added = Assign(f"{name}_in", Binary(value.dtype, "+", before, value))
@@ -174,13 +194,12 @@ class _Writer:
         for assign in body:
             one = renamed(assign.value, dict(out))
             if isinstance(one, Read):
-                one = replace(one, offset=_moved(one.offset, -stage.running))
+                one = replace(one, offset=_moved(one.offset, -stage.rows))
             leaving.append(Assign(f"{assign.name}_out", one))
             self.known[leaving[-1].name] = self.known[assign.name]
         gone = out[value.name] if isinstance(value, Ref) else value
         taken = Assign(f"{name}_next", Binary(value.dtype, "-", sum_in, gone))
         self.known[taken.name] = self.known[name]
-        column = kept.low[-1]
         return (
             self._function(f"{text}_add", (*body, added), (sum_in,), column, name),
             self._function(
@@ -362,11 +381,10 @@ class _Writer:
             results = [
                 f"row({self.names[n]}, {self._place(kept, made)})" for n in kept.stage.names
             ]
-            if kept.stage.running:
-                made = (*made[:-1], made[-1] + kept.stage.running - 1)
+            made = (*made[:-1], made[-1] + height(kept.stage) - 1)
             calls = [self._call(one, made, kept.wider, results) for one in group]
-            if kept.stage.running:
-                lines += self._run(kept, calls)
+            if isinstance(kept.stage, RunningSum):
+                lines += self._run(kept.stage, calls)
                 guarded = None
                 continue
             first = -self.warm if warm else kept.low[self.axis] - kept.high[self.axis]
@@ -394,12 +412,12 @@ class _Writer:
         loops = [f"for {i} in range({n}):" for i, n in zip(inner, lengths, strict=True)]
         return ["    " * depth + line for depth, line in enumerate([*loops, call])]
 
-    def _run(self, kept: Kept, calls: list[str]) -> list[str]:
+    def _run(self, stage: RunningSum, calls: list[str]) -> list[str]:
         """Add rows until the sum is whole; from then on one comes and one goes."""
-        (name,), first = kept.stage.names, 1 - kept.stage.running
+        first = 1 - stage.rows
         return [
             f"if i == {first}:",
-            f"    {self.names[name]}[:] = 0",
+            f"    {self.names[stage.name]}[:] = 0",
             f"if {first} <= i <= 0:",
             f"    {calls[0]}",
             "elif i > 0:",

@@ -27,7 +27,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
-from ...language.ir import Assign, Kernel, Offset, Read, Stage
+from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from .expressions import Expressions
@@ -92,7 +92,7 @@ class _Writer:
             once(self._function(f"{self.names[kept.stage.names[0]]}_row", kept.stage), written)
             for kept in self.kept
         ]
-        last = Stage(tuple(outs), kernel.body, kernel.outputs)
+        last = Values(tuple(outs), kernel.body, kernel.outputs)
         final = once(self._function("band_row", last), written)
         fields, scalars = (tuple(n for n, _ in p) for p in (kernel.fields, kernel.scalars))
         coefficients = tuple(n for n, *_ in kernel.coefficients)
@@ -128,23 +128,23 @@ class _Writer:
     def _type(self, name: str) -> str:
         stage = self.by_name[name].stage
         k = stage.names.index(name)
-        if stage.storage:
+        if isinstance(stage, State):
             return computed_name(stage.storage[k])
         return machine_type(stage.values[k].dtype, self.known[name])
 
     # Extents: of a stage where the array goes on, and where it ends.
 
     def _start(self, kept: Kept, axis: int, sign: int = 1) -> Sum:
-        ended = 0 if kept.stage.storage else self.ends[kept.stage.names[0]][0][axis]
+        ended = 0 if isinstance(kept.stage, State) else self.ends[kept.stage.names[0]][0][axis]
         return {"": sign * ended, f"before{-axis}": sign * (kept.low[axis] - ended)}
 
     def _stop(self, kept: Kept, axis: int) -> Sum:
-        ended = 0 if kept.stage.storage else self.ends[kept.stage.names[0]][1][axis]
+        ended = 0 if isinstance(kept.stage, State) else self.ends[kept.stage.names[0]][1][axis]
         return {f"n{-axis}": 1, "": ended, f"after{-axis}": kept.high[axis] - ended}
 
     # The loops.
 
-    def _band(self, functions: list[RowFunction], final: RowFunction, last: Stage) -> list[str]:
+    def _band(self, functions: list[RowFunction], final: RowFunction, last: Values) -> list[str]:
         ndim = self.kernel.ndim
         lines = [f"n1 = out0.shape[{ndim}]"]
         if -2 in self.axes:
@@ -210,7 +210,7 @@ class _Writer:
         ]
         count = _text(self._stop(kept, -1), self._start(kept, -1, -1))
         lines = [self._call(function, stage.body, place, start, results, count)]
-        if not stage.storage:
+        if not isinstance(stage, State):
             return lines
         rows = [f"row({self.names[n]}, {self._place(kept, place)})" for n in stage.names]
         if stage.before:
@@ -223,7 +223,7 @@ class _Writer:
         ]
         return lines + self._guarded(1, beyond)
 
-    def _result(self, final: RowFunction, last: Stage) -> list[str]:
+    def _result(self, final: RowFunction, last: Values) -> list[str]:
         """One row of the result."""
         index = as_tuple(["b", *self.indices])
         rows = [f"row({out}, {index})" for out in last.names]
@@ -277,7 +277,7 @@ class _Writer:
     def _beyond(self, kept: Kept) -> list[str]:
         """Write the rows that lie beyond the ends of a plane."""
         stage = kept.stage
-        if -2 not in self.axes or not stage.storage:
+        if -2 not in self.axes or not isinstance(stage, State):
             return []
         (low, high), at = self.ends[stage.names[0]], -self.low[-2]
         plane = self._plane(kept, self._made(kept))
@@ -296,6 +296,7 @@ class _Writer:
     def _constant(self, name: str) -> str:
         """The constant beyond the ends of what has the storage of a field."""
         stage = self.by_name[name].stage
+        assert isinstance(stage, State), stage
         field = stage.names.index(name)
         if not stage.before:
             (read,) = (a.value for a in stage.body if isinstance(a.value, Read))
