@@ -32,6 +32,9 @@ class Plain:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.bound, name)
 
+    def within(self, core: tuple[int, ...]) -> Plain:
+        return Plain(self.bound.within(core))
+
     def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
         wide = [f.astype("float32") if f.dtype == np.float16 else f for f in fields]
         compiled = self.bound.compiled

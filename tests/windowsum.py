@@ -49,6 +49,9 @@ class WindowSum:
             joined = joined | box
         return joined
 
+    def within(self, core: tuple[int, ...]) -> WindowSum:
+        return self
+
     def with_scalars(self, scalars: Sequence[Any]) -> WindowSum:
         assert not scalars
         return self

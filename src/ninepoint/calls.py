@@ -114,6 +114,10 @@ class Call:
         compiled = program.compiled
         scalars: list[tuple[int, Any]] = []
         for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
+            if isinstance(name, ir.Length):
+                whole = np.broadcast_shapes(*(args[k].shape for k in fields))
+                scalars.append((-1, whole[name.axis - program.ndim]))
+                continue
             if type(self.others[name]) is not _EXACT.get(dtype):
                 return prepared.no_way
             at = names.index(name)

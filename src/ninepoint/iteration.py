@@ -173,8 +173,15 @@ def _far(a: np.ndarray, b: np.ndarray) -> float:
 class _Programs:
     """What each step runs, looked up anew only where the types of the scalars change."""
 
-    def __init__(self, compile_: Compile, dtypes: Sequence[np.dtype], scalars: Scalars) -> None:
+    def __init__(
+        self,
+        compile_: Compile,
+        dtypes: Sequence[np.dtype],
+        scalars: Scalars,
+        core: tuple[int, ...],
+    ) -> None:
         self._compile = compile_
+        self._core = core
         self._dtypes = dtypes
         self._scalars = scalars
         self._known: dict[tuple[type, ...], Compiled] = {}
@@ -185,7 +192,7 @@ class _Programs:
         if self._bound is not None:
             return self._bound
         values = self._scalars.at(step)
-        bound = self._compiled(values).bind(values)
+        bound = self._compiled(values).bind(values).within(self._core)
         if not self._scalars.varying:
             self._bound = bound
         return bound
@@ -242,7 +249,7 @@ def iterate_arrays(
     pairs = zip([*given, *others], dtypes, strict=True)
     if stages is not None and all(plain(array, dtype, ndim) for array, dtype in pairs):
         longest = _longest(stages, compiled, count, core, math.prod(shape), plan)
-    program = _Programs(compile_, dtypes, scalars)
+    program = _Programs(compile_, dtypes, scalars, core)
     single = Steps(program, border, plan.cval, plan.threads)
     passes = Passes(program, compiled.reach, border, plan.cval, thread_count(plan.threads))
 
@@ -270,7 +277,7 @@ def iterate_arrays(
             if values is not None:
                 assert stages is not None
                 many = chains(stages, count, length, tuple(scalars.varying), unbounded)
-                chain = Chain(many, values)
+                chain = Chain(many, values, core)
                 if owned and passes.over(length, core, itemsize):
                     one, two = ([stacked(a, ndim) for a in part] for part in (states, others))
                     passes(chain, first, length, one, two, one, over=True)

@@ -258,14 +258,15 @@ def _group(
         for value in group.outputs
     }
 
+    core = shape[len(shape) - ndim :]
+
     def ends(pieces: list[Array]) -> list[Array]:
-        made = _one_by_one(
-            group.nodes, dict(zip(group.fields, pieces, strict=True)), group.outputs, 1, {}
-        )
+        known = dict(zip(group.fields, pieces, strict=True))
+        made = _one_by_one(group.nodes, known, group.outputs, 1, {}, core)
         return [made[value] for value in group.outputs]
 
     run_fused(
-        group.program,
+        group.program.within(core),
         ends,
         [stacked(field, ndim) for field in fields],
         [stacked(result, ndim) for result in results.values()],
@@ -297,11 +298,16 @@ def _one_by_one(
     wanted: Sequence[int],
     threads: int | None,
     outs: Mapping[int, Array],
+    core: tuple[int, ...] | None = None,
 ) -> dict[int, Array]:
-    """What the nodes make, each call by itself."""
+    """What the nodes make, each call by itself.
+
+    The arrays may be parts of a whole one, whose shape is then `core`.
+    """
     known = dict(values)
     for position, node in enumerate(nodes):
         program = node.compiled.bind(node.call.others)
+        program = program if core is None else program.within(core)
         fields = [known[value] for value in node.fields]
         out: Any = None
         if all(value in outs for value in node.outputs):

@@ -51,8 +51,10 @@ class _Remainder(Stencil):
         self._outer = outer
         self._keeping = keeping
         kept = outer.fields if keeping else ()
-        self._known = {*outer._stages.made, *kept}
         function, options = outer._stages.remainder(kept), outer._options
+        # A field of which nothing is left but its length is one all the same.
+        asked = set(outer.fields).intersection(function.parameters)
+        self._known = {*outer._stages.made, *kept, *asked}
         standard = tuple(n for n in options.standard_indexing if n in function.parameters)
         super().__init__(function, replace(options, standard_indexing=standard))
 

@@ -359,6 +359,11 @@ class Job:
     shape: Shape
 
     @property
+    def whole(self) -> Shape:
+        """The whole array's shape along the core axes."""
+        return tuple(self.shape[axis] for axis in self.core)
+
+    @property
     def reach(self) -> Box:
         """What a block is padded by; with the point itself where its value may be kept."""
         reach = joined(self.reaches)
@@ -388,7 +393,7 @@ class Job:
         *chunks: Any,
     ) -> Any:
         """Compute the block `region` from the chunks that `recipes` ask for."""
-        plan = layout(tuple(self.shape[a] for a in self.core), self.reaches, self.border)
+        plan = layout(self.whole, self.reaches, self.border)
         start = tuple(region[axis][0] for axis in self.core)
         block = Region(start, tuple(region[axis][1] for axis in self.core))
         lead = tuple(b - a for k, (a, b) in enumerate(region) if k not in self.core)
@@ -430,7 +435,7 @@ class Job:
         return padded
 
     def _computed(self, padded: list[Array]) -> list[Array]:
-        program = self.compile_(self.field_dtypes)
+        program = self.compile_(self.field_dtypes).within(self.whole)
         box, joined = self.reach, self.reaches[0]
         for other in self.reaches[1:]:
             joined = joined | other

@@ -110,7 +110,7 @@ class Steps(Job):
         size = tuple(b - a for a, b in region)
         if 0 in size:
             return _bare([np.empty(size, dtype) for dtype in self.out_dtypes])
-        lengths = tuple(self.shape[axis] for axis in self.core)
+        lengths = self.whole
         padded = self.padded(layout(lengths, self.reaches, self.border), recipes, chunks)
         taken: list[slice] = []
         own: list[slice] = []
@@ -138,7 +138,7 @@ class Steps(Job):
         states, others = fields[:count], fields[count:]
         with serial():
             for step in self.steps:
-                program = step(self.field_dtypes)
+                program = step(self.field_dtypes).within(self.whole)
                 made = on_numpy.apply(program, [*states, *others], border=border, cval=self.cval)
                 states = list(made) if isinstance(made, tuple) else [made]
         return states

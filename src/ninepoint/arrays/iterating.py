@@ -139,10 +139,11 @@ def _prepared(program: Bound, fields: Sequence[Array], out: Any, options: Option
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What some steps at once are compiled to, and the scalars of these steps."""
+    """What some steps at once are compiled to, their scalars, and the shape of the state."""
 
     compiled: Compiled
     values: Mapping[str, Any]
+    core: tuple[int, ...]
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -322,7 +323,7 @@ def _inside(
         kinds = ends[f".ends{len(region) - axis}"]
         before, after = lo * (kinds[0] == 0), hi * (kinds[1] == 0)
         source.append(slice(part.start + before, part.stop + after))
-    bound = chain.compiled.bind({**chain.values, **ends})
+    bound = chain.compiled.bind({**chain.values, **ends}).within(chain.core)
     bound.run([f[(ALL, *source)] for f in fields], results)
 
 

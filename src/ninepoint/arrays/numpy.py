@@ -72,6 +72,9 @@ class Program(Protocol):
     def warm(self) -> int:
         """Rows that are made before the first row of a result."""
 
+    def within(self, core: Shape) -> Program:
+        """Give the same program for a whole array of this shape, where it asks for that."""
+
     def with_scalars(self, scalars: Sequence[Any]) -> Program:
         """Give the same program with other numbers for its scalars."""
 
@@ -196,6 +199,7 @@ def apply(
         order = core_axes(axes, arrays[0].ndim, program.ndim)
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
+    program = program.within(core)
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
     plan = layout(core, program.reaches, border, itemsize, program.seams, whole_bytes)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)

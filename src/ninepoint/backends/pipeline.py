@@ -145,7 +145,7 @@ def compile_understood(
             text,
             fields=_named(arguments, Field),
             coefficients=_named(arguments, Coefficients),
-            scalars=_named(arguments, Value),
+            scalars=(*_named(arguments, Value), *kernel.lengths),
         ),
         reaches=looks,
         field_dtypes=tuple(dtype for _, dtype in kernel.fields),

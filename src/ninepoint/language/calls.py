@@ -22,6 +22,9 @@ from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant
 
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
+# What tells how large an array is.
+_MEASURES = (len, np.shape, np.ndim, np.size)
+
 
 class Calls(Frame):
     """A frame that understands `f(...)` and `x.method(...)`."""
@@ -95,6 +98,10 @@ class Calls(Frame):
         everything = [*args, *keywords.values()]
         if not callable(function):
             raise errors.unknown_function(span, name)
+        if function in _MEASURES and len(args) == 1 and isinstance(args[0], Field):
+            if function is len:
+                return self.length(0)
+            return self.of_whole(function.__name__)
         if function in _STRUCTURE:
             for one in everything:
                 if isinstance(one, Field):

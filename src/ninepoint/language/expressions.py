@@ -225,6 +225,8 @@ class Expressions(Subscripts, Calls):
             return self.usable(dotted, self.at(node))
         base = self.eval(node.value)
         span = self.at(node)
+        if isinstance(base, Field) and node.attr in ("shape", "ndim", "size"):
+            return self.of_whole(node.attr)
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
         if isinstance(base, Value) and node.attr in ("size", "shape", "ndim") and base.shape:

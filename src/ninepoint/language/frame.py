@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from . import errors
+from . import errors, ir
+from .dtypes import DType
 from .errors import Span
 from .ir import Offset
 from .source import ArrayFunction, Function, Unusable
@@ -21,6 +24,7 @@ from .values import (
     Value,
     constant,
     is_number,
+    length_label,
     words,
 )
 
@@ -40,9 +44,13 @@ class Undefined:
 class Axes:
     """How many offsets every read has; learnt from the first."""
 
-    def __init__(self, neighborhood: Neighborhood | None) -> None:
+    def __init__(self, neighborhood: Neighborhood | None, shown: int | None = None) -> None:
         self.neighborhood = neighborhood
+        # What a read shows that stands after the place where the number is asked for.
+        self.shown = shown
         self.count: int | None = None if neighborhood is None else len(neighborhood)
+        # Along which axes the kernel asks for the length of the whole array.
+        self.measured: set[int] = set()
 
     def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
@@ -130,6 +138,28 @@ class Frame(ABC):
         if counts[0] != counts[1]:
             raise errors.choice_mismatch(self.ops.span, words(then), words(other))
         return self.ops.select(test, then, other)
+
+    def length(self, axis: int) -> Value:
+        """How long the whole array is along an axis."""
+        self.axes.measured.add(axis)
+        return Value(ir.Ref(DType.INT, length_label(axis)), True)
+
+    def shape(self) -> tuple[Value, ...]:
+        """How long the whole array is along each axis of the kernel."""
+        if self.axes.count is None:
+            self.axes.count = self.axes.shown
+        return tuple(self.length(axis) for axis in range(self.axes.count or 1))
+
+    def of_whole(self, name: str) -> Any:
+        """The attribute `shape`, `ndim` or `size` of a whole array."""
+        shape = self.shape()
+        match name:
+            case "shape":
+                return shape
+            case "ndim":
+                return len(shape)
+            case _:
+                return functools.reduce(partial(self.ops.binary, "*"), shape)
 
     @abstractmethod
     def eval(self, node: ast.expr) -> Any:

@@ -323,13 +323,21 @@ Stage: TypeAlias = Values | RunningSum | Histogram | State
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
+
+    axis: int
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One whole kernel, for given types of its arguments.
 
     Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
     field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
-    name with its storage type, `scalars` each name with its value type.  The loops make `rows`
-    rows of the result at once; only the lowering asks for more than one.
+    name with its storage type, `scalars` each name with its value type; as a kernel is read,
+    its last scalars are the `lengths`.  The loops make `rows` rows of the result at once; only
+    the lowering asks for more than one.
     """
 
     ndim: int
@@ -340,6 +348,7 @@ class Kernel:
     outputs: tuple[Atom, ...]
     stages: tuple[Stage, ...] = ()
     rows: int = 1
+    lengths: tuple[Length, ...] = ()
 
 
 def atoms(expr: Expr) -> tuple[Atom, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from .errors import Span
 from .source import Function, SelfReference
@@ -13,6 +13,19 @@ from .source import Function, SelfReference
 def indexed_parameters(function: Function) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     return _indexed(function, (function,))
+
+
+def indices(function: Function, fields: Collection[str]) -> int | None:
+    """With how many indices a function reads its fields, by a read that its text shows."""
+    for node in ast.walk(function.definition):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in fields
+        ):
+            return len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+    helpers = [one for one in function.constants.values() if isinstance(one, Function)]
+    return next(filter(None, (indices(one, one.parameters) for one in helpers)), None)
 
 
 def own_calls(function: Function) -> Iterator[tuple[Span, str]]:

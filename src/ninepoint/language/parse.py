@@ -19,9 +19,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
+from .dtypes import DType
 from .expressions import BINARY, Expressions
 from .frame import Axes, Neighborhood, Undefined
 from .ir import Kernel
+from .parameters import indices
 from .refusals import refuse_node
 from .source import Function
 from .values import (
@@ -33,6 +35,7 @@ from .values import (
     Operations,
     Value,
     constant,
+    length_label,
     scalar_label,
     words,
 )
@@ -57,7 +60,8 @@ def read(
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     operations = Operations(function.place, max(UNROLLED_LIMIT, written))
-    ndim = Axes(neighborhood)
+    fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
+    ndim = Axes(neighborhood, indices(function, fields))
     names = {n: _labelled(n, argument) for n, argument in arguments.items()}
     frame = _Statements(function, dict(names), operations, ndim, ())
     result = frame.run()
@@ -72,19 +76,24 @@ def read(
         raise errors.not_a_number(frame.returned, words(value))
     if ndim.count is None:
         raise errors.no_field(function.place, function.name)
+    measured = sorted(ndim.measured)
     return Kernel(
         ndim=ndim.count,
         fields=tuple((a.label, a.storage) for a in names.values() if isinstance(a, Field)),
-        scalars=tuple(
-            (a.atom.name, a.atom.dtype)
-            for a in names.values()
-            if isinstance(a, Value) and isinstance(a.atom, ir.Ref)
+        scalars=(
+            *(
+                (a.atom.name, a.atom.dtype)
+                for a in names.values()
+                if isinstance(a, Value) and isinstance(a.atom, ir.Ref)
+            ),
+            *((length_label(axis), DType.INT) for axis in measured),
         ),
         coefficients=tuple(
             (a.label, a.storage, a.shape) for a in names.values() if isinstance(a, Coefficients)
         ),
         body=operations.body.assignments(tuple(outputs)),
         outputs=tuple(outputs),
+        lengths=tuple(map(ir.Length, measured)),
     )
 
 

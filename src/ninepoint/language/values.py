@@ -93,6 +93,14 @@ def scalar_label(name: str) -> str:
     return f"{name}_"
 
 
+def length_label(axis: int) -> str:
+    """The name in the kernel of the whole array's length along an axis.
+
+    It ends in a digit, as no name of the user's does there.
+    """
+    return f"length{axis}"
+
+
 @dataclass(frozen=True, slots=True)
 class Closure:
     """A function defined inside the kernel, with the names it sees."""

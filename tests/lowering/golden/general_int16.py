@@ -32,5 +32,5 @@ def band(field0, out0, outside):
         for i0 in range(out0.shape[1]):
             go_on(255, outside)
             for j in range(out0.shape[2]):
-                value = point(look(field0, (b, i0, j), outside))
+                value = point(look(field0, (b, i0, j), outside, ()))
                 out0[b, i0, j] = stored(value, out0)

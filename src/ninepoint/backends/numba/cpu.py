@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
 from ...language.box import Box, joined
 from ...language.dtypes import DType
 from ...language.errors import Span
+from ...language.ir import Length
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
 from . import cache
@@ -124,7 +125,11 @@ class Compiled:
             )
         )
         scalars = tuple(
-            dtype.numpy.type(values[name]).item() if not dtype.is_integer else int(values[name])
+            name
+            if isinstance(name, Length)
+            else int(values[name])
+            if dtype.is_integer
+            else dtype.numpy.type(values[name]).item()
             for name, dtype in zip(self.module.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
@@ -137,7 +142,10 @@ def computed(dtype: np.dtype) -> np.dtype:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A compiled kernel whose scalars are known: runs on blocks that hold every neighbour."""
+    """A compiled kernel whose scalars are known: runs on blocks that hold every neighbour.
+
+    Lengths of the whole array are known once `within` has told them.
+    """
 
     compiled: Compiled
     coefficients: tuple[np.ndarray, ...] = field(compare=False)
@@ -150,6 +158,13 @@ class Bound:
     @property
     def reaches(self) -> tuple[Box, ...]:
         return self.compiled.reaches
+
+    def within(self, core: tuple[int, ...]) -> Self:
+        """The same kernel for a whole array of this shape, unless it has been told of another."""
+        if not any(isinstance(value, Length) for value in self.scalars):
+            return self
+        known = tuple(core[v.axis] if isinstance(v, Length) else v for v in self.scalars)
+        return replace(self, scalars=known)
 
     def with_scalars(self, scalars: Sequence[Any]) -> Bound:
         """The same kernel with other numbers, which must be of the scalars' types."""

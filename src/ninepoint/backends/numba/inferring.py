@@ -79,7 +79,7 @@ def compile_general(
         field_dtypes=tuple(f.storage for f in fields),
         out_dtypes=tuple(dtypes),
         coefficient_types=tuple((c.storage, len(c.shape)) for c in coefficients),
-        scalar_types=tuple(s.atom.dtype for s in scalars),
+        scalar_types=(*(s.atom.dtype for s in scalars), *(DType.INT for _ in general.lengths)),
         fastmath=fastmath,
         checked=True,
         places=general.places,
@@ -115,7 +115,7 @@ def _inferred(
         argument = arguments[name]
         if isinstance(argument, Field):
             array = types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
-            kinds.append(Neighbours(array, ndim))
+            kinds.append(Neighbours(array, ndim, len(general.lengths)))
         elif isinstance(argument, Coefficients):
             kinds.append(_table(argument))
         else:

@@ -29,6 +29,7 @@ from ...language.ir import (
     Binary,
     Histogram,
     Kernel,
+    Length,
     Offset,
     Read,
     Ref,
@@ -75,7 +76,7 @@ class Module:
     fields: tuple[str, ...]
     outputs: int
     coefficients: tuple[str, ...]
-    scalars: tuple[str, ...]
+    scalars: tuple[str | Length, ...]
     warm: int = 0
     kept: int = 0
 

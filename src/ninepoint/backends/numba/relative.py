@@ -22,6 +22,7 @@ from numba.extending import (
     make_attribute_wrapper,
     models,
     overload,
+    overload_attribute,
     register_jitable,
     register_model,
 )
@@ -84,12 +85,16 @@ def njit(*, cache=False, **options):
 
 
 class Neighbours(types.Type):
-    """Numba's type of a field seen from one point."""
+    """Numba's type of a field seen from one point.
 
-    def __init__(self, array: Any, ndim: int) -> None:
+    Its `shape` is that of the whole array along the axes of the kernel, if that asks for it.
+    """
+
+    def __init__(self, array: Any, ndim: int, shape: int) -> None:
         self.array = array
         self.place = types.UniTuple(types.int64, ndim)
-        super().__init__(name=f"field({array})")
+        self.shape = types.BaseTuple.from_types((types.int64,) * shape)
+        super().__init__(name=f"field({array}, {shape})")
 
 
 @register_model(Neighbours)
@@ -99,6 +104,7 @@ class _NeighboursModel(models.StructModel):
             ("array", kind.array),
             ("place", kind.place),
             ("outside", types.Array(types.int64, 1, "A")),
+            ("shape", kind.shape),
         ]
         super().__init__(manager, kind, members)
 
@@ -106,19 +112,51 @@ class _NeighboursModel(models.StructModel):
 make_attribute_wrapper(Neighbours, "array", "array")
 make_attribute_wrapper(Neighbours, "place", "place")
 make_attribute_wrapper(Neighbours, "outside", "outside")
+make_attribute_wrapper(Neighbours, "shape", "shape")
+
+
+@overload(len)
+def _field_length(field):
+    return (lambda field: field.shape[0]) if isinstance(field, Neighbours) else None
+
+
+@overload(np.shape)
+def _field_shape(a):
+    return (lambda a: a.shape) if isinstance(a, Neighbours) else None
+
+
+@overload(np.ndim)
+@overload_attribute(Neighbours, "ndim")
+def _field_ndim(a):
+    return (lambda a: len(a.shape)) if isinstance(a, Neighbours) else None
+
+
+@overload(np.size)
+@overload_attribute(Neighbours, "size")
+def _field_size(a):
+    if not isinstance(a, Neighbours):
+        return None
+
+    def size(a):
+        points = 1
+        for length in a.shape:
+            points *= length
+        return points
+
+    return size
 
 
 @intrinsic
-def look(typingctx, array, place, outside):
+def look(typingctx, array, place, outside, shape):
     """A field seen from `place`; the arrays must be `unowned`, since none is counted here."""
-    result = Neighbours(array, place.count)
+    result = Neighbours(array, place.count, len(shape))
 
     def codegen(context, builder, signature, args):
         view = cgutils.create_struct_proxy(signature.return_type)(context, builder)
-        view.array, view.place, view.outside = args
+        view.array, view.place, view.outside, view.shape = args
         return view._getvalue()
 
-    return result(array, place, outside), codegen
+    return result(array, place, outside, shape), codegen
 
 
 @intrinsic

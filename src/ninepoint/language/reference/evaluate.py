@@ -133,12 +133,12 @@ class _Kernel:
         cval: Any,
         reach: Reach | None,
     ) -> None:
+        self._rules, self._cval, self._reach = rules, cval, reach
         self._shape = shape
         views = {name: self._field(name, array) for name, array in fields.items()}
         others = {name: argument(value) for name, value in given.items()}
         self._function = rebound(function)
         self._arguments = call_arguments(function, others | views)
-        self._rules, self._cval, self._reach = rules, cval, reach
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
         # is asked for.
@@ -202,7 +202,9 @@ class _Kernel:
         seen = np.broadcast_to(array, self._shape)
         like = partial(self._field, name)
         blank = see(array.dtype.type(0))
-        return Field(name, self._reader(name, seen), blank, array, like)
+        core = seen.shape[seen.ndim - len(self._rules) :]
+        shape = tuple(map(argument, core))
+        return Field(name, self._reader(name, seen), blank, array, like, lambda: shape)
 
     def _reader(self, name: str, array: Array) -> Callable[[tuple[int, ...]], Any]:
         def read(offset: tuple[int, ...]) -> Any:

@@ -14,6 +14,9 @@ from .probe import Probe, Trace, outcomes
 from .views import Field, Table, Window
 from .world import rebound
 
+# How many axes are tried for a kernel that asks for its shape before it reads anything.
+_MOST = 6
+
 
 def footprints(
     function: Callable[..., Any],
@@ -37,20 +40,28 @@ def reaches(
 ) -> tuple[Reach, ...]:
     """The reach of each output."""
     trace = Trace()
-    run, _ = _probing(function, trace, others, standard)
+    run, _ = _probing(function, trace, others, standard, ndim)
     return tuple(_box(output.taint | trace.loose, ndim) for output in outcomes(trace, run))
 
 
 def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]) -> int:
     """The number of indices of the reads, on the first path that has one."""
-    trace = Trace()
-    run, reads = _probing(function, trace, others, standard)
-    run()
-    if not reads:
-        outcomes(trace, run)
-    lengths = {len(offset) for offset in reads}
-    if len(lengths) != 1:
-        raise TypeError(f"reads with {sorted(lengths)} indices: give `ndim`")
+    for ndim in range(1, _MOST + 1):
+        trace = Trace()
+        run, reads = _probing(function, trace, others, standard, ndim)
+        try:
+            run()
+            if not reads:
+                outcomes(trace, run)
+        except (ValueError, IndexError):
+            # The shape of a field has more entries than that.
+            if ndim == _MOST:
+                raise
+            continue
+        lengths = {len(offset) for offset in reads}
+        if len(lengths) != 1:
+            raise TypeError(f"reads with {sorted(lengths)} indices: give `ndim`")
+        break
     return lengths.pop()
 
 
@@ -60,6 +71,18 @@ class _Unknown(Probe):
     __slots__ = ("field",)
 
     field: Any
+
+    @property
+    def shape(self) -> Any:
+        return self.field.shape
+
+    @property
+    def ndim(self) -> Any:
+        return self.field.ndim
+
+    @property
+    def size(self) -> Any:
+        return self.field.size
 
     def __getitem__(self, index: Any) -> Any:
         return self.field[index]
@@ -82,10 +105,14 @@ def _probing(
     trace: Trace,
     others: Mapping[str, Any],
     standard: Iterable[str],
+    ndim: int,
 ) -> tuple[Callable[[], tuple[Any, ...]], list[tuple[int, ...]]]:
-    """A call of `function` on probes, and the list that it adds its reads to."""
+    """A call of `function` of `ndim` axes on probes, and the list that it adds its reads to."""
     kernel = rebound(function, quiet=True)
     reads: list[tuple[int, ...]] = []
+
+    def shape() -> tuple[Probe, ...]:
+        return tuple(trace.probe("length", axis) for axis in range(ndim))
 
     def unknown(name: str, value: Any) -> Any:
         def read(offset: tuple[int, ...]) -> Probe:
@@ -99,7 +126,7 @@ def _probing(
             return _UnknownTable(trace, plain_probe.id, frozenset(), None)
         number = value if isinstance(value, (bool, int, float, np.number)) else None
         probe = _Unknown(trace, trace.probe("parameter", name).id, frozenset(), number)
-        probe.field = Field(name, read, trace.constant(0))
+        probe.field = Field(name, read, trace.constant(0), shape=shape)
         return probe
 
     given = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -180,10 +181,11 @@ class Window(Operand):
 class Field:
     """An array seen from one point: `read(offset)` gives the neighbour there.
 
-    `array` is the whole array, and `like(other)` another one seen from the same point.
+    `array` is the whole array, and `like(other)` another one seen from the same point; `shape`
+    is the whole array's along the axes of the kernel, where that is known.
     """
 
-    __slots__ = ("_blank", "_name", "_read", "array", "like")
+    __slots__ = ("_blank", "_name", "_read", "_shape", "array", "like")
 
     def __init__(
         self,
@@ -192,9 +194,25 @@ class Field:
         blank: Any,
         array: Any = None,
         like: Callable[[Any], Field] | None = None,
+        shape: Callable[[], tuple[Any, ...]] | None = None,
     ) -> None:
         self._name, self._read, self._blank = name, read, blank
-        self.array, self.like = array, like
+        self.array, self.like, self._shape = array, like, shape
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """How long the whole array is along each axis of the kernel: no stack is seen."""
+        if self._shape is None:
+            raise TypeError(f"{self._name!r} has no shape: only a whole field has one")
+        return self._shape()
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        return functools.reduce(operator.mul, self.shape)
 
     def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)

@@ -40,6 +40,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return _silent
         if value.__hash__ is not None and not isinstance(value, tuple) and _conversion(value):
             return _Known(value, functions.CONVERSIONS[value])
+        if value is len:
+            return _Known(value, _length)
         if value is min or value is max:
             return _Known(value, functions.ORDERED[value])
         if isinstance(value, (bool, np.bool_)) and inverts:
@@ -103,6 +105,12 @@ def _readable(code: types.CodeType) -> types.CodeType:
 
 def _silent(*arguments: Any, **options: Any) -> None:
     pass
+
+
+def _length(value: Any) -> Any:
+    """`len(value)`, which may be a number of the kernel: how long a whole array is."""
+    shape = getattr(value, "shape", ())
+    return shape[0] if shape else len(value)
 
 
 class _Stage:
@@ -223,6 +231,8 @@ def _called(call: Any, function: Any, arguments: Any, options: dict[str, Any]) -
     """`function` of scalars, of windows, of probes, or of arrays."""
     name = getattr(function, "__name__", str(function))
     everything = [*arguments, *options.values()]
+    if name in ("shape", "ndim", "size") and hasattr(arguments[0], name):
+        return getattr(arguments[0], name)
     if any(isinstance(item, Window) for item in _leaves(everything)):
         reduction = _REDUCTION_NAMES.get(name, name)
         if isinstance(arguments[0], Window):

@@ -22,6 +22,7 @@ from ....language import errors
 from ....language.box import Box
 from ....language.errors import Span
 from ....language.frame import Neighborhood
+from ....language.ir import Length
 from ....language.parse import Argument
 from ....language.refusals import refuse
 from ....language.source import Function, bound_names
@@ -67,6 +68,7 @@ class General:
     fields: tuple[str, ...]
     coefficients: tuple[str, ...]
     scalars: tuple[str, ...]
+    lengths: tuple[Length, ...]
     arguments: tuple[str, ...]
 
     def module(self, outputs: int, overflow: str | None = None) -> Module:
@@ -77,7 +79,8 @@ class General:
         if _CONSTANT.search(body):
             lines = [*heading(title, f"{body} math", "relative", RELATIVE), _CONSTANTS]
         text = "\n".join([*lines, body])
-        return Module(text, self.fields, outputs, self.coefficients, self.scalars)
+        scalars: tuple[str | Length, ...] = (*self.scalars, *self.lengths)
+        return Module(text, self.fields, outputs, self.coefficients, scalars)
 
     def spans(self, text: str) -> dict[int, Span]:
         """The user's lines for those of a module's text."""
@@ -92,11 +95,13 @@ class General:
         names |= {n: f"array{k}" for k, n in enumerate(self.coefficients)}
         names |= {n: f"scalar{k}" for k, n in enumerate(self.scalars)}
         place = f"({', '.join(axes)})"
+        lengths = [f"length{length.axis}" for length in self.lengths]
+        shape = f"({''.join(f'{n}, ' for n in lengths)})"
         given = [
-            f"look({names[n]}, {place}, outside)" if n in self.fields else names[n]
+            f"look({names[n]}, {place}, outside, {shape})" if n in self.fields else names[n]
             for n in self.arguments
         ]
-        order = [names[n] for n in (*self.coefficients, *self.scalars)]
+        order = [names[n] for n in (*self.coefficients, *self.scalars)] + lengths
         fields = [names[n] for n in self.fields]
         lines = ["", "", f"def band({', '.join([*fields, *outs, *order, 'outside'])}):"]
         lines += [f"    {n} = unowned({n})" for n in (*fields, "outside")]
@@ -178,7 +183,17 @@ def translate(
         tuple(n for n in order if isinstance(arguments[n], Field)),
         tuple(n for n in order if isinstance(arguments[n], Coefficients)),
         tuple(n for n in order if isinstance(arguments[n], Value)),
+        tuple(map(Length, range(box.ndim))) if any(map(_measures, scopes.all)) else (),
         order,
+    )
+
+
+def _measures(scope: Scope) -> bool:
+    """Whether a function may ask how large a field is."""
+    return any(
+        (isinstance(node, ast.Name) and node.id == "len")
+        or (isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim", "size"))
+        for node in ast.walk(scope.definition)
     )
 
 
