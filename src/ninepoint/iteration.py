@@ -15,6 +15,7 @@ from .arrays.borders import Border, Boundary
 from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
 from .arrays.recognise import refuse_foreign
 from .arrays.views import plain, stacked
+from .backends.memory import empty
 from .backends.numba.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
@@ -287,7 +288,7 @@ def iterate_arrays(
                         if ended:
                             break
                     continue
-            results = spare or [np.empty(shape, dtype) for dtype in dtypes[:count]]
+            results = spare or [empty(shape, dtype) for dtype in dtypes[:count]]
             if chain is not None:
                 one, two, three = (
                     [stacked(a, ndim) for a in part] for part in (states, others, results)

@@ -15,6 +15,7 @@ from .arrays.channels import working_axes
 from .arrays.fusing import fits, run_fused
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .arrays.views import plain, stacked
+from .backends.memory import empty
 from .backends.threads import thread_count
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
@@ -254,7 +255,7 @@ def _group(
     results = {
         value: outs[value]
         if value in outs and plain(outs[value], graph.dtypes[value], ndim)
-        else np.empty(shape, graph.dtypes[value])
+        else empty(shape, graph.dtypes[value])
         for value in group.outputs
     }
 

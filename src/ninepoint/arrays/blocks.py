@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Rule, Run, runs
+from ninepoint.backends.memory import empty
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def assemble(
     """Put a block together from the chunks that its parts need, in C order of their places."""
     if len(blocks) == 1 and all(part.whole for part in parts):
         return blocks[0]
-    result: Array = np.empty([part.length for part in parts], dtype)
+    result: Array = empty(tuple(part.length for part in parts), dtype)
     counts = [len(part.chunks) for part in parts]
     for strips in itertools.product(*(part.strips for part in parts)):
         place = 0

@@ -24,6 +24,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
+from ninepoint.backends.memory import empty
+
 Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"
 ]
@@ -332,7 +334,7 @@ class Gather:
 
     def __call__(self, array: Array, cval: Any, dtype: np.dtype[Any]) -> Array:
         """Give the block, C-contiguous and of `dtype`; `cval` stands where nothing else does."""
-        block: Array = np.empty((array.shape[0], *self.shape), dtype)
+        block: Array = empty((array.shape[0], *self.shape), dtype)
         for target, source in self._copies:
             block[target] = cval if source is None else array[source]
         for target, source in self._patches:

@@ -25,6 +25,7 @@ from ninepoint.arrays.ends import long_rows
 from ninepoint.arrays.layout import Ends, Layout, Piece, Region
 from ninepoint.arrays.moves import AXES, UNITS, Places, lifted, listed, mover
 from ninepoint.arrays.numpy import BLOCK
+from ninepoint.backends.memory import empty
 
 # fields, the same as bytes, outputs, the same as bytes, scalars
 Step: TypeAlias = Callable[
@@ -151,7 +152,7 @@ class Frame:
         )
 
         def made() -> tuple[list[Array], list[Array]]:
-            blocks = [np.empty(shape, dtype) for dtype in self.field_dtypes]
+            blocks = [empty(shape, dtype) for dtype in self.field_dtypes]
             if not whole:
                 for block, value in zip(blocks, self.values, strict=True):
                     block.fill(value)

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.memory import empty
 from ..backends.numba.cpu import Bound, Compiled
 from ..backends.threads import run_parallel
 from ..language.box import Box
@@ -234,7 +235,7 @@ class Passes:
             for part in between:
                 region = (part, *(one for (one,) in cuts[1:]))
                 shape = (states[0].shape[0], *(one.stop - one.start for one in region))
-                seams.append((region, [np.empty(shape, result.dtype) for result in results]))
+                seams.append((region, [empty(shape, result.dtype) for result in results]))
             run_parallel([*tasks, *(inside(*seam) for seam in seams)], self._threads)
             tasks = []
         regions = itertools.product(*cuts)
@@ -387,7 +388,7 @@ class _Ends:
         """Arrays for the pieces of all fields, and for those of the states once more."""
         if length not in self._held:
             self._held[length] = [
-                np.empty(_with_length(field.shape, self._axis + 1, length), field.dtype)
+                empty(_with_length(field.shape, self._axis + 1, length), field.dtype)
                 for field in [*fields, *fields[:states]]
             ]
         return self._held[length]

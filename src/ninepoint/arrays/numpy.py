@@ -23,6 +23,7 @@ from ninepoint.arrays.borders import Array, Border, Boundary, fitting_cval
 from ninepoint.arrays.ends import columns_of, compute_ends
 from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.arrays.recognise import refuse_foreign
+from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import run_parallel, thread_count
 from ninepoint.language.box import Box, joined
 
@@ -214,13 +215,13 @@ def apply(
             inner = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in given]
         # An exact answer about overlap can take for ever; bounds are enough to decide on a copy.
         shared = any(np.may_share_memory(o, array) for o in inner for array in arrays)
-        results = [np.empty(o.shape, native(o.dtype)) for o in inner] if shared else inner
+        results = [empty(o.shape, native(o.dtype)) for o in inner] if shared else inner
         over_stack(program, plan, values, arrays, results, count)
         if shared:
             for o, result in zip(inner, results, strict=True):
                 write(o, result)
         return given[0] if len(given) == 1 else tuple(given)
-    results = [np.empty(s, dtype) for s, dtype in zip(shapes, program.out_dtypes, strict=True)]
+    results = [empty(s, dtype) for s, dtype in zip(shapes, program.out_dtypes, strict=True)]
     over_stack(program, plan, values, arrays, results, count)
     if order is not None:
         results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
@@ -412,7 +413,7 @@ def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
     plan = layout(arrays[0].shape[-program.ndim :], (moved,) * len(program.out_dtypes), valid)
     lead = arrays[0].shape[: -program.ndim]
     results: list[Array] = [
-        np.empty((*lead, *shape), dtype)
+        empty((*lead, *shape), dtype)
         for shape, dtype in zip(plan.out_shapes, program.out_dtypes, strict=True)
     ]
     nothing = Values([0] * len(arrays), [0] * len(results))
@@ -451,7 +452,7 @@ def over_stack(
     for k in range(0, lead[0], BLOCK // inner):
         cut = slice(k, k + BLOCK // inner)
         blocks = [_merged(field[cut], core) for field in fields]
-        fresh = [np.empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
+        fresh = [empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
         _over_pieces(program, plan, values, blocks, fresh, 1)
         for out, computed in zip(outs, fresh, strict=True):
             out[cut] = computed.reshape(out[cut].shape)
@@ -609,7 +610,7 @@ class _Job:
                 results.append(place)
                 continue
             shape = (blocks[0].shape[0], *(target.scratch or place.shape[1:]))
-            fresh: Array = np.empty(shape, self.program.out_dtypes[k])
+            fresh: Array = empty(shape, self.program.out_dtypes[k])
             results.append(fresh)
             pending.append((place, fresh[target.part]))
         self.program.run(blocks, results)

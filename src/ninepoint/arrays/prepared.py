@@ -34,6 +34,7 @@ from ninepoint.arrays.numpy import (
     is_readable,
     over_stack,
 )
+from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.numba.cache import interpreted
 from ninepoint.backends.threads import thread_count
 
@@ -232,7 +233,7 @@ def _long(
         fields = [args[k] for k in at]
         results: list[Array]
         if out is None:
-            results = [np.empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+            results = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
         else:
             results = _listed(out)
             if not _writable(results, fields):
@@ -290,10 +291,10 @@ class _Maker:
 def _maker(
     shape: Shape, dtype: np.dtype[Any], strips: tuple[Any, ...], value: Any, zeros: bool
 ) -> _Maker:
-    small = math.prod(shape) * dtype.itemsize <= ZERO_BYTES
-    if zeros and strips and small and type(value) is int and value == 0:
+    size = math.prod(shape) * dtype.itemsize
+    if zeros and strips and size <= ZERO_BYTES and type(value) is int and value == 0:
         return _Maker(np.zeros, shape, dtype, (), 0)
-    return _Maker(np.empty, shape, dtype, strips, value)
+    return _Maker(np.empty if size < LEAST else empty, shape, dtype, strips, value)
 
 
 def _strips(plan: Layout, k: int) -> tuple[Any, ...]:
