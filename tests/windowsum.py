@@ -52,8 +52,8 @@ class WindowSum:
     def within(self, core: tuple[int, ...]) -> WindowSum:
         return self
 
-    def with_scalars(self, scalars: Sequence[Any]) -> WindowSum:
-        assert not scalars
+    def with_numbers(self, numbers: Sequence[Any]) -> WindowSum:
+        assert not numbers
         return self
 
     @property

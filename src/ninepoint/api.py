@@ -15,11 +15,11 @@ import numpy as np
 
 from .analysis.ranges import ranges
 from .arrays import numpy as on_numpy
-from .arrays import prepared
 from .arrays.axes import Behind, behind, whole_shape
 from .arrays.borders import Boundary
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables, refuse_for_datasets
+from .arrays.keys import Parameters, call_key
 from .arrays.measuring import Watched, measurable, measurement, part
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends import tuned
@@ -30,7 +30,7 @@ from .backends.numba.cpu import Compiled
 from .backends.picture import cells, footprint_svg
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .backends.threads import thread_count
-from .calls import Call, argument, digest, steps_on_dask
+from .calls import Call, Prepared, argument, digest, steps_on_dask
 from .graph import Graph
 from .iteration import Iteration, Scalars, check_watching, iterate_arrays, iterate_calls
 from .language import errors, ir, reference
@@ -102,10 +102,13 @@ class Stencil(ArrayFunction):
         self._plain = tuple(p in self._fields for p in function.parameters)
         self._chains: dict[Any, Compiled] = {}
         self._schedules: dict[str, Schedule] = {}
-        self._prepared: dict[Any, prepared.Call] = {}
+        self._prepared: dict[Any, Prepared] = {}
         arguments = function.definition.args
         self._positional = len(arguments.posonlyargs) + len(arguments.args)
         self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
+        self._arguments = Parameters(
+            function.parameters, function.defaults, self._positional, self._unnamed
+        )
         self._check()
         self._token = digest((function, options))
         _registry.setdefault(self._token, self)
@@ -265,14 +268,20 @@ class Stencil(ArrayFunction):
         >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
         array([ 3,  8, 12,  7], dtype=int16)
         """
-        key = short = None
-        if axes is None and dims is None and not named:
-            key = self._key(args, boundary, cval, out, dtype, overflow, threads)
+        bound: tuple[Any, ...] | None = args
+        if named or len(args) != self._arguments.count:
+            bound = self._arguments.bound(args, named)
+        key = None
+        if bound is not None and dims is None:
+            key = call_key(bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads)
+        if key is not None and bound is not None:
             short = self._prepared.get(key)
             if short is not None:
-                result = short(args, out)
+                result = short(bound, out)
                 if result is not None:
                     return result
+                # It is prepared, and this time the rest is to be done.
+                key = None
         values = self._bound(args, named)
         fields = [values[name] for name in self._fields]
         if any(map(is_dataset, fields)):
@@ -297,12 +306,13 @@ class Stencil(ArrayFunction):
         if any(is_dask(f) for f in fields):
             return call.on_dask(fields, axes)
         result = call.on_numpy(fields, axes, out)
-        if key is not None and short is None and not any(map(may_hold, fields)):
+        asked = axes is None and any(map(may_hold, fields))
+        if key is not None and bound is not None and not asked:
             # Only what went well is prepared, so that mistakes are found in one place; and
             # nothing that may be a colour image, which depends on its numbers.
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()
-            self._prepared[key] = call.short_way(args, out)
+            self._prepared[key] = call.prepared(bound, axes, out)
         return result
 
     def _over_datasets(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
@@ -341,38 +351,6 @@ class Stencil(ArrayFunction):
             overflow_rule(self._options.overflow if overflow is None else overflow),
             threads,
         )
-
-    def _key(
-        self,
-        args: tuple[Any, ...],
-        boundary: Any,
-        cval: Any,
-        out: Any,
-        dtype: Any,
-        overflow: str | None,
-        threads: int | None,
-    ) -> tuple[Any, ...] | None:
-        """What a call depends on save for its data; None if it is none of plain arrays."""
-        if len(args) > self._positional:
-            return None
-        parts = prepared.key(args, self._plain)
-        if parts is None:
-            return None
-        # 0.0 equals -0.0 and 1 equals True: only where equal means the same is it a key.
-        if cval is not None and type(cval) is not int and not (type(cval) is float and cval):
-            return None
-        if boundary is not None and type(boundary) is not str:
-            return None
-        if dtype is not None and not isinstance(dtype, str | type | np.dtype):
-            return None
-        if threads is not None and type(threads) is not int:
-            return None
-        given = None
-        if out is not None:
-            given = prepared.array_key(out)
-            if given is None:
-                return None
-        return (parts, given, boundary, cval, dtype, overflow, threads)
 
     def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from .arrays import prepared
 from .arrays.borders import Boundary
 from .arrays.channels import working_axes
 from .arrays.recognise import is_dask, is_dataset, is_xarray, refuse_foreign
-from .backends.numba.cpu import Bound, Compiled
+from .backends.numba.cpu import Bound, Compiled, readable
 from .backends.pipeline import Stages
 from .language import ir
 from .language.dtypes import DType, value_type
@@ -24,8 +25,8 @@ from .language.parse import Argument
 from .language.values import Coefficients, Value
 from .lowering.schedule import Schedule
 
-# Python's numbers that a compiled kernel takes as they are.
-_EXACT = {DType.BOOL: bool, DType.INT: int, DType.F64: float}
+# Values of all parameters, out -> result, or None if the call must be done the ordinary way.
+Prepared: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 
 class Applied(Protocol):
@@ -102,31 +103,38 @@ class Call:
             threads=self.threads,
         )
 
-    def short_way(self, args: Sequence[Any], out: Any) -> prepared.Call:
-        """How to do calls like this one, whose arguments are given by position, in short."""
+    def prepared(self, values: Sequence[Any], axes: Any, out: Any) -> Prepared:
+        """How calls like this one, which went well, are done in short.
+
+        They are given the values of all parameters, in the order of the function.
+        """
         names = self.stencil.parameters
-        fields = [names.index(name) for name in self.stencil.fields]
-        if max(fields) >= len(args) or not all(
-            args[k].dtype.isnative and args[k].size for k in fields
-        ):
-            return prepared.no_way
-        program = self.program([args[k].dtype for k in fields])
+        at = [names.index(name) for name in self.stencil.fields]
+        fields = [values[k] for k in at]
+        program = self.program([on_numpy.native(field.dtype) for field in fields])
         compiled = program.compiled
-        scalars: list[tuple[int, Any]] = []
+        core = on_numpy.core_shape(fields, program.ndim, axes)
+        taken: list[tuple[int, Callable[[Any], Any] | None]] = []
+        for name, array in zip(compiled.module.coefficients, program.coefficients, strict=True):
+            k = names.index(name)
+            taken.append((k, _coefficients(values[k], array)))
         for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
             if isinstance(name, ir.Length):
-                whole = np.broadcast_shapes(*(args[k].shape for k in fields))
-                scalars.append((-1, whole[name.axis - program.ndim]))
+                taken.append((at[0], partial(_always, core[name.axis])))
                 continue
-            if type(self.others[name]) is not _EXACT.get(dtype):
-                return prepared.no_way
-            at = names.index(name)
-            scalars.append((at if at < len(args) else -1, self.others[name]))
-        if compiled.module.coefficients:
-            return prepared.no_way
+            k = names.index(name)
+            taken.append((k, _number(values[k], dtype)))
+        # An array may change later.
+        cval = np.array(self.cval)[()] if isinstance(self.cval, np.ndarray) else self.cval
         border = self.boundary.on(program.ndim)
-        options = prepared.Options(border, self.cval, self.threads)
-        return prepared.prepare(program, compiled.entry, args, fields, scalars, options, out)
+        options = prepared.Options(border, cval, self.threads)
+        run = prepared.prepare(program, compiled.entry, fields, options, out, axes)
+
+        def call(values: Sequence[Any], out: Any) -> Any:
+            numbers = [values[k] if to is None else to(values[k]) for k, to in taken]
+            return run([values[k] for k in at], numbers, out)
+
+        return call
 
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""
@@ -190,6 +198,22 @@ class Call:
             dims=dims,
             axes=axes,
         )
+
+
+def _number(value: Any, dtype: DType) -> Callable[[Any], Any] | None:
+    """How to give values like this one to machine code; None if they are taken as they are."""
+    kind: type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.numpy.kind]
+    return None if type(value) is kind else kind
+
+
+def _always(number: int, value: Any) -> int:
+    """Give a number that calls with equal keys have in common, whatever the value."""
+    return number
+
+
+def _coefficients(value: Any, array: np.ndarray) -> Callable[[Any], Any] | None:
+    """The same for arrays like this one, of which the program has `array`."""
+    return None if value is array else partial(readable, dtype=array.dtype)
 
 
 def steps_on_dask(calls: Sequence[Call], states: Sequence[Any]) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -104,3 +106,287 @@ def test_few_calls_are_remembered():
     for cval in range(1000):
         assert difference(x, cval=cval)[0, 0] == cval
     assert len(difference._prepared) <= 256
+
+
+# Every way to write a call: the second time, all of them are prepared.
+
+
+@npt.stencil(boundary="reflect")
+def heat(x, r, /, by=1.0, *, plus=0):
+    return by * (x[0, 0] + r * (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] - 4 * x[0, 0])) + plus
+
+
+@npt.stencil(standard_indexing="w")
+def weighted(x, w, scale):
+    total = 0.0
+    for i in range(3):
+        for j in range(3):
+            total += w[i, j] * x[i - 1, j - 1]
+    return scale * total
+
+
+@npt.stencil(boundary="nearest")
+def product(u, k):
+    return u[0, 1] * k[0, 0] - u[1, 0] * k[-1, -1]
+
+
+class Counted:
+    """Counts how many calls of a stencil are not done in short."""
+
+    def __init__(self, stencil):
+        self.stencil = stencil
+        self.count = 0
+
+    def __enter__(self):
+        self.bound = self.stencil._bound
+        self.stencil._bound = self.counting
+        return self
+
+    def counting(self, *args):
+        self.count += 1
+        return self.bound(*args)
+
+    def __exit__(self, *error):
+        del self.stencil._bound
+
+
+def test_positions_and_names_are_the_same_call():
+    x = image(9, 8)
+    wanted = heat(x, 0.25, 2.0, plus=1)
+    heat(x, 0.25, 2.0)
+    with Counted(heat) as slow:
+        for got in (
+            heat(x, 0.25, 2.0, plus=1),
+            heat(x, 0.25, by=2.0, plus=1),
+            heat(x, 0.25, plus=1, by=2.0),
+        ):
+            np.testing.assert_array_equal(got, wanted)
+        np.testing.assert_array_equal(heat(x, 0.25), (heat(x, 0.25, 2.0)) / 2)
+    assert slow.count == 0
+    for _ in range(2):
+        for wrong in (
+            lambda: heat(x=x, r=0.25),
+            lambda: heat(x),
+            lambda: heat(x, 0.25, r=0.5),
+            lambda: heat(x, 0.25, 2.0, by=2.0),
+            lambda: heat(x, 0.25, 2.0, 1),
+            lambda: heat(x, 0.25, mode="wrap"),
+        ):
+            with pytest.raises(TypeError):
+                wrong()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"boundary": ("reflect", "wrap")},
+        {"boundary": [("reflect", "constant"), "fill"], "cval": np.float32(2.5)},
+        {"boundary": ["mirror", ("keep", "valid")]},
+        {"axes": (1, 0)},
+        {"axes": [0, -1]},
+        {"axes": (1, 0), "boundary": ("valid", "nearest"), "dtype": ["float32"]},
+        {"dtype": ("float32",)},
+        {"dtype": np.dtype("float32"), "threads": 1},
+        {"boundary": "constant", "cval": float("nan")},
+        {"boundary": "constant", "cval": np.array(3)},
+    ],
+    ids=str,
+)
+def test_options_of_any_kind_are_prepared(options):
+    x, y = image(9, 8), image(9, 8, seed=1)
+    wanted, other = (heat(one, 0.25, **options) for one in (x, y))
+    out = np.empty_like(wanted)
+    heat(x, 0.25, **options, out=out)
+    with Counted(heat) as slow:
+        np.testing.assert_array_equal(heat(x, 0.25, **options), wanted)
+        np.testing.assert_array_equal(heat(y, 0.25, **options), other)
+        assert heat(y, 0.25, **options, out=out) is out
+        np.testing.assert_array_equal(out, other)
+    assert slow.count == 0
+
+
+@pytest.mark.parametrize(
+    "kind", [int, float, bool, complex, *"bBhHiIlLqQefdFD?", "array", "swapped"], ids=str
+)
+def test_values_of_numbers_are_passed_on(kind):
+    x = image(9, 8, dtype="float32")
+
+    def number(value):
+        if kind == "array":
+            return np.array(value, "float32")
+        if kind == "swapped":
+            return np.array(value, np.dtype("int16").newbyteorder())
+        return kind(value) if isinstance(kind, type) else np.dtype(kind).type(value)
+
+    heat(x, number(3))
+    with Counted(heat) as slow:
+        got = [heat(x, number(r)) for r in (0, 1, 2)]
+    assert slow.count == 0
+    for r, result in enumerate(got):
+        wanted = heat.debug(x, number(r))
+        assert result.dtype == wanted.dtype
+        np.testing.assert_allclose(result, wanted, rtol=1e-6, atol=1e-3)
+
+
+def test_coefficients_are_read_each_time():
+    x = image(9, 8)
+    w = np.arange(9.0).reshape(3, 3)
+    raw = np.zeros(73, "uint8")
+    raw[1:].view("float64")[...] = w.ravel()
+    odd = raw[1:].view("float64").reshape(3, 3)
+    for one in (w, w.T, w.astype(w.dtype.newbyteorder()), odd, np.ones((3, 6))[:, ::2]):
+        weighted(x, one, 2)
+        with Counted(weighted) as slow:
+            first = weighted(x, one, 3)
+            one[1, 1] += 1
+            second = weighted(x, w=one, scale=3)
+        assert slow.count == 0
+        np.testing.assert_array_equal(
+            first, weighted(x, np.array(one - np.eye(3) * (np.arange(3) == 1), "float64"), 3)
+        )
+        np.testing.assert_array_equal((second - first)[1:-1, 1:-1], 3 * x[1:-1, 1:-1])
+    with pytest.raises((TypeError, ValueError, IndexError)):
+        weighted(x, np.ones(3), 2)
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (3, 9, 8)])
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda k: k[0],
+        lambda k: k[:, :1],
+        lambda k: k[:1, :1],
+        lambda k: k[0, 0],
+        lambda k: k[::-1, :1],
+        lambda k: k[0, ::-1],
+    ],
+)
+def test_fields_that_broadcast_are_prepared(shape, other):
+    for seed in range(2):
+        u, k = image(*shape, seed=seed), np.asarray(other(image(9, 8, seed=seed + 7)))
+        k.flags.writeable = bool(seed)
+        wanted = product(u.copy(), np.broadcast_to(k, shape).copy())
+        product(u, k)
+        with Counted(product) as slow:
+            np.testing.assert_array_equal(product(u, k), wanted)
+            np.testing.assert_array_equal(product(u, k=k, threads=None), wanted)
+        assert slow.count == 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda x: np.asfortranarray(x),
+        lambda x: np.repeat(x, 2, 1)[:, ::2],
+        lambda x: x[:, ::-1],
+        lambda x: x.astype(x.dtype.newbyteorder()),
+        lambda x: np.broadcast_to(x[0], x.shape),
+        lambda x: np.broadcast_to(x[:, :1], x.shape),
+    ],
+)
+@pytest.mark.parametrize("shape", [(9, 8), (600, 700)])
+def test_arrays_in_any_order_are_prepared(made, shape):
+    for seed in range(2):
+        x = made(image(*shape, seed=seed))
+        wanted = heat(np.array(x, "float64", order="C"), 0.25)
+        out = made(np.zeros(shape))
+        heat(x, 0.25)
+        if out.flags.writeable and out.dtype.isnative:
+            heat(x, 0.25, out=out)
+        with Counted(heat) as slow:
+            np.testing.assert_array_equal(heat(x, 0.25), wanted)
+            if out.flags.writeable and out.dtype.isnative:
+                assert heat(x, 0.25, out=out) is out
+                np.testing.assert_array_equal(out, wanted)
+        assert slow.count == 0
+        if x.flags.writeable and x.dtype.isnative:
+            assert heat(x, 0.25, out=x) is x
+            np.testing.assert_array_equal(x, wanted)
+
+
+def test_an_array_as_cval_may_change():
+    x = image(5, 6)
+    cval = np.array(1.0)
+    for value in (1.0, 2.0, 1.0, 3.0):
+        cval[...] = value
+        assert difference(x, cval=cval)[0, 0] == value
+    assert difference(x, cval=np.array(1.0))[0, 0] == 1.0
+
+
+def test_axes_that_are_truths_are_refused_after_numbers():
+    x = image(5, 6)
+    difference(x, axes=(1, 0))
+    with pytest.raises(TypeError):
+        difference(x, axes=(True, False))
+
+
+def test_options_that_cannot_be_looked_up_are_refused_in_words():
+    x = image(5, 6)
+    for options in (
+        {"overflow": ["wrap"]},
+        {"boundary": {"wrap"}},
+        {"boundary": (["wrap"], "wrap")},
+        {"dtype": (["float32"],)},
+        {"axes": ([0], 1)},
+        {"cval": [1]},
+        {"threads": [1]},
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            difference(x, **options)
+        assert "unhashable" not in str(caught.value)
+
+
+def test_several_outs_are_prepared():
+    x, y = image(20, 30), image(20, 30, seed=1)
+    wanted = both(x, y)
+    outs = tuple(np.empty_like(one) for one in wanted)
+    both(x, y, out=outs)
+    with Counted(both) as slow:
+        got = both(x, y, out=outs)
+    assert slow.count == 0
+    for one, out, result in zip(got, outs, wanted, strict=True):
+        assert one is out
+        np.testing.assert_array_equal(out, result)
+    for wrong in (
+        (outs[0], outs[0]),
+        (outs[0], outs[1][:]),
+        (outs[0], np.broadcast_to(0.0, (20, 30))),
+    ):
+        if wrong[1].base is outs[1]:
+            both(x, y, out=wrong)
+            continue
+        with pytest.raises(ValueError, match="out"):
+            both(x, y, out=wrong)
+    # An output may be a field: what was prepared sees it, and the ordinary way makes a copy.
+    both(x, y, out=(y, outs[1]))
+    np.testing.assert_array_equal(y, wanted[0])
+    np.testing.assert_array_equal(outs[1], wanted[1])
+
+
+def test_colour_images_are_asked_about_each_time():
+    x = np.random.default_rng(0).integers(0, 255, (40, 50, 3)).astype("uint8")
+    for _ in range(2):
+        with pytest.warns(npt.ChannelWarning):
+            difference(x)
+    by_axes = difference(x, axes=(0, 1))
+    np.testing.assert_array_equal(difference(x, axes=(0, 1)), by_axes)
+    np.testing.assert_array_equal(by_axes[..., 0], difference(np.ascontiguousarray(x[..., 0])))
+
+
+def test_two_threads_in_one_prepared_call():
+    images = [image(60, 70, seed=k) for k in range(4)]
+    wanted = [heat(np.array(one.T), 0.25, by=2.0, boundary=("wrap", "mirror")) for one in images]
+    wrong = []
+
+    def work(k):
+        for _ in range(100):
+            got = heat(images[k].T, 0.25, by=2.0, boundary=("wrap", "mirror"))
+            if not np.array_equal(got, wanted[k]):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

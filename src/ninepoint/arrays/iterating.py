@@ -24,9 +24,10 @@ from ..backends.memory import empty
 from ..backends.numba.cpu import Bound, Compiled
 from ..backends.threads import run_parallel
 from ..language.box import Box
+from .arranging import Run
 from .borders import Array, Border, Rule, fitting_cval, source_indices
 from .numpy import apply
-from .prepared import Call, Options, prepare
+from .prepared import Options, prepare
 from .views import at, cut
 
 # Bytes of a state below which it stays in a core's cache from step to step.
@@ -99,18 +100,21 @@ class Steps:
     def __init__(self, single: Single, border: Border, cval: Any, threads: int | None) -> None:
         self._single = single
         self._options = Options(border, cval, threads)
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, Run] = {}
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from and to contiguous arrays that are no others' than ours."""
         program = self._single(step)
         known = self._calls.get(id(program.compiled))
         out = tuple(outs) if len(outs) > 1 else outs[0]
-        if known is not None and known([*fields, *program.scalars], out) is not None:
+        numbers = (*program.coefficients, *program.scalars)
+        if known is not None and known(fields, numbers, out) is not None:
             return
         self.general(step, fields, outs)
         if known is None:
-            self._calls[id(program.compiled)] = _prepared(program, fields, out, self._options)
+            self._calls[id(program.compiled)] = prepare(
+                program, program.compiled.entry, fields, self._options, out
+            )
 
     def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from arrays of any kind."""
@@ -122,20 +126,6 @@ class Steps:
         out = tuple(outs) if len(outs) > 1 else outs[0]
         program = self._single(step)
         apply(program, fields, border=border, cval=cval, out=out, threads=threads)
-
-
-def _prepared(program: Bound, fields: Sequence[Array], out: Any, options: Options) -> Call:
-    entry = program.compiled.entry
-    count = len(fields) + len(program.out_dtypes)
-    if program.coefficients:
-        between = program.coefficients
-
-        def entry(*values: Any) -> None:
-            program.compiled.entry(*values[:count], *between, *values[count:])
-
-    scalars = [(len(fields) + k, value) for k, value in enumerate(program.scalars)]
-    args = [*fields, *program.scalars]
-    return prepare(program, entry, args, range(len(fields)), scalars, options, out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,8 +76,8 @@ class Program(Protocol):
     def within(self, core: Shape) -> Program:
         """Give the same program for a whole array of this shape, where it asks for that."""
 
-    def with_scalars(self, scalars: Sequence[Any]) -> Program:
-        """Give the same program with other numbers for its scalars."""
+    def with_numbers(self, numbers: Sequence[Any]) -> Program:
+        """Give the same program with other coefficient arrays and scalars."""
 
     @property
     def pace(self) -> list[float]:
@@ -226,6 +226,14 @@ def apply(
     if order is not None:
         results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def core_shape(fields: Sequence[Array], ndim: int, axes: Any) -> Shape:
+    """Give the lengths of the fields along the axes that a program of `ndim` axes works on."""
+    shape = broadcast_shape([field.shape for field in fields])
+    if axes is None:
+        return shape[len(shape) - ndim :]
+    return tuple(shape[axis] for axis in core_axes(axes, len(shape), ndim))
 
 
 def core_axes(axes: Any, ndim: int, core: int) -> tuple[int, ...]:

@@ -1,13 +1,14 @@
 """Prepared calls: what does not depend on the data is done once, for all but large arrays.
 
-A call on an array of 100x100 float64 computes for 5 us.  Binding arguments, finding the
-compiled kernel, laying out the border and checking everything take 25 us; so the outcome of all
-that is kept as one function, under a key made of all that it depends on:
+A call on an array of 100x100 float64 computes for 5 us.  Finding the compiled kernel, laying
+out the border and checking everything take 25 us; so the outcome of all that is kept as one
+function, under a key made of all that it depends on (see `keys`):
 
-    key(arguments, options)  ->  call(fields, scalars, out)  ->  result
+    key(arguments, options)  ->  run(fields, numbers, out)  ->  result
 
-A call gives None where it must be done the long way after all: what it depends on beyond the
-key, such as whether `out` overlaps a field, is looked at each time.
+Only calls that went well are prepared, so that mistakes are found in one place.  A prepared call
+gives None where it must be done the ordinary way after all: what it depends on beyond the key,
+such as whether `out` overlaps a field, is looked at each time.
 """
 
 from __future__ import annotations
@@ -17,10 +18,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
+from ninepoint.arrays.arranging import Arrangement, Run, are_writable, listed, may_overlap
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.frames import Frame
 from ninepoint.arrays.layout import Layout, Piece, Shape, layout
@@ -38,13 +40,9 @@ from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.numba.cache import interpreted
 from ninepoint.backends.threads import thread_count
 
-# arguments, out -> result
-Call: TypeAlias = Callable[[Sequence[Any], Any], Any]
-
 # Up to this many bytes a result is made of zeros, rather than made empty and filled at the
 # border: 2 us where four strips took 2.4 us (100x100 float64, Zen 4).
 ZERO_BYTES = 32_768
-
 
 # The machine code that moves elements is used for a call that came so many times: to load it
 # takes as long as hundreds of calls without it, to compile it as long as a hundred thousand.
@@ -74,69 +72,49 @@ class Options:
     threads: int | None
 
 
-def no_way(args: Sequence[Any], out: Any) -> None:
-    """Stand for the short way of calls that have none."""
-
-
-def key(values: Sequence[Any], is_field: Sequence[bool]) -> tuple[Any, ...] | None:
-    """Give what a call depends on of its fields and scalars, save for the data.
-
-    None if some are no plain arrays and numbers: the long way knows what to do.
-    """
-    parts: list[Any] = []
-    for value, field in zip(values, is_field, strict=False):
-        if field:
-            one = array_key(value)
-            if one is None:
-                return None
-            parts.append(one)
-            continue
-        kind = type(value)
-        if kind is float or kind is bool or (kind is int and -(2**63) <= value < 2**63):
-            parts.append(kind)
-        else:
-            return None
-    return tuple(parts)
-
-
-def array_key(value: Any) -> tuple[Any, ...] | None:
-    """Give what a call depends on of one array; None if it is no plain one."""
-    if type(value) is not np.ndarray or not value.flags.aligned:
-        return None
-    return value.shape, value.strides, value.dtype
+def no_way(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> None:
+    """Do nothing: some calls have no short way."""
 
 
 def prepare(
     program: Program,
     entry: Callable[..., None],
-    args: Sequence[Any],
-    at: Sequence[int],
-    scalars: Sequence[tuple[int, Any]],
+    fields: Sequence[Array],
     options: Options,
     out: Any,
-) -> Call:
-    """Prepare calls on arguments and an `out` just like these.
+    axes: Any = None,
+) -> Run:
+    """Prepare calls on fields and an `out` just like these, which went well.
 
-    `entry` computes as `program.run` does, and is called with fields, outputs and scalars. The
-    arguments at `at` are the fields; a scalar is an argument, or a value where its place is -1.
+    `entry` computes as `program.run` does, and is called with fields, outputs and numbers.
     """
-    fields = [args[k] for k in at]
+    if not all(field.size for field in fields):
+        return no_way
+    arrangement = Arrangement(program, fields, axes, out)
+    if arrangement.plain:
+        return _prepare(program, entry, fields, options, out)
+    run = _prepare(program, entry, arrangement.fields(fields), options, arrangement.out(out))
+    return arrangement.around(run)
+
+
+def _prepare(
+    program: Program,
+    entry: Callable[..., None],
+    fields: Sequence[Array],
+    options: Options,
+    out: Any,
+) -> Run:
+    """Prepare calls on fields of one shape, whose core axes come last."""
     ndim = program.ndim
     shape = fields[0].shape
     lead, core = shape[:-ndim], shape[-ndim:]
     points = math.prod(shape)
-    if len(core) < ndim or not points or any(field.shape != shape for field in fields):
-        return no_way
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
     plan = layout(core, program.reaches, options.border, itemsize, program.seams)
     shapes = [(*lead, *one) for one in plan.out_shapes]
-    outs = _listed(out)
-    if out is not None and len(outs) != len(shapes):
-        return no_way
-    if not all(map(_fits, outs, shapes, program.out_dtypes)):
-        return no_way
+    outs = listed(out)
     values = check_values(plan, options.cval, program.field_dtypes, program.out_dtypes)
-    long = _long(program, plan, values, shapes, at, scalars, options.threads)
+    long = _long(program, plan, values, shapes, options.threads)
     if (
         points > FRAME_POINTS
         or not all(map(is_readable, fields, program.field_dtypes))
@@ -156,10 +134,9 @@ def prepare(
         and all(target.scratch is None for target in plan.pieces[0].targets)
     ):
         if len(fields) == 1 and len(shapes) == 1 and len(lead) < 2 and not plan.has_keep:
-            zero = values.fields[0]
-            short = _single(entry, plan.pieces[0], makers[0], zero, not lead, at[0], scalars)
+            short = _single(entry, plan.pieces[0], makers[0], values.fields[0], not lead)
         else:
-            short = _several(entry, plan, makers, values, len(lead), at, scalars)
+            short = _several(entry, plan, makers, values, len(lead))
     if (
         ndim in FRAME_BYTES
         and len(lead) < 2
@@ -177,39 +154,39 @@ def prepare(
             lead[0] if lead else None,
             program.warm,
         )
-        short = _patient(short, partial(_framed, frame, makers, at, scalars))
+        short = _patient(short, partial(_framed, frame, makers))
     if short is long or points < SPLIT_POINTS or options.threads == 1:
         return short
     return _timed(short, long)
 
 
-def _patient(first: Call, later: Callable[[], Call | None]) -> Call:
+def _patient(first: Run, later: Callable[[], Run | None]) -> Run:
     """Do the first calls in the one way, and all others in the one that `later` makes, if any."""
     calls = 0
-    call_later: Call | None = None
+    call_later: Run | None = None
 
-    def call(args: Sequence[Any], out: Any) -> Any:
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         nonlocal calls, call_later
         if call_later is None:
             calls += 1
             if calls <= PATIENCE:
-                return first(args, out)
+                return first(fields, numbers, out)
             call_later = later() or first
-        return call_later(args, out)
+        return call_later(fields, numbers, out)
 
     return call
 
 
-def _timed(short: Call, long: Call) -> Call:
+def _timed(short: Run, long: Run) -> Run:
     """Compute on this thread, until it turns out that this takes so long that others may help."""
     slow = 0
 
-    def call(args: Sequence[Any], out: Any) -> Any:
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         nonlocal slow
         if slow >= SLOW_CALLS:
-            return long(args, out)
+            return long(fields, numbers, out)
         began = perf_counter()
-        result = short(args, out)
+        result = short(fields, numbers, out)
         slow = slow + 1 if perf_counter() - began > HANDOFF else 0
         return result
 
@@ -221,60 +198,26 @@ def _long(
     plan: Layout,
     values: Values,
     shapes: list[Shape],
-    at: Sequence[int],
-    scalars: Sequence[tuple[int, Any]],
     threads: int | None,
-) -> Call:
+) -> Run:
     """Any array: what is prepared is that nothing has to be checked."""
     dtypes = program.out_dtypes
     many = math.prod(shapes[0][: -len(plan.shape)]) * plan.points >= SPLIT_POINTS
 
-    def call(args: Sequence[Any], out: Any) -> Any:
-        fields = [args[k] for k in at]
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         results: list[Array]
         if out is None:
             results = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
         else:
-            results = _listed(out)
-            if not _writable(results, fields):
+            results = listed(out)
+            if not are_writable(results, fields):
                 return None
-        bound = program
-        if scalars:
-            bound = program.with_scalars([v if k < 0 else args[k] for k, v in scalars])
-        over_stack(bound, plan, values, fields, results, thread_count(threads) if many else 1)
+        bound = program.with_numbers(numbers) if numbers else program
+        count = thread_count(threads) if many else 1
+        over_stack(bound, plan, values, list(fields), results, count)
         return results[0] if len(results) == 1 else tuple(results)
 
     return call
-
-
-def _writable(outs: list[Array], fields: Sequence[Array]) -> bool:
-    """Whether outputs can be written as they are, none of them sharing memory with another."""
-    for k, out in enumerate(outs):
-        if not out.flags.writeable:
-            return False
-        for other in (*fields, *outs[:k]):
-            if _may_overlap(out, other):
-                return False
-    return True
-
-
-def _may_overlap(one: Array, other: Array) -> bool:
-    # Two arrays that own their memory share none: 0.1 us, where NumPy's function takes 0.4 us.
-    if one is not other and one.flags.owndata and other.flags.owndata:
-        return False
-    return np.may_share_memory(one, other)
-
-
-def _listed(out: Any) -> list[Any]:
-    if type(out) is np.ndarray:
-        return [out]
-    if out is None:
-        return []
-    return list(out) if isinstance(out, tuple | list) else [out]
-
-
-def _fits(out: Any, shape: Shape, dtype: np.dtype[Any]) -> bool:
-    return type(out) is np.ndarray and out.shape == shape and out.dtype == dtype
 
 
 @dataclass(frozen=True, slots=True)
@@ -324,9 +267,7 @@ def _single(
     maker: _Maker,
     outside: Any,
     flat: bool,
-    at: int,
-    scalars: Sequence[tuple[int, Any]],
-) -> Call:
+) -> Run:
     """One field, one output: 2.5 us beside the computation and the padding (Zen 4)."""
     source: Any = (None, *piece.source[1:]) if flat else piece.source
     place: Any = piece.targets[0].place
@@ -334,23 +275,19 @@ def _single(
     gather, make, shape, dtype = piece.gather, maker.make, maker.shape, maker.dtype
     strips, value = maker.strips, maker.value
 
-    def call(args: Sequence[Any], out: Any) -> Array | None:
-        field = args[at]
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Array | None:
+        field = fields[0]
         if out is None:
             result = make(shape, dtype)
         else:
-            result = out
-            if not out.flags.writeable or _may_overlap(out, field):
+            result = out if type(out) is np.ndarray else out[0]
+            if not result.flags.writeable or may_overlap(result, field):
                 return None
         if gather is None:
             block = field[source]
         else:
             block = gather(field[None] if flat else field, outside, field.dtype)
-        if scalars:
-            numbers = [v if k < 0 else args[k] for k, v in scalars]
-            entry(block, result[place], *numbers)
-        else:
-            entry(block, result[place])
+        entry(block, result[place], *numbers)
         for strip in strips:
             result[strip].fill(value)
         return result
@@ -358,27 +295,21 @@ def _single(
     return call
 
 
-def _framed(
-    frame: Frame,
-    makers: list[_Maker],
-    at: Sequence[int],
-    scalars: Sequence[tuple[int, Any]],
-) -> Call | None:
+def _framed(frame: Frame, makers: list[_Maker]) -> Run | None:
     """Compute what lies near the border by machine code."""
     if interpreted() or not frame.fits:
         return None
     run = frame.runner()
     filled = [(k, strip, maker.value) for k, maker in enumerate(makers) for strip in maker.strips]
 
-    def call(args: Sequence[Any], out: Any) -> Any:
-        fields = [args[k] for k in at]
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         if out is None:
             results = [maker.make(maker.shape, maker.dtype) for maker in makers]
         else:
-            results = _listed(out)
-            if not _writable(results, fields):
+            results = listed(out)
+            if not are_writable(results, fields):
                 return None
-        run(fields, results, [v if k < 0 else args[k] for k, v in scalars])
+        run(fields, results, numbers)
         for k, strip, value in filled:
             results[k][strip].fill(value)
         return results[0] if len(results) == 1 else tuple(results)
@@ -392,9 +323,7 @@ def _several(
     makers: list[_Maker],
     values: Values,
     lead: int,
-    at: Sequence[int],
-    scalars: Sequence[tuple[int, Any]],
-) -> Call:
+) -> Run:
     piece = plan.pieces[0]
     places = [target.place for target in piece.targets]
     gather, source = piece.gather, piece.source
@@ -410,13 +339,12 @@ def _several(
             return array[None]
         return array if lead == 1 else array.reshape(-1, *array.shape[lead:])
 
-    def call(args: Sequence[Any], out: Any) -> Any:
-        fields = [args[k] for k in at]
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         if out is None:
             results = [maker.make(maker.shape, maker.dtype) for maker in makers]
         else:
-            results = _listed(out)
-            if not _writable(results, fields):
+            results = listed(out)
+            if not are_writable(results, fields):
                 return None
         blocks = [stacked(field) for field in fields]
         outs = [stacked(result) for result in results]
@@ -428,7 +356,7 @@ def _several(
                 gather(block, value, block.dtype)
                 for block, value in zip(blocks, values.fields, strict=True)
             ]
-        entry(*padded, *inner, *[v if k < 0 else args[k] for k, v in scalars])
+        entry(*padded, *inner, *numbers)
         if kept:
             for k, target, keep in kept:
                 if keep is None:

@@ -119,7 +119,7 @@ class Compiled:
     def bind(self, values: Mapping[str, Any]) -> Bound:
         """The kernel with values for its scalars and coefficients."""
         coefficients = tuple(
-            np.ascontiguousarray(values[name], dtype=computed(dtype))
+            readable(values[name], computed(dtype))
             for name, (dtype, _) in zip(
                 self.module.coefficients, self.coefficient_types, strict=True
             )
@@ -138,6 +138,12 @@ class Compiled:
 def computed(dtype: np.dtype) -> np.dtype:
     """The storage that generated text works on: half floats are widened before."""
     return np.dtype("float32") if dtype == np.float16 else dtype
+
+
+def readable(value: Any, dtype: np.dtype) -> np.ndarray:
+    """The value of a coefficient array as machine code reads it; itself, if it is so already."""
+    array = np.ascontiguousarray(value, dtype=dtype)
+    return array if array.flags.aligned else array.copy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,9 +172,10 @@ class Bound:
         known = tuple(core[v.axis] if isinstance(v, Length) else v for v in self.scalars)
         return replace(self, scalars=known)
 
-    def with_scalars(self, scalars: Sequence[Any]) -> Bound:
-        """The same kernel with other numbers, which must be of the scalars' types."""
-        return Bound(self.compiled, self.coefficients, tuple(scalars))
+    def with_numbers(self, numbers: Sequence[Any]) -> Bound:
+        """The same kernel with other coefficients and scalars, which must be of their types."""
+        count = len(self.coefficients)
+        return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
 
     @property
     def seams(self) -> bool:

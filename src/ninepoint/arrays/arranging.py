@@ -1,0 +1,148 @@
+"""Arrangements: arrays as a prepared call needs them, and its results as they were asked for.
+
+    fields of fewer axes, axes in another order, strides or bytes that cannot be read
+        -> one shape, core axes last, rows whose elements lie side by side
+
+What is to be done with each array is settled once; a call then does just that.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ninepoint.arrays.borders import Array
+from ninepoint.arrays.layout import Shape
+from ninepoint.arrays.numpy import BLOCK, Program, broadcast_shape, core_axes, is_readable
+
+# fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
+Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
+
+View: TypeAlias = Callable[[Array], Array]
+
+
+class Arrangement:
+    """How the arrays of calls like one are given to a program."""
+
+    def __init__(self, program: Program, fields: Sequence[Array], axes: Any, out: Any) -> None:
+        shape = broadcast_shape([field.shape for field in fields])
+        ndim = len(shape)
+        order = tuple(range(ndim))
+        if axes is not None:
+            core = core_axes(axes, ndim, program.ndim)
+            order = (*(axis for axis in range(ndim) if axis not in core), *core)
+        self._order = None if order == tuple(range(ndim)) else order
+        self._back = tuple(order.index(axis) for axis in range(ndim))
+        # Larger arrays are copied block by block.
+        self._small = math.prod(shape) <= BLOCK
+        self._views = [
+            self._view(field, shape, dtype)
+            for field, dtype in zip(fields, program.field_dtypes, strict=True)
+        ]
+        outs = [self._turned(one) for one in listed(out)]
+        self._apart = self._small and not all(map(is_readable, outs, program.out_dtypes))
+        self.plain = (
+            self._order is None and not self._apart and all(view is None for view in self._views)
+        )
+
+    def fields(self, fields: Sequence[Array]) -> list[Array]:
+        """Give the fields as the program reads them."""
+        return [
+            field if view is None else view(field)
+            for field, view in zip(fields, self._views, strict=True)
+        ]
+
+    def out(self, out: Any) -> Any:
+        """Give the `out` of the program; None where it makes its own results."""
+        if out is None or self._apart:
+            return None
+        if self._order is None:
+            return out
+        return tuple(map(self._turned, listed(out)))
+
+    def around(self, run: Run) -> Run:
+        """Give a run that takes and gives arrays as the caller has them."""
+
+        def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
+            targets = listed(out)
+            if self._apart and not are_writable(targets, ()):
+                return None
+            made = run(self.fields(fields), numbers, self.out(out))
+            if made is None:
+                return None
+            if out is None:
+                if self._order is None:
+                    return made
+                if isinstance(made, tuple):
+                    return tuple([one.transpose(self._back) for one in made])
+                return made.transpose(self._back)
+            if self._apart:
+                for target, one in zip(targets, listed(made), strict=True):
+                    target[...] = one if self._order is None else one.transpose(self._back)
+            return targets[0] if len(targets) == 1 else tuple(targets)
+
+        return call
+
+    def _turned(self, array: Array) -> Array:
+        return array if self._order is None else array.transpose(self._order)
+
+    def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any]) -> View | None:
+        """Give what is done with a field; None if nothing is."""
+        views: list[View] = []
+        if field.shape != shape:
+            views.append(_spread(field, shape))
+            field = views[0](field)
+        if self._order is not None:
+            views.append(self._turned)
+            field = self._turned(field)
+        if self._small and not is_readable(field, dtype):
+            views.append(partial(np.array, dtype=dtype, order="C"))
+        if len(views) > 1:
+            return partial(_one_after_another, views)
+        return views[0] if views else None
+
+
+def _one_after_another(views: Sequence[View], array: Array) -> Array:
+    for view in views:
+        array = view(array)
+    return array
+
+
+def _spread(field: Array, shape: Shape) -> View:
+    """Give what broadcasts arrays like `field`, in 0.3 us where NumPy's function takes 3 us."""
+    if not field.flags.c_contiguous:
+        return partial(np.broadcast_to, shape=shape)
+    strides, dtype = np.broadcast_to(field, shape).strides, field.dtype
+    return lambda array: np.ndarray(shape, dtype, array, 0, strides)
+
+
+def listed(out: Any) -> list[Any]:
+    """Give what was passed as `out`, or a result, as a list of arrays."""
+    if type(out) is np.ndarray:
+        return [out]
+    if out is None:
+        return []
+    return list(out) if isinstance(out, tuple | list) else [out]
+
+
+def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:
+    """Whether outputs can be written as they are, none of them sharing memory with another."""
+    for k, out in enumerate(outs):
+        if not out.flags.writeable:
+            return False
+        for other in (*fields, *outs[:k]):
+            if may_overlap(out, other):
+                return False
+    return True
+
+
+def may_overlap(one: Array, other: Array) -> bool:
+    """Whether two arrays may share memory, judged by their bounds."""
+    # Two arrays that own their memory share none: 0.1 us, where NumPy's function takes 0.4 us.
+    if one is not other and one.flags.owndata and other.flags.owndata:
+        return False
+    return np.may_share_memory(one, other)

@@ -1,0 +1,168 @@
+"""Keys: what a call depends on, save for the elements of arrays and the values of numbers.
+
+    heat(x, 0.25)     heat(x, r=0.25)     heat(r=0.25, x=x)
+         -> bound arguments (x, 0.25)
+         -> key ((100, 100), (800, 8), float64, aligned, float)     and the options
+
+Two calls with equal keys are done in the same way.  Everything here runs in each call of a
+small array, which takes a few microseconds as a whole; so it does what is needed and no more.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Key: TypeAlias = tuple[Hashable, ...]
+
+# Orders of names that are remembered: a program has a few, a test may shuffle many.
+_REMEMBERED = 256
+
+# Numbers whose type says all that a call depends on.
+_NUMBERS = frozenset((float, bool, complex, *np.sctypeDict.values()))
+
+
+class Parameters:
+    """The parameters of a stencil: puts arguments in their order, however they were given."""
+
+    __slots__ = ("_defaults", "_names", "_positional", "_rests", "_unnamed", "count")
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        defaults: Mapping[str, Any],
+        positional: int,
+        unnamed: frozenset[str],
+    ) -> None:
+        self._names = tuple(names)
+        self._defaults = defaults
+        self._positional = positional
+        self._unnamed = unnamed
+        # What follows the arguments that are given by position, as names and defaults.
+        self._rests: dict[Hashable, tuple[tuple[str, Any], ...]] = {}
+        # So many arguments by position are all that there are; never, if some have a name only.
+        self.count = len(self._names) if positional == len(self._names) else -1
+
+    def bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Give a value for every parameter; None if the arguments do not fit."""
+        shape = (len(args), *named)
+        rest = self._rests.get(shape)
+        if rest is None:
+            rest = self._rest(len(args), named)
+            if rest is None:
+                return None
+            if len(self._rests) >= _REMEMBERED:
+                self._rests.clear()
+            self._rests[shape] = rest
+        return args + tuple([named.get(name, default) for name, default in rest])
+
+    def _rest(self, given: int, named: Mapping[str, Any]) -> tuple[tuple[str, Any], ...] | None:
+        rest = self._names[given:]
+        if given > self._positional or not set(named) <= set(rest) - self._unnamed:
+            return None
+        if any(name not in named and name not in self._defaults for name in rest):
+            return None
+        return tuple((name, self._defaults.get(name)) for name in rest)
+
+
+def call_key(
+    values: Sequence[Any],
+    is_field: Sequence[bool],
+    boundary: Any,
+    cval: Any,
+    axes: Any,
+    out: Any,
+    dtype: Any,
+    overflow: Any,
+    threads: Any,
+) -> Key | None:
+    """Give what a call depends on of its bound arguments and of its options.
+
+    None if some are none that are known here; the ordinary way takes or refuses them.  As
+    dictionaries compare, 1 is True: only where equal values mean the same, they are a key.
+    """
+    parts: list[Any] = []
+    for value, field in zip(values, is_field, strict=True):
+        kind = type(value)
+        if kind is np.ndarray:
+            parts += (value.shape, value.strides, value.dtype, value.flags.aligned)
+        elif field:
+            return None
+        elif kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
+            parts.append(kind)
+        else:
+            return None
+    if out is not None:
+        out = _out_key(out)
+        if out is None:
+            return None
+    if boundary is not None and type(boundary) is not str:
+        boundary = _names(boundary)
+        if boundary is None:
+            return None
+    if cval is not None and type(cval) is not int:
+        cval = _number_key(cval)
+        if cval is None:
+            return None
+    if axes is not None:
+        axes = _axes_key(axes)
+        if axes is None:
+            return None
+    if dtype is not None and type(dtype) is not str:
+        dtype = _names(dtype)
+        if dtype is None:
+            return None
+    if overflow is not None and type(overflow) is not str:
+        return None
+    if threads is not None and type(threads) is not int:
+        return None
+    return (*parts, out, boundary, cval, axes, dtype, overflow, threads)
+
+
+def _names(value: Any) -> Hashable | None:
+    """Give names, or tuples and lists of them, as something to look up; None if it is neither."""
+    if isinstance(value, str | type | np.dtype):
+        return value
+    if type(value) is not tuple and type(value) is not list:
+        return None
+    parts = tuple([one if type(one) is str else _names(one) for one in value])
+    for part in parts:
+        if part is None:
+            return None
+    return parts
+
+
+def _out_key(out: Any) -> Key | None:
+    if type(out) is np.ndarray:
+        return out.shape, out.strides, out.dtype, out.flags.aligned
+    if type(out) is not tuple and type(out) is not list:
+        return None
+    parts = tuple([_out_key(one) if type(one) is np.ndarray else None for one in out])
+    return None if any(part is None for part in parts) else parts
+
+
+def _number_key(value: Any) -> Hashable | None:
+    """Tell a number from all others, those that are equal to it among them; None if it is none."""
+    kind = type(value)
+    if kind is float:
+        # 0.0 equals -0.0, and NaN does not equal itself.
+        return value if value and value == value else (kind, struct.pack("d", value))
+    if kind is bool:
+        return kind, value
+    if kind in _NUMBERS or (kind is np.ndarray and not value.ndim and value.dtype.kind in "biufc"):
+        return kind, np.asarray(value).dtype, np.asarray(value).tobytes()
+    return None
+
+
+def _axes_key(axes: Any) -> Hashable | None:
+    if type(axes) is int:
+        return axes
+    if type(axes) is not tuple and type(axes) is not list:
+        return None
+    for axis in axes:
+        if type(axis) is not int:
+            return None
+    return tuple(axes)
