@@ -390,3 +390,14 @@ def test_two_threads_in_one_prepared_call():
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", ">f8", "complex64"])
+def test_outs_of_another_type_are_prepared(dtype):
+    x, y = image(9, 8), image(9, 8, seed=1)
+    out = np.zeros((9, 8), dtype)
+    heat(x, 0.25, out=out, cval=1 / 3)
+    with Counted(heat) as slow:
+        assert heat(y, 0.25, out=out, cval=1 / 3) is out
+    assert slow.count == 0
+    np.testing.assert_array_equal(out, heat(y, 0.25, cval=1 / 3).astype(dtype))

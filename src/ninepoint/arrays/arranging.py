@@ -17,7 +17,7 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.numpy import BLOCK, Program, broadcast_shape, core_axes, is_readable
+from ninepoint.arrays.numpy import BLOCK, Program, broadcast_shape, core_axes, is_readable, write
 
 # fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
@@ -82,7 +82,7 @@ class Arrangement:
                 return made.transpose(self._back)
             if self._apart:
                 for target, one in zip(targets, listed(made), strict=True):
-                    target[...] = one if self._order is None else one.transpose(self._back)
+                    write(target, one if self._order is None else one.transpose(self._back))
             return targets[0] if len(targets) == 1 else tuple(targets)
 
         return call
