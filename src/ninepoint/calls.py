@@ -115,8 +115,8 @@ class Call:
         compiled = program.compiled
         core = on_numpy.core_shape(fields, program.ndim, axes)
         taken: list[tuple[int, Callable[[Any], Any] | None]] = []
-        for name, array in zip(compiled.module.coefficients, program.coefficients, strict=True):
-            k = names.index(name)
+        for called, array in zip(compiled.module.coefficients, program.coefficients, strict=True):
+            k = names.index(called)
             taken.append((k, _coefficients(values[k], array)))
         for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
             if isinstance(name, ir.Length):

@@ -401,3 +401,16 @@ def test_outs_of_another_type_are_prepared(dtype):
         assert heat(y, 0.25, out=out, cval=1 / 3) is out
     assert slow.count == 0
     np.testing.assert_array_equal(out, heat(y, 0.25, cval=1 / 3).astype(dtype))
+
+
+def test_lengths_are_those_along_the_axes_of_the_call():
+    @npt.stencil
+    def across(x, by):
+        return x[0, 0] + by * x.shape[0] + x.shape[1] / 64
+
+    x = image(9, 8)
+    for options in ({}, {"axes": (1, 0)}, {"axes": (0, 1)}):
+        for rows in (x, x[:5]):
+            wanted = across.debug(rows, 2, **options)
+            for _ in range(2):
+                np.testing.assert_array_equal(across(rows, by=2, **options), wanted)
