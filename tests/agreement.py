@@ -6,6 +6,7 @@ minute on tiny arrays.  With `plain=False` the same text is compiled.
 
 from __future__ import annotations
 
+import os
 import warnings
 from dataclasses import dataclass
 from random import Random
@@ -21,6 +22,9 @@ from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.numba.cpu import Bound
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
+
+# Here too for those who run this without pytest: look after every pass.
+os.environ.setdefault("NINEPOINT_VERIFY", "1")
 
 
 @dataclass(frozen=True)

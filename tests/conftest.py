@@ -27,6 +27,8 @@ _stderr = []
 def pytest_configure(config):
     # A busy machine would make tests of what is printed fail.
     os.environ.setdefault("NINEPOINT_QUIET", "1")
+    # What holds of every kernel is looked at after each pass.
+    os.environ.setdefault("NINEPOINT_VERIFY", "1")
     _stderr.append(os.dup(2))
     # pytest's own folders stay for a look at what failed; all else that is temporary goes.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())

@@ -1,18 +1,10 @@
 """The pipeline: from a function and the types of its arguments to something to run.
 
-    read        the text becomes a kernel             language.parse
-    simplify    what does nothing goes                analysis.simplify
-    stored      results in their storage types        lowering.storage
-    widened     averages that integers cannot hold    lowering.wide
-    windowed    sums that are windows in disguise     lowering.linear
-    staged      large windows go axis by axis         lowering.algorithms
-    unrolled    small windows become straight lines   lowering.windows
-    wholesome   floats that are whole become integers lowering.whole
-    shared      what neighbours compute too is kept   lowering.sharing
-    merged      what reads the same rows is one stage lowering.merging
-    fastest     or several rows are made at once      lowering.abreast
-    module      loops, as text                        backends.numba.loops
-    Compiled    machine code, when it first runs      backends.numba.cpu
+    read        the text becomes a kernel            language.parse
+    passed      one pass after the other             lowering.passes
+    fastest     or several rows are made at once     lowering.abreast
+    module      loops, as text                       backends.numba.loops
+    Compiled    machine code, when it first runs     backends.numba.cpu
 
 A function that `read` does not understand takes the general path instead.
 """
@@ -33,17 +25,20 @@ from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.abreast import fastest, rolled
-from ..lowering.algorithms import staged
 from ..lowering.chain import chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
-from ..lowering.linear import windowed
 from ..lowering.merging import merged
+from ..lowering.passes import (
+    IN_PLACE,
+    ROWS,
+    ROWS_AS_IN_PLACE,
+    WINDOWED,
+    Options,
+    checked,
+    passed,
+)
 from ..lowering.schedule import Schedule
-from ..lowering.sharing import shared
-from ..lowering.storage import natural_dtypes, stored
-from ..lowering.whole import wholesome
-from ..lowering.wide import widened
-from ..lowering.windows import unrolled
+from ..lowering.storage import natural_dtypes
 from .numba.cache import identifier
 from .numba.cpu import Compiled
 from .numba.loops import module
@@ -116,29 +111,27 @@ def compile_understood(
 ) -> Stages:
     """Every stage of the first path, one after the other."""
     kernel = read(function, arguments, request.neighborhood)
-    simplified = simplify(kernel)
+    looks = reaches(kernel)
+    if request.neighborhood is not None:
+        declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
+        looks = (declared,) * len(looks)
+    reach = joined(looks)
+    checked(kernel, reach)
     check_outputs(function.name, kernel, request)
-    dtypes = request.dtypes or natural_dtypes(simplified, request.keep)
-    converted = widened(stored(simplified, dtypes, request.overflow))
+    dtypes = request.dtypes or natural_dtypes(simplify(kernel), request.keep)
     schedule = request.schedule
-    in_windows = windowed(converted, schedule, floats=request.fastmath)
-    written = unrolled(staged(in_windows, schedule), schedule)
-    lines = wholesome(written)
-    single = shared(lines, schedule)
-    in_place = wholesome(unrolled(staged(in_windows, schedule, in_place=True), schedule))
-    kept = merged(single)
+    options = Options(tuple(dtypes), request.overflow, request.fastmath, schedule)
+    forms = dict(passed(WINDOWED, kernel, options, reach))
+    forms |= passed(ROWS, forms["windowed"], options, reach)
+    in_place = passed(IN_PLACE, forms["windowed"], options, reach)["wholesome"]
+    single, kept = forms["shared"], forms["merged"]
     lowered = fastest(kept, in_place, schedule)
     if lowered is kept:
         lowered = rolled(kept, schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
-        ordered = unrolled(staged(in_windows, schedule, as_in_place=True), schedule)
-        single = shared(wholesome(ordered), schedule)
-    looks = reaches(kernel)
-    if request.neighborhood is not None:
-        declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
-        looks = (declared,) * len(looks)
-    text = module(lowered, function.name, joined(looks), fastmath=request.fastmath)
+        single = passed(ROWS_AS_IN_PLACE, forms["windowed"], options, reach)["shared"]
+    text = module(checked(lowered, reach), function.name, reach, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
         module=replace(
@@ -156,11 +149,11 @@ def compile_understood(
     )
     return Stages(
         kernel,
-        simplified,
-        converted,
-        in_windows,
-        written,
-        lines,
+        forms["simplified"],
+        forms["widened"],
+        forms["windowed"],
+        forms["unrolled"],
+        forms["wholesome"],
         single,
         lowered,
         compiled,
@@ -245,8 +238,9 @@ def compile_fused(
     `margin` is where all of them look together.  Its scalars are those of the parts, in order.
     """
     named = {made for part in parts for made in part.made}
-    whole = merged(inlined(fused(parts, outputs), request.schedule))
-    kernel = rolled(renumbered(whole, named), request.schedule)
+    whole = checked(fused(parts, outputs), margin)
+    whole = checked(merged(checked(inlined(whole, request.schedule), margin)), margin)
+    kernel = checked(rolled(renumbered(whole, named), request.schedule), margin)
     text = module(kernel, name, margin, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(name),

@@ -10,7 +10,8 @@ all holds where every neighbour exists; what lies beyond an array is somebody el
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+import itertools
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -169,12 +170,14 @@ def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
     out = v[-1] + v[0]          ->        t = a[0] * a[0]
                                           out = s + t
     """
+    # The parts' own names end otherwise; `renumbered` makes all of them short.
+    fresh = (f"c{number}" for number in itertools.count())
     for stage in reversed(parts_of(kernel)):
         reads = sum(len(_offsets(body, stage.names)) for body in _bodies(kernel))
         how = dict(schedule.stages).get(stage.names[0])
         again = (reads - 1) * _work(stage) - (1 + reads)
         if how == "inline" or (how is None and again <= schedule.shared - 1):
-            kernel = _without(kernel, stage)
+            kernel = _without(kernel, stage, fresh)
     return kernel
 
 
@@ -228,19 +231,19 @@ def _work(stage: Values) -> float:
     return operations + sum(isinstance(expr, Read) for expr in values.values())
 
 
-def _without(kernel: Kernel, stage: Values) -> Kernel:
+def _without(kernel: Kernel, stage: Values, fresh: Iterator[str]) -> Kernel:
     """The kernel with what a stage computes in the place of the reads of it."""
     stages = []
     for other in parts_of(kernel):
         if other.names != stage.names:
-            body, values = _inserted(other.body, other.values, stage)
+            body, values = _inserted(other.body, other.values, stage, fresh)
             stages.append(replace(other, body=body, values=values))
-    body, outputs = _inserted(kernel.body, kernel.outputs, stage)
+    body, outputs = _inserted(kernel.body, kernel.outputs, stage, fresh)
     return drop_dead(replace(kernel, body=body, outputs=outputs, stages=tuple(stages)))
 
 
 def _inserted(
-    body: tuple[Assign, ...], values: tuple[Atom, ...], stage: Values
+    body: tuple[Assign, ...], values: tuple[Atom, ...], stage: Values, fresh: Iterator[str]
 ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
     found: list[Assign] = []
     alias: dict[str, Atom] = {}
@@ -251,7 +254,7 @@ def _inserted(
             found.append(Assign(assign.name, expr))
             continue
         if expr.offset not in copies:
-            own = _moved(stage, expr.offset, len(copies))
+            own = _moved(stage, expr.offset, fresh)
             copies[expr.offset] = own[1]
             found += own[0]
         value = renamed_atom(stage.values[stage.names.index(expr.field)], copies[expr.offset])
@@ -262,7 +265,9 @@ def _inserted(
     return tuple(found), tuple(renamed_atom(value, alias) for value in values)
 
 
-def _moved(stage: Values, by: Offset, number: int) -> tuple[list[Assign], dict[str, Atom]]:
+def _moved(
+    stage: Values, by: Offset, fresh: Iterator[str]
+) -> tuple[list[Assign], dict[str, Atom]]:
     """The operations of a stage at another point."""
     alias: dict[str, Atom] = {}
     made: list[Assign] = []
@@ -271,8 +276,7 @@ def _moved(stage: Values, by: Offset, number: int) -> tuple[list[Assign], dict[s
         if isinstance(expr, Read):
             offset = tuple(a + b for a, b in zip(expr.offset, by, strict=True))
             expr = replace(expr, offset=offset)
-        # With dots, so that it is no name of anything else; `renumbered` gives it another one.
-        name = f"{assign.name}.{stage.names[0]}.{number}"
+        name = next(fresh)
         alias[assign.name] = Ref(expr.dtype, name)
         made.append(Assign(name, expr))
     return made, alias

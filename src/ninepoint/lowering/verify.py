@@ -1,0 +1,194 @@
+"""Verify: what holds of every kernel, after whichever pass.
+
+    t1 = t0 + 1.0        where t0 is an int       ->      AssertionError: t1: int and float64
+    out = v0[0, 3]       where x reaches 2 only   ->      AssertionError: x[0, 3] beyond 2
+
+A pass that breaks one of these is wrong, even where the numbers happen to be right.  The tests
+look after every pass; see `passes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+
+from ..analysis.footprint import extents
+from ..language.box import Box
+from ..language.dtypes import DType, value_type
+from ..language.ir import (
+    COMPARISONS,
+    Assign,
+    Atom,
+    Binary,
+    Coefficient,
+    Const,
+    Element,
+    Expr,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    RunningSum,
+    Select,
+    Stage,
+    State,
+    Tap,
+    Unary,
+    Weight,
+    atoms,
+)
+from .kept import full, height, needed
+
+# Operators whose operands need not have one type.
+_MIXED = frozenset({"**", "<<", ">>"})
+
+
+def verify(kernel: Kernel, reach: Box | None = None) -> None:
+    """Raise `AssertionError` for what no kernel may be; `reach` is how far it may look."""
+    _Check(kernel).kernel()
+    if reach is not None:
+        _check_reach(kernel, reach)
+
+
+class _Check:
+    def __init__(self, kernel: Kernel) -> None:
+        self.whole = kernel
+        self.arrays = {name: {value_type(dtype)} for name, dtype in kernel.fields}
+        self.shapes = {name: (value_type(d), shape) for name, d, shape in kernel.coefficients}
+        self.scalars = dict(kernel.scalars)
+        self.taken: set[str] = set()
+
+    def kernel(self) -> None:
+        whole = self.whole
+        self.take((*self.arrays, *self.shapes, *self.scalars))
+        for stage in whole.stages:
+            # A stage reads fields and what earlier ones made: there is no way round.
+            self.stage(stage)
+        assert whole.outputs, "a kernel gives something"
+        self.body(whole.body, whole.outputs)
+        assert whole.rows >= 1, whole.rows
+
+    def take(self, names: Iterable[str]) -> None:
+        for name in names:
+            assert name.isidentifier(), f"{name!r} is no name"
+            assert name not in self.taken, f"{name!r} means two things"
+            self.taken.add(name)
+
+    def stage(self, stage: Stage) -> None:
+        assert len(stage.names) == len(stage.values), stage
+        self.body(stage.body, stage.values)
+        self.take(stage.names)
+        if isinstance(stage, RunningSum):
+            assert stage.rows > 1, stage
+            assert stage.value.dtype.is_integer, "a running sum of floats drifts"
+        for k, name in enumerate(stage.names):
+            if isinstance(stage, State):
+                self.arrays[name] = {value_type(stage.storage[k])}
+            elif stage.values[k].dtype.is_integer:
+                # Kept as narrow as its range is, and read as what its array would hold.
+                self.arrays[name] = {DType.BOOL, DType.INT, DType.UINT}
+            else:
+                self.arrays[name] = {stage.values[k].dtype}
+
+    def body(self, body: tuple[Assign, ...], values: tuple[Atom, ...]) -> None:
+        known = dict(self.scalars)
+        for assign in body:
+            self.take((assign.name,))
+            self.expression(assign.name, assign.value, known)
+            known[assign.name] = assign.value.dtype
+        for value in values:
+            _check_atom("a result", value, known)
+
+    def expression(self, name: str, expr: Expr, known: dict[str, DType]) -> None:
+        for atom in atoms(expr):
+            _check_atom(name, atom, known)
+        match expr:
+            case Read():
+                self.read(name, expr, expr.field, expr.offset)
+            case Element():
+                dtype, shape = self.shapes[expr.array]
+                assert expr.dtype is dtype, f"{name} reads {expr.array} as {expr.dtype}"
+                inside = len(expr.index) == len(shape) and all(
+                    0 <= i < n for i, n in zip(expr.index, shape, strict=True)
+                )
+                assert inside, f"{name}: {expr.array}{expr.index} of {shape}"
+            case Reduce():
+                self.window(name, expr, known)
+            case Tap() | Weight() | Coefficient():
+                raise AssertionError(f"{name} stands outside of a window")
+            case _:
+                _check_types(name, expr)
+
+    def read(self, name: str, expr: Read | Tap, field: str, offset: Offset) -> None:
+        assert field in self.arrays, f"{name} reads {field}, which is not made yet"
+        assert len(offset) == self.whole.ndim, f"{name}: {field}{offset}"
+        assert expr.dtype in self.arrays[field], f"{name} reads {field} as {expr.dtype}"
+
+    def window(self, name: str, reduce: Reduce, known: dict[str, DType]) -> None:
+        inner = dict(known)
+        for assign in reduce.body:
+            assert assign.name not in inner, f"{assign.name!r} means two things"
+            value = assign.value
+            match value:
+                case Tap():
+                    self.read(name, value, value.field, value.origin)
+                    assert value.picked or len(value.axes) == len(reduce.shape), value
+                case Weight():
+                    assert len(value.texts) == np.prod(reduce.shape), value
+                case Coefficient():
+                    assert value.array in self.shapes, value
+                case Read() | Reduce():
+                    raise AssertionError(f"{name}: {value} inside of a window")
+                case _:
+                    for atom in atoms(value):
+                        _check_atom(assign.name, atom, inner)
+                    _check_types(assign.name, value)
+            inner[assign.name] = value.dtype
+        _check_atom(name, reduce.result, inner)
+
+
+def _check_atom(user: str, atom: Atom, known: dict[str, DType]) -> None:
+    if isinstance(atom, Const):
+        return
+    assert atom.name in known, f"{user} uses {atom.name}, which is not known yet"
+    assert atom.dtype is known[atom.name], f"{user} takes {atom.name} for {atom.dtype}"
+
+
+def _check_types(name: str, expr: Expr) -> None:
+    """Whether an operation and its operands have types that go together."""
+    types = [atom.dtype for atom in atoms(expr)]
+    match expr:
+        case Binary():
+            same = expr.op in _MIXED or all(a is b for a, b in pairwise(types))
+            assert same, f"{name}: {types}"
+            assert expr.op not in COMPARISONS or expr.dtype is DType.BOOL, name
+        case Select():
+            assert types[0] is DType.BOOL, f"{name}: chosen by {types[0]}"
+            assert types[1] is types[2] is expr.dtype, f"{name}: {types}"
+        case Unary(op="not"):
+            assert types[0] is DType.BOOL, f"{name}: not of {types[0]}"
+        case _:
+            pass
+
+
+def _check_reach(kernel: Kernel, reach: Box) -> None:
+    """Whether no field is read farther from a point of the result than `reach` says."""
+    need = needed(kernel)
+    nothing = full((0,) * kernel.ndim)
+    low, high = full(reach.lo), full(reach.hi)
+    fields = {name for name, _ in kernel.fields}
+    bodies = [(kernel.body, nothing, nothing, 1)]
+    bodies += [(s.body, *need[s.names[0]], height(s)) for s in kernel.stages if s.names[0] in need]
+    for body, first, last, rows in bodies:
+        # Of a running sum the last row.
+        last = (*last[:-2], last[-2] + rows - 1, last[-1])
+        for assign in body:
+            for field, least, most in extents(assign.value):
+                if field not in fields:
+                    continue
+                inside = all(
+                    a + b >= c for a, b, c in zip(first, full(least), low, strict=True)
+                ) and all(a + b <= c for a, b, c in zip(last, full(most), high, strict=True))
+                assert inside, f"{assign.name}: {field}{least}..{most} beyond {reach}"
