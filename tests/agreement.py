@@ -103,9 +103,9 @@ def draw(seed: int, **options: Any) -> Drawn:
 def looks(drawn: Drawn) -> list[tuple[Any, Any]]:
     """Where each output looks, by the compiler."""
     stencil = drawn.stencil
-    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil._fields]
-    others = {n: drawn.values.get(n, stencil._function.defaults.get(n)) for n in stencil._others}
-    compiled, _, _ = stencil._compile(dtypes, others)
+    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil.fields]
+    others = {n: drawn.values.get(n, stencil.defaults.get(n)) for n in stencil.scalars}
+    compiled, _, _ = stencil.definition.compiled(dtypes, others)
     return [(box.lo, box.hi) for box in compiled.reaches]
 
 
@@ -126,11 +126,13 @@ def expected(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
 def by_text(drawn: Drawn, cval: Any = 0, whole_bytes: int | None = None) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
     stencil = drawn.stencil
-    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil._fields]
-    defaults = dict(stencil._function.defaults)
-    others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil._others}
+    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil.fields]
+    defaults = dict(stencil.defaults)
+    others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil.scalars}
     keep = "keep" in str(drawn.boundary)
-    compiled, _, _ = stencil._compile([on_numpy.native(f.dtype) for f in fields], others, keep)
+    compiled, _, _ = stencil.definition.compiled(
+        [on_numpy.native(f.dtype) for f in fields], others, keep
+    )
     program = Plain(compiled.bind(others))
     result = on_numpy.apply(
         program,
@@ -153,7 +155,7 @@ def again(drawn: Drawn, **options: Any) -> tuple[np.ndarray, ...]:
     """The result of a call with arguments by position, as most calls are."""
     stencil, values = drawn.stencil, dict(drawn.values)
     given = []
-    for name in stencil._function.parameters[: stencil._positional]:
+    for name in stencil.definition.function.parameters[: stencil._positional]:
         if name not in values:
             break
         given.append(values.pop(name))

@@ -23,6 +23,7 @@ import kernels
 import ninepoint as npt
 import unlucky
 from agreement import random_schedule
+from ninepoint.inspecting.asked import asked
 from ninepoint.lowering.schedule import Schedule
 
 # "keep" keeps a field of the kernel, which is none of what remains without its calls.
@@ -159,7 +160,7 @@ def agrees(seed: int) -> bool:
     made = whole(**{n: arrays[n] for n in whole.fields}, **others, **options)
     assert made.dtype == wanted.dtype, (seed, source)
     np.testing.assert_array_equal(made, wanted, err_msg=f"seed {seed}, {options}\n{source}")
-    _, found = whole._planned([arrays[n] for n in whole.fields], {**others, **options})
+    found = asked(whole.definition, [arrays[n] for n in whole.fields], {**others, **options}).plan
     return any(len(group.nodes) > 1 for group in found.groups)
 
 

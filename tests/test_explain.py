@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends.explain import notes
+from ninepoint.inspecting.asked import asked
+from ninepoint.inspecting.describing import notes
 from ninepoint.language.ir import Histogram, Read, Reduce, RunningSum
 from ninepoint.lowering.kept import height
 from ninepoint.lowering.schedule import Schedule
@@ -86,7 +87,7 @@ def searching(x):
 
 
 def stages_of(stencil, dtype):
-    return stencil._for_types([dtype])[1]
+    return asked(stencil.definition, [dtype]).stages[0]
 
 
 def note_text(stencil, dtype):
@@ -172,7 +173,7 @@ def test_what_neighbours_share_is_counted():
 @pytest.mark.parametrize("stencil", [nine, middle, blur, near])
 def test_bytes_are_those_of_the_arrays(stencil, dtype):
     result = npt.stencil(boundary="fill")(stencil.__wrapped__)
-    compiled = result._for_types([dtype])[0]
+    compiled = asked(result.definition, [dtype]).last
     inside, outside = np.dtype(dtype).itemsize, compiled.out_dtypes[0].itemsize
     expected = f"{inside + outside} bytes a point: {inside} read once, {outside} written once"
     assert expected in stencil.explain(dtype)
@@ -209,7 +210,7 @@ def test_border_is_that_of_the_call():
 def test_types_alone_compile_nothing():
     fresh = npt.stencil(plain_sum.__wrapped__)
     text = fresh.explain("int32")
-    assert not fresh._for_types(["int32"])[0].ready
+    assert not asked(fresh.definition, ["int32"]).last.ready
     assert "measured" not in text
 
 

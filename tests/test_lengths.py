@@ -11,6 +11,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from ninepoint.inspecting.asked import asked
 from ninepoint.language import reference
 
 RULES = ["fill", "keep", "constant", "nearest", "reflect", "wrap", "valid"]
@@ -90,7 +91,7 @@ def test_every_target_sees_the_whole_array(one, rule):
     x = FILM[0]
     wanted = one.debug(x, boundary=rule)
     if one in (plain, before_any_read, windows):
-        rows = [(b.lo, b.hi) for b in one._for_types(["int32"])[0].reaches]
+        rows = [(b.lo, b.hi) for b in asked(one.definition, ["int32"]).last.reaches]
         (literal,) = reference.evaluate(one.__wrapped__, [x], boundary=rule, footprints=rows)
         np.testing.assert_array_equal(literal.astype(wanted.dtype), wanted)
     ways = {
@@ -208,12 +209,12 @@ def test_of_coefficients_and_masks_they_are_constants_as_before():
 def test_the_machine_code_of_one_shape_serves_all():
     x = FILM[0]
     plain(x)
-    known = len(plain._compiled)
+    known = len(plain.definition._compiled)
     for size in (5, 6, 7):
         y = x[:size, :size]
         np.testing.assert_array_equal(plain(y), plain.debug(y))
         np.testing.assert_array_equal(plain(y), plain.debug(y))
-    assert len(plain._compiled) == known
+    assert len(plain.definition._compiled) == known
 
 
 @npt.stencil

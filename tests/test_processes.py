@@ -19,6 +19,7 @@ import pytest
 
 import ninepoint as npt
 from ninepoint.backends.numba import cache
+from ninepoint.definition import Definition
 
 X = np.arange(42, dtype="int16").reshape(6, 7)
 
@@ -134,8 +135,8 @@ def test_a_pickle_is_the_same_stencil():
 
     text = pickle.dumps(kernel)
     assert pickle.loads(text) is kernel
-    copy = npt.api.Stencil(kernel._function, kernel._options)
-    assert copy._token == kernel._token
+    copy = npt.api.Stencil(Definition(kernel.definition.function, kernel.definition.options))
+    assert copy.definition.token == kernel.definition.token
     assert copy.parameters == ("x", "gain")
     assert copy.fields == ("x",)
     assert copy.scalars == ("gain",)
@@ -191,7 +192,7 @@ def test_threads_that_race_for_the_first_call(tmp_path, monkeypatch):
     bands = {str(e.data["dispatcher"]) for _, e in compiled.buffer if e.is_start}
     starts = [e for _, e in compiled.buffer if e.is_start]
     assert len(starts) == len(bands) > 0
-    assert len(kernel._compiled) == 1
+    assert len(kernel.definition._compiled) == 1
     for result in results:
         np.testing.assert_array_equal(result, kernel.debug(X))
     assert len(results) == 8
@@ -246,7 +247,7 @@ def test_memory_stays_flat_over_many_calls():
     tracemalloc.stop()
     assert second - first < 50_000
     assert _resident() - before < 4_000_000
-    assert len(kernel._compiled) == 2
+    assert len(kernel.definition._compiled) == 2
 
 
 def _resident() -> int:

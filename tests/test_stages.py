@@ -450,8 +450,9 @@ def test_the_command_line(tmp_path):
 def test_pickle():
     again = pickle.loads(pickle.dumps(corners))
     assert again is corners
-    remainder = pickle.loads(pickle.dumps(corners._remainder))
-    assert remainder is corners._remainder
+    for keeping in (False, True):
+        rest = corners.definition.rest(keeping)
+        assert pickle.loads(pickle.dumps(rest)) is rest
 
 
 def test_a_new_process():

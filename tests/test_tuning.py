@@ -11,7 +11,7 @@ import pytest
 
 import ninepoint as npt
 from ninepoint.backends import tuned
-from ninepoint.tuning import search
+from ninepoint.inspecting.search import search
 
 
 @pytest.fixture(autouse=True)
@@ -82,7 +82,7 @@ def test_what_gives_other_bits_is_not_taken():
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"tile": "wide"}', '{"other": 1}', "null"])
 def test_a_damaged_file_is_as_if_it_were_not_there(text):
     energy, x = make(), image()
-    path = tuned.path(energy._token, "float32")
+    path = tuned.path(energy.definition.token, "float32")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     assert energy.schedule("float32") == npt.Schedule()
@@ -91,11 +91,11 @@ def test_a_damaged_file_is_as_if_it_were_not_there(text):
 
 def test_it_is_read_without_numba():
     energy = make()
-    tuned.store(energy._token, "float32", npt.Schedule(tile=64, stages=(("s", "rows"),)))
-    assert json.loads(tuned.path(energy._token, "float32").read_text())["tile"] == 64
+    tuned.store(energy.definition.token, "float32", npt.Schedule(tile=64, stages=(("s", "rows"),)))
+    assert json.loads(tuned.path(energy.definition.token, "float32").read_text())["tile"] == 64
     text = (
         "import sys; from ninepoint.backends import tuned; "
-        f"print(tuned.load({energy._token!r}, 'float32').stages, 'numba' in sys.modules)"
+        f"print(tuned.load({energy.definition.token!r}, 'float32').stages, 'numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
     assert done.stdout == "(('s', 'rows'),) False\n"

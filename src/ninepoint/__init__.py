@@ -20,9 +20,9 @@ from .undisturbed import imported
 if TYPE_CHECKING:
     from . import filters
     from .api import Stencil
-    from .backends.measure import Measurement
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
+    from .inspecting.timing import Measurement
     from .language.errors import StencilError
     from .language.warned import ChannelWarning, MetadataWarning, SlowKernelWarning
     from .lowering.schedule import Schedule
@@ -53,7 +53,7 @@ _LAZY = {
     "ChannelWarning": ".language.warned",
     "ImageReadError": ".files",
     "Lazy": ".recording",
-    "Measurement": ".backends.measure",
+    "Measurement": ".inspecting.timing",
     "MetadataWarning": ".language.warned",
     "Schedule": ".lowering.schedule",
     "SlowKernelWarning": ".language.warned",

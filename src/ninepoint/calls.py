@@ -1,115 +1,121 @@
-"""Calls: one stencil, its scalars and its options, applied to NumPy, Dask or xarray."""
+"""Calls: what is done with fields, whichever they are: a definition, its scalars and options."""
 
 from __future__ import annotations
 
-import hashlib
-import io
-import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import Boundary
-from .arrays.channels import working_axes
-from .arrays.recognise import is_dask, is_dataset, is_xarray, refuse_foreign
 from .backends.numba.cpu import Bound, Compiled, readable
 from .backends.pipeline import Stages
+from .definition import Definition, digest
 from .language import ir
-from .language.dtypes import DType, value_type
-from .language.parse import Argument
-from .language.values import Coefficients, Value
+from .language.dtypes import DType
 from .lowering.schedule import Schedule
+from .options import overflow_rule, storage_types
+
+_NUMBERS = (int, float, complex, np.generic)
 
 # Values of all parameters, out -> result, or None if the call must be done the ordinary way.
 Prepared: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 
-class Applied(Protocol):
-    """A stencil, as far as a call knows it."""
-
-    __name__: str
-
-    @property
-    def parameters(self) -> tuple[str, ...]: ...
-
-    @property
-    def fields(self) -> tuple[str, ...]: ...
-
-    def __dask_tokenize__(self) -> str: ...
-
-    def _compile(
-        self,
-        field_dtypes: Sequence[np.dtype],
-        others: Mapping[str, Any],
-        keep: bool = False,
-        dtypes: tuple[np.dtype, ...] | None = None,
-        overflow: str | None = None,
-        schedule: Schedule | None = None,
-    ) -> tuple[Compiled, Stages | None, str]: ...
-
-    def _warn(self, compiled: Compiled, reason: str) -> None: ...
-
-    def schedule(self) -> Schedule: ...
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """One call: what is applied, without the fields.  Pickles, so that workers can have it."""
+    """One call without its fields.  Pickles, so that workers can have it.
 
-    stencil: Applied
-    others: dict[str, Any]
+    Equal calls give equal results; a call with an array among its scalars equals no other one,
+    and has no hash, for the elements of the array may change.
+    """
+
+    definition: Definition
+    scalars: Mapping[str, Any]
     boundary: Boundary
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
-    threads: int | None
+
+    @staticmethod
+    def of(
+        definition: Definition,
+        values: Mapping[str, Any],
+        boundary: Any = None,
+        cval: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+    ) -> Call:
+        """A call with these values, checked; options that are None are the definition's."""
+        options = definition.options
+        return Call(
+            definition,
+            {name: values[name] for name in definition.scalars},
+            options.boundary if boundary is None else Boundary.of(boundary),
+            options.cval if cval is None else cval,
+            storage_types(options.dtype if dtype is None else dtype),
+            overflow_rule(options.overflow if overflow is None else overflow),
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Call):
+            return NotImplemented
+        return self is other or (self.is_plain and other.is_plain and self.key == other.key)
+
+    def __hash__(self) -> int:
+        if not self.is_plain:
+            raise TypeError("a call that is given an array has no hash.")
+        return hash(self.key)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is given numbers only, which never change."""
+        return all(isinstance(value, _NUMBERS) for value in self.scalars.values())
+
+    @property
+    def key(self) -> Any:
+        """What tells this call from others, for as long as the arrays it is given are there."""
+        scalars = tuple((name, _identity(value)) for name, value in self.scalars.items())
+        cval = type(self.cval), repr(self.cval)
+        return self.definition, scalars, self.boundary, cval, self.dtypes, self.overflow
 
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        return digest((self.stencil.__dask_tokenize__(), self.others, self.dtypes, self.overflow))
+        return digest((self.definition.token, dict(self.scalars), self.dtypes, self.overflow))
 
-    def program(self, field_dtypes: Sequence[np.dtype]) -> Bound:
-        compiled, _, reason = self.compiled(field_dtypes)
-        self.stencil._warn(compiled, reason)
-        return compiled.bind(self.others)
+    def program(self, types: Sequence[np.dtype]) -> Bound:
+        """What computes the call for fields of these types; warns once if it is slow."""
+        compiled, _, reason = self.compiled(types)
+        self.definition.warn(compiled, reason)
+        return compiled.bind(self.scalars)
 
     def compiled(
-        self, field_dtypes: Sequence[np.dtype], schedule: Schedule | None = None
+        self, types: Sequence[np.dtype], schedule: Schedule | None = None
     ) -> tuple[Compiled, Stages | None, str]:
-        """What the stencil is compiled to, with a schedule of its own or another one."""
-        return self.stencil._compile(
-            field_dtypes, self.others, self.boundary.keeps, self.dtypes, self.overflow, schedule
+        """What the definition is compiled to, with a schedule of its own or another one."""
+        return self.definition.compiled(
+            types, self.scalars, self.boundary.keeps, self.dtypes, self.overflow, schedule
         )
 
-    def on_numpy(self, fields: Sequence[Any], axes: Any, out: Any) -> Any:
-        names = self.stencil.fields
-        arrays = [on_numpy.as_field(f, name) for f, name in zip(fields, names, strict=True)]
-        program = self.program([on_numpy.native(array.dtype) for array in arrays])
-        if axes is None:
-            axes = working_axes(arrays, program.ndim, self.stencil.__name__)
-        return on_numpy.apply(
-            program,
-            arrays,
-            border=self.boundary.on(program.ndim),
-            cval=self.cval,
-            axes=axes,
-            out=out,
-            threads=self.threads,
-        )
+    def settled(self) -> Call:
+        """The call with the values as they are now: arrays may change before a task reads them."""
+        scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
+        return replace(self, scalars=scalars)
 
-    def prepared(self, values: Sequence[Any], axes: Any, out: Any) -> Prepared:
+    def prepared(
+        self, values: Sequence[Any], axes: Any, out: Any, threads: int | None
+    ) -> Prepared:
         """How calls like this one, which went well, are done in short.
 
         They are given the values of all parameters, in the order of the function.
         """
-        names = self.stencil.parameters
-        at = [names.index(name) for name in self.stencil.fields]
+        names = self.definition.parameters
+        at = [names.index(name) for name in self.definition.fields]
         fields = [values[k] for k in at]
         program = self.program([on_numpy.native(field.dtype) for field in fields])
         compiled = program.compiled
@@ -127,7 +133,7 @@ class Call:
         # An array may change later.
         cval = np.array(self.cval)[()] if isinstance(self.cval, np.ndarray) else self.cval
         border = self.boundary.on(program.ndim)
-        options = prepared.Options(border, cval, self.threads)
+        options = prepared.Options(border, cval, threads)
         run = prepared.prepare(program, compiled.entry, fields, options, out, axes)
 
         def call(values: Sequence[Any], out: Any) -> Any:
@@ -135,69 +141,6 @@ class Call:
             return run([values[k] for k in at], numbers, out)
 
         return call
-
-    def settled(self) -> Call:
-        """The call with the values as they are now: arrays may change before a task reads them."""
-        others = {n: np.array(v) if np.ndim(v) else v for n, v in self.others.items()}
-        return replace(self, others=others)
-
-    def on_dask(self, fields: Sequence[Any], axes: Any) -> Any:
-        # Imported here: Dask is optional, and the caller has it.
-        from .arrays import dask as on_dask
-
-        dtypes = []
-        for one, name in zip(fields, self.stencil.fields, strict=True):
-            dtype = one.dtype if is_dask(one) else on_numpy.as_field(one, name).dtype
-            on_numpy.check_dtype(dtype, name)
-            dtypes.append(on_numpy.native(dtype))
-        call = self.settled()
-        program = call.program(dtypes)
-        if axes is None:
-            axes = working_axes(fields, program.ndim, self.stencil.__name__)
-        return on_dask.apply(
-            call.program,
-            fields,
-            border=self.boundary.on(program.ndim),
-            cval=self.cval,
-            axes=axes,
-            reaches=program.reaches,
-            out_dtypes=program.out_dtypes,
-            token=call.token,
-            name=self.stencil.__name__.strip("<>"),
-        )
-
-    def on_xarray(self, fields: Sequence[Any], dims: Any, axes: Any) -> Any:
-        # Imported here: xarray is optional, and the caller has it.
-        from .arrays import xarray as on_xarray
-
-        names = self.stencil.fields
-        fields = [
-            one if is_xarray(one) or is_dask(one) or is_dataset(one) else on_numpy.as_field(one, n)
-            for one, n in zip(fields, names, strict=True)
-        ]
-        dtypes = []
-        for one in fields:
-            dtype = getattr(one, "dtype", None)
-            dtypes.append(on_numpy.native(dtype) if dtype is not None else np.dtype("float64"))
-        for dtype in dtypes:
-            on_numpy.check_dtype(dtype)
-        program = self.program(dtypes)
-        if axes is None and dims is None:
-            axes = working_axes(fields, program.ndim, self.stencil.__name__)
-
-        def on_arrays(arrays: list[Any], core: tuple[int, ...]) -> Any:
-            if any(is_dask(array) for array in arrays):
-                return self.on_dask(arrays, core)
-            return self.on_numpy(arrays, core, None)
-
-        return on_xarray.apply(
-            on_arrays,
-            fields,
-            border=self.boundary.on(program.ndim),
-            reaches=program.reaches,
-            dims=dims,
-            axes=axes,
-        )
 
 
 def _number(value: Any, dtype: DType) -> Callable[[Any], Any] | None:
@@ -216,65 +159,6 @@ def _coefficients(value: Any, array: np.ndarray) -> Callable[[Any], Any] | None:
     return None if value is array else partial(readable, dtype=array.dtype)
 
 
-def steps_on_dask(calls: Sequence[Call], states: Sequence[Any]) -> Any:
-    """Several steps at once: `calls` are those of the steps."""
-    # Imported here: Dask is optional, and the caller has it.
-    from .arrays import dask_iterating
-
-    calls = [call.settled() for call in calls]
-    fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
-    one = calls[0]
-    program = one.program([on_numpy.native(field.dtype) for field in fields])
-    made = dask_iterating.advance(
-        [call.program for call in calls],
-        fields,
-        border=one.boundary.on(program.ndim),
-        cval=one.cval,
-        reaches=program.reaches,
-        out_dtypes=program.out_dtypes,
-        token=digest([call.token for call in calls]),
-        name=one.stencil.__name__.strip("<>"),
-    )
-    return made[0] if len(made) == 1 else tuple(made)
-
-
-def digest(value: Any) -> str:
-    """A name for a value: the same in every process, whichever of its parts are one object."""
-    written = io.BytesIO()
-    pickler = pickle.Pickler(written, protocol=5)
-    # Without this a string that occurs twice is written as a reference or again, by identity.
-    pickler.fast = True
-    pickler.dump(value)
-    return hashlib.sha256(written.getvalue()).hexdigest()
-
-
-def argument(name: str, value: Any, standard: bool) -> Argument:
-    """The type of a parameter that is no field, from its value."""
-    if is_dask(value) or is_xarray(value):
-        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
-    refuse_foreign(value, f"'{name}'")
-    if standard and np.ndim(value) == 0:
-        raise TypeError(
-            f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
-            f"not {value!r}."
-        )
-    if isinstance(value, np.generic) and not standard:
-        on_numpy.check_dtype(value.dtype, name)
-        return Value(ir.Ref(value_type(value.dtype), name))
-    if isinstance(value, bool):
-        return Value(ir.Ref(DType.BOOL, name), True)
-    if isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
-            raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
-        return Value(ir.Ref(DType.INT, name), True)
-    if isinstance(value, float):
-        return Value(ir.Ref(DType.F64, name), True)
-    if isinstance(value, complex):
-        return Value(ir.Ref(DType.C128, name), True)
-    if value is None or isinstance(value, str | bytes):
-        raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
-    array = on_numpy.as_field(value, name)
-    if array.ndim == 0 and not standard:
-        return Value(ir.Ref(value_type(array.dtype), name))
-    return Coefficients(name, on_numpy.native(array.dtype), array.shape)
+def _identity(value: Any) -> Any:
+    """What tells a number from others, or one array from others while it is there."""
+    return (type(value), repr(value)) if isinstance(value, _NUMBERS) else id(value)

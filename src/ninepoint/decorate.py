@@ -11,9 +11,9 @@ import numpy as np
 
 from .api import Stencil
 from .arrays.borders import Boundary
+from .definition import Definition
 from .language.depth import with_room
 from .language.source import capture
-from .language.stages import split
 from .lowering.schedule import Schedule
 from .options import (
     Options,
@@ -23,7 +23,6 @@ from .options import (
     parameter_names,
     storage_types,
 )
-from .staged import Staged
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -130,9 +129,7 @@ def stencil(
             raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
 
         def made() -> Stencil:
-            captured = capture(plain)
-            kind = Stencil if split(captured) is None else Staged
-            return kind(captured, options, plain)
+            return Stencil(Definition(capture(plain), options, plain))
 
         return with_room(made, plain)
 

@@ -11,7 +11,7 @@ a graph gives is what its calls give one after the other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,11 @@ from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .backends.numba.cpu import Compiled
 from .calls import Call
+from .definition import Definition
+from .language import errors
+
+# Graphs that a definition keeps, for calls that differ in nothing but the data.
+_REMEMBERED = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,21 +83,56 @@ class Graph:
         A call of fewer axes than `axes` names works on the last of them.
         """
         compiled, _, reason = call.compiled([self.dtypes[k] for k in fields])
-        call.stencil._warn(compiled, reason)
+        call.definition.warn(compiled, reason)
         if axes is not None:
-            axes = last_of(axes, compiled.ndim, call.stencil.__name__)
-        key = (*_key(call, fields), axes)
+            axes = last_of(axes, compiled.ndim, call.definition.name)
+        key = call.key, tuple(fields), axes
         known = self._known.get(key)
         if known is not None:
             return known
         outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
-        whole = labels[0] if labels else call.stencil.__name__
+        whole = labels[0] if labels else call.definition.name
         self.nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
         for k, dtype in enumerate(compiled.out_dtypes):
             self.names.append(labels[k] if k < len(labels) else whole)
             self.dtypes.append(dtype)
         self._known[key] = outputs
         return outputs
+
+    def record(
+        self,
+        call: Call,
+        fields: Sequence[int],
+        labels: Sequence[str] = (),
+        axes: Behind | None = None,
+    ) -> tuple[int, ...]:
+        """Add a call, after those that its definition makes; gives its results, by number."""
+        definition, stages = call.definition, call.definition.stages
+        if stages is None:
+            return self.add(call, fields, labels, axes)
+        numbers = dict(zip(definition.fields, fields, strict=True))
+        inside = f"{labels[0]}." if labels else ""
+        for one in stages.calls:
+            callee = one.callee.definition
+            assert isinstance(callee, Definition)
+            values = {**callee.defaults, **stages.values(one.scalars, call.scalars)}
+            made = self.record(
+                Call.of(callee, values, **stages.values(one.options, call.scalars)),
+                [numbers[name] for name in one.fields],
+                [inside + name for name in one.made],
+                axes,
+            )
+            if len(made) != len(one.made):
+                raise errors.stage_outputs(one.span, callee.name, len(made), len(one.made))
+            numbers |= zip(one.made, made, strict=True)
+        rest = definition.rest(call.boundary.keeps)
+        scalars = {name: call.scalars[name] for name in rest.scalars}
+        return self.add(
+            replace(call, definition=rest, scalars=scalars),
+            [numbers[name] for name in rest.fields],
+            labels or [definition.name],
+            axes,
+        )
 
     def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """The shape of every value, for arrays of these shapes."""
@@ -119,17 +159,24 @@ class Graph:
         return found[::-1]
 
 
-def _key(call: Call, fields: Sequence[int]) -> Any:
-    others = tuple((n, identity(v)) for n, v in call.others.items())
-    options = (call.boundary, repr(call.cval), call.dtypes, call.overflow)
-    return (id(call.stencil), tuple(fields), others, options)
-
-
-def identity(value: Any) -> Any:
-    """What tells a number from others, or one array from others while it is there."""
-    return id(value) if isinstance(value, np.ndarray) else (type(value), repr(value))
-
-
 def reads(user: Node, node: Node) -> bool:
     """Whether a node reads what another one makes."""
     return not set(user.fields).isdisjoint(node.outputs)
+
+
+def graph_of(call: Call, types: Sequence[np.dtype]) -> tuple[Graph, tuple[int, ...]]:
+    """Give the graph of a call on fields of given types, and which of its values are results."""
+    kept, key = call.definition.kept, None
+    if call.is_plain:
+        key = (*types, call)
+        found = kept.get(key)
+        if found is not None:
+            graph, wanted = found
+            return graph, wanted
+    graph = Graph(call.definition.fields, types)
+    wanted = graph.record(call, range(len(types)))
+    if key is not None:
+        if len(kept) >= _REMEMBERED:
+            kept.clear()
+        kept[key] = graph, wanted
+    return graph, wanted

@@ -166,7 +166,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
 
 def lowered(graph: Graph, node: Node) -> Stages | str:
     """The stages of a node's compilation for being a part; or why it has none."""
-    schedule = replace(node.call.stencil.schedule(), running=False, stages=(), tile=0)
+    schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
     dtypes = [graph.dtypes[k] for k in node.fields]
     _, stages, reason = node.call.compiled(dtypes, schedule)
     return stages if stages is not None else f"it takes the general path, because of {reason}"
@@ -257,7 +257,7 @@ def _compiled(
     read = tuple(order[name] for name, _ in kernel.fields)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    bounds = [one.compiled.bind(n.call.others) for n, one in zip(nodes, stages, strict=True)]
+    bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, stages, strict=True)]
     program = Bound(
         compiled,
         tuple(array for bound in bounds for array in bound.coefficients),
@@ -347,4 +347,4 @@ def _kept_text(node: Node, group: Group, rows: Mapping[str, int], found: Plan) -
 def _call_text(graph: Graph, node: Node) -> str:
     fields = ", ".join(graph.names[value] for value in node.fields)
     made = ", ".join(graph.names[value] for value in node.outputs)
-    return f"{made} = {node.call.stencil.__name__}({fields})"
+    return f"{made} = {node.call.definition.name}({fields})"

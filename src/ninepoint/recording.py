@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,13 +14,11 @@ from .arrays.axes import Behind, behind, core_dims, stretched, whole_shape
 from .arrays.channels import has_channels
 from .arrays.recognise import is_dask, is_xarray
 from .backends.threads import thread_count
+from .calls import Call
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import refuse_misplaced
 from .running import evaluate, least_axes
-
-# Adds a call to a graph, on fields by number and along these axes; gives its results by number.
-Record: TypeAlias = Callable[[Graph, Sequence[int], Behind | None], tuple[int, ...]]
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -112,15 +110,15 @@ class Place:
 class _Made:
     """One recorded call, and what it gives."""
 
-    def __init__(self, record: Record, fields: Sequence[Lazy], place: Place) -> None:
-        self.record = record
+    def __init__(self, call: Call, fields: Sequence[Lazy], place: Place) -> None:
+        self.call = call
         self.fields = tuple(fields)
         self.threads = place.threads
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
         names, dtypes = [f"x{k}" for k in range(len(fields))], [_native(f) for f in fields]
         graph = Graph(names, dtypes)
-        numbers = record(graph, range(len(fields)), None)
+        numbers = graph.record(call, range(len(fields)))
         ndim = graph.nodes[-1].ndim
         # Those of the call, counted in the first field that has names for its axes; else in all.
         self.axes: Behind | None = None
@@ -153,7 +151,7 @@ class _Made:
             along = tuple(self.dims.index(dim) - len(self.dims) for dim in core)
         if along is not None:
             graph = Graph(names, dtypes)
-            numbers = record(graph, range(len(fields)), along)
+            numbers = graph.record(call, range(len(fields)), (), along)
         made = graph.shapes(shapes)
         self.shapes = [made[number] for number in numbers]
         self.dtypes = [graph.dtypes[number] for number in numbers]
@@ -262,11 +260,11 @@ def recordable(fields: Sequence[Any], place: Place) -> bool:
     return not given or not isinstance(dims, Sequence) or set(dims) <= set(given[0].dims)
 
 
-def recorded(fields: Sequence[Any], record: Record, place: Place) -> Any:
+def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
     """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
     if place.threads is not None:
         thread_count(place.threads)
-    made = _Made(record, [lazy(field) for field in fields], place)
+    made = _Made(call, [lazy(field) for field in fields], place)
     results = tuple(Lazy(None, made, k) for k in range(len(made.dtypes)))
     if place.out is not None:
         _compute(results, None, place.out)
@@ -296,7 +294,7 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
 
     for made in _after(calls):
         fields = [number(field) for field in made.fields]
-        numbers[id(made)] = made.record(graph, fields, made.axes)
+        numbers[id(made)] = graph.record(made.call, fields, (), made.axes)
         if made.threads is not None:
             threads = min(made.threads, made.threads if threads is None else threads)
     arrays = [leaf._value for leaf in leaves.values()]

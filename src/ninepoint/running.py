@@ -13,10 +13,12 @@ from .arrays.axes import Behind, behind, last_of, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
 from .arrays.fusing import fits, run_fused
-from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .arrays.recognise import is_dask, is_xarray
 from .arrays.views import plain, stacked
 from .backends.memory import empty
 from .backends.threads import thread_count
+from .calls import Call
+from .definition import digest
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .options import refuse_misplaced
@@ -41,27 +43,49 @@ def evaluate(
     refuse_misplaced(arrays, dims, out)
     if threads is not None:
         thread_count(threads)
+    arrays = [
+        array if is_dask(array) or is_xarray(array) else on_numpy.as_field(array, name)
+        for array, name in zip(arrays, graph.names, strict=False)
+    ]
     order: Behind | None = None
     unnamed = [node for node in graph.nodes if node.axes is None]
     if axes is None and dims is None and unnamed:
         last = unnamed[-1]
-        order = working_axes(arrays, last.ndim, last.call.stencil.__name__)
-    arrays = [
-        array
-        if is_dask(array) or is_xarray(array) or is_dataset(array)
-        else on_numpy.as_field(array, name)
-        for array, name in zip(arrays, graph.names, strict=False)
-    ]
-    if any(is_xarray(a) or is_dataset(a) for a in arrays):
+        order = working_axes(arrays, last.ndim, last.call.definition.name)
+    if any(map(is_xarray, arrays)):
         if len(unnamed) < len(graph.nodes):
             return _one_by_one_on_xarray(graph, arrays, wanted, order)
         return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads)
+    if len(graph.nodes) == 1 and unnamed:
+        return _alone(
+            graph.nodes[0], arrays, wanted, order if axes is None else axes, out, threads
+        )
     if axes is not None:
         order = behind(axes, len(whole_shape(arrays)), graph.nodes[-1].ndim)
     arrays = reaching(graph, arrays, order)
     if any(is_dask(a) for a in arrays):
         return _on_dask(graph, arrays, wanted, order)
     return _on_numpy(graph, arrays, wanted, schedule, order, out, threads)
+
+
+def _alone(
+    node: Node,
+    fields: Sequence[Any],
+    wanted: Sequence[int],
+    axes: Sequence[int] | None,
+    out: Any,
+    threads: int | None,
+) -> list[Any]:
+    """The wanted results of the only call of a graph."""
+    if any(map(is_dask, fields)):
+        made = _call_on_dask(node.call, fields, axes)
+    else:
+        made = on_numpy.apply(
+            node.compiled.bind(node.call.scalars), fields, border=node.border,
+            cval=node.call.cval, axes=axes, out=out, threads=threads,
+        )  # fmt: skip
+    results = made if isinstance(made, tuple) else (made,)
+    return [results[node.outputs.index(value)] for value in wanted]
 
 
 def _on_numpy(
@@ -106,19 +130,57 @@ def _on_dask(
     for node in graph.needed(wanted):
         fields = [values[value] for value in node.fields]
         along = _axes(node, order)
-        if any(map(is_dask, fields)):
-            made = node.call.on_dask(fields, along)
-        else:
-            made = node.call.on_numpy(fields, along, None)
-        values |= zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True)
+        values |= zip(
+            node.outputs, _alone(node, fields, node.outputs, along, None, None), strict=True
+        )
     return [values[value] for value in wanted]
+
+
+def _call_on_dask(call: Call, fields: Sequence[Any], axes: Sequence[int] | None) -> Any:
+    # Imported here: Dask is optional, and the caller has it.
+    from .arrays import dask as on_dask
+
+    call = call.settled()
+    program = call.program([on_numpy.native(field.dtype) for field in fields])
+    return on_dask.apply(
+        call.program,
+        fields,
+        border=call.boundary.on(program.ndim),
+        cval=call.cval,
+        axes=axes,
+        reaches=program.reaches,
+        out_dtypes=program.out_dtypes,
+        token=call.token,
+        name=call.definition.name.strip("<>"),
+    )
+
+
+def steps_on_dask(calls: Sequence[Call], states: Sequence[Any]) -> list[Any]:
+    """Several steps of an iteration at once: `calls` are those of the steps."""
+    # Imported here: Dask is optional, and the caller has it.
+    from .arrays import dask_iterating
+
+    calls = [call.settled() for call in calls]
+    fields = [state if is_dask(state) else on_numpy.as_field(state) for state in states]
+    one = calls[0]
+    program = one.program([on_numpy.native(field.dtype) for field in fields])
+    return dask_iterating.advance(
+        [call.program for call in calls],
+        fields,
+        border=one.boundary.on(program.ndim),
+        cval=one.cval,
+        reaches=program.reaches,
+        out_dtypes=program.out_dtypes,
+        token=digest([call.token for call in calls]),
+        name=one.definition.name.strip("<>"),
+    )
 
 
 def _axes(node: Node, order: Behind | None) -> Behind:
     """The axes of a node, where those that name none work along `order`."""
     if node.axes is not None or order is None:
         return node.along
-    return last_of(order, node.ndim, node.call.stencil.__name__)
+    return last_of(order, node.ndim, node.call.definition.name)
 
 
 def reaching(graph: Graph, arrays: Sequence[Any], order: Behind | None) -> Sequence[Any]:
@@ -156,14 +218,11 @@ def _one_by_one_on_xarray(
     values: dict[int, Any] = dict(enumerate(arrays))
     for node in graph.needed(wanted):
         fields = [values[value] for value in node.fields]
+        one = Graph([graph.names[v] for v in node.fields], [graph.dtypes[v] for v in node.fields])
+        results = one.add(node.call, range(len(fields)), [graph.names[v] for v in node.outputs])
         along = axes if node.axes is None else node.axes
-        if any(map(is_xarray, fields)):
-            made = node.call.on_xarray(fields, None, along)
-        elif any(map(is_dask, fields)):
-            made = node.call.on_dask(fields, along)
-        else:
-            made = node.call.on_numpy(fields, along, None)
-        values |= zip(node.outputs, made if isinstance(made, tuple) else (made,), strict=True)
+        made = evaluate(one, fields, results, Schedule(), axes=along)
+        values |= zip(node.outputs, made, strict=True)
     return [values[value] for value in wanted]
 
 
@@ -307,7 +366,7 @@ def _one_by_one(
     """
     known = dict(values)
     for position, node in enumerate(nodes):
-        program = node.compiled.bind(node.call.others)
+        program = node.compiled.bind(node.call.scalars)
         program = program if core is None else program.within(core)
         fields = [known[value] for value in node.fields]
         out: Any = None

@@ -52,10 +52,10 @@ class Around:
 
 def compiled_stages(drawn: agreement.Drawn) -> Any:
     stencil = drawn.stencil
-    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil._fields]
-    defaults = stencil._function.defaults
-    others = {n: drawn.values.get(n, defaults.get(n)) for n in stencil._others}
-    _, stages, _ = stencil._compile(dtypes, others)
+    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil.fields]
+    defaults = stencil.defaults
+    others = {n: drawn.values.get(n, defaults.get(n)) for n in stencil.scalars}
+    _, stages, _ = stencil.definition.compiled(dtypes, others)
     return stages, others
 
 
@@ -149,7 +149,7 @@ def test_the_result_has_the_smallest_type(name, dtype):
     storage = np.dtype(dtype)
     if storage.kind == "b" and name in ("negative", "shifted", "halved", "inverted"):
         return
-    _, stages, _ = npt.stencil(function)._compile([storage], {})
+    _, stages, _ = npt.stencil(function).definition.compiled([storage], {})
     kernel = stages.simplified
     (found,) = stages.compiled.out_dtypes
     (output,) = kernel.outputs

@@ -51,11 +51,11 @@ def test_elements_go_where_the_lists_say(size: int, ndim: int) -> None:
 def framed(drawn: agreement.Drawn, whole_bytes: int) -> None:
     """Compute twice with the same steps, the second time on other numbers."""
     stencil = drawn.stencil
-    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil._fields]
-    defaults = dict(stencil._function.defaults)
-    others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil._others}
+    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil.fields]
+    defaults = dict(stencil.defaults)
+    others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil.scalars}
     dtypes = [on_numpy.native(field.dtype) for field in fields]
-    compiled, _, _ = stencil._compile(dtypes, others, False)
+    compiled, _, _ = stencil.definition.compiled(dtypes, others, False)
     program = agreement.Plain(compiled.bind(others))
     ndim = compiled.ndim
     fields = [np.ascontiguousarray(f, d) for f, d in zip(fields, dtypes, strict=True)]

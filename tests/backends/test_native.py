@@ -18,7 +18,7 @@ pytestmark = pytest.mark.skipif(not native.possible(), reason="arrays are laid o
 
 def compiled(function: Any, *dtypes: str, **others: Any) -> Any:
     """What a kernel is compiled to for fields of these types."""
-    return npt.stencil(function)._compile([np.dtype(d) for d in dtypes], others)[0]
+    return npt.stencil(function).definition.compiled([np.dtype(d) for d in dtypes], others)[0]
 
 
 def average(x):

@@ -137,7 +137,7 @@ def image(rng: Random, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def run_text(stencil: npt.Stencil, x: np.ndarray, boundary: str) -> None:
-    compiled, _, _ = stencil._compile([x.dtype], {}, boundary == "keep")
+    compiled, _, _ = stencil.definition.compiled([x.dtype], {}, boundary == "keep")
     program = agreement.Plain(compiled.bind({}))
     on_numpy.apply(program, [x], border=Boundary.of(boundary).on(compiled.ndim), cval=0, threads=1)
 

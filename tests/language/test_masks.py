@@ -11,6 +11,7 @@ import agreement
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
+from ninepoint.inspecting.asked import asked
 from ninepoint.lowering.schedule import Schedule
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
@@ -68,7 +69,10 @@ def fields(dtype: str, shape: tuple[int, ...] = (6, 7)) -> np.ndarray:
 
 def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     """What the generated text gives, run as plain Python."""
-    compiled, stages, reason = stencil._for_types([x], others)
+    compiled, (stages, reason) = (
+        asked(stencil.definition, [x], others).last,
+        asked(stencil.definition, [x], others).stages,
+    )
     assert stages is not None, reason
     program = agreement.Plain(compiled.bind(others))
     border = Boundary.of("fill").on(compiled.ndim)
@@ -111,7 +115,7 @@ def test_compiled_masks_of_several_shapes() -> None:
 
 def test_reach_is_that_of_the_picked_elements() -> None:
     def looks(function: Any) -> Any:
-        compiled, _, _ = npt.stencil(function)._for_types(["float64"])
+        compiled = asked(npt.stencil(function).definition, ["float64"]).last
         return compiled.reach.lo, compiled.reach.hi
 
     assert looks(lambda x: x[-1:2, -1:2][ASIDE].sum()) == ((0, 0), (0, 1))

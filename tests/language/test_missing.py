@@ -14,6 +14,7 @@ import agreement
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
+from ninepoint.inspecting.asked import asked
 
 REDUCTIONS = (
     np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,
@@ -44,7 +45,7 @@ def holes(dtype: str) -> np.ndarray:
 
 def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     """What the generated text gives, run as plain Python: to compile takes seconds."""
-    compiled, _, _ = stencil._for_types([x], others)
+    compiled = asked(stencil.definition, [x], others).last
     program = agreement.Plain(compiled.bind(others))
     border = Boundary.of("valid").on(compiled.ndim)
     return on_numpy.apply(program, [x], border=border, cval=0, threads=1)

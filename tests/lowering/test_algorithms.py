@@ -54,8 +54,8 @@ def stages_of(function: Callable[..., Any], *dtypes: str, **options: Any) -> Any
     """The stages of a compilation, of the first path; one row after the other unless asked."""
     options.setdefault("schedule", Schedule(rows=1))
     stencil = npt.stencil(**options)(function)
-    given = dict.fromkeys(stencil._others, 3)
-    _, stages, reason = stencil._compile([np.dtype(d) for d in dtypes], given)
+    given = dict.fromkeys(stencil.scalars, 3)
+    _, stages, reason = stencil.definition.compiled([np.dtype(d) for d in dtypes], given)
     assert stages is not None, reason
     return stages
 
@@ -89,7 +89,7 @@ def by_text(
 ) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
     stencil = npt.stencil(**options)(function)
-    compiled, _, _ = stencil._compile([f.dtype for f in fields], {})
+    compiled, _, _ = stencil.definition.compiled([f.dtype for f in fields], {})
     border = Boundary.of(boundary).on(compiled.ndim)
     program = agreement.Plain(compiled.bind({}))
     result = on_numpy.apply(program, list(fields), border=border, cval=0, threads=1)
@@ -244,7 +244,7 @@ def test_not_axis_by_axis(function, dtype):
 
 def test_weights_given_at_the_call_are_not_axis_by_axis():
     stencil = npt.stencil(standard_indexing=("weights",))(given_weights)
-    _, stages, _ = stencil._compile([np.dtype("int16")], {"weights": BINOMIAL[:, :3]})
+    _, stages, _ = stencil.definition.compiled([np.dtype("int16")], {"weights": BINOMIAL[:, :3]})
     assert not stages.lowered.stages
 
 
@@ -324,7 +324,7 @@ def test_values_on_many_windows(kind):
                 stack //= 2**40  # the sum, which wraps, says nothing about the deviation
             agree(function, *stack[:1], close=3e-6 if dtype == "float32" else 1e-12)
             function_of_stack = npt.stencil(function)
-            compiled, _, _ = function_of_stack._compile([np.dtype(dtype)], {})
+            compiled, _, _ = function_of_stack.definition.compiled([np.dtype(dtype)], {})
             program = agreement.Plain(compiled.bind({}))
             border = Boundary.of("mirror").on(2)
             whole = on_numpy.apply(program, [stack], border=border, cval=0, threads=1)

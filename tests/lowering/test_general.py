@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from ninepoint.inspecting.asked import asked
 from ninepoint.language.reference import evaluate, store
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
@@ -208,7 +209,7 @@ def test_agrees_with_the_definition(name: str, boundary: str) -> None:
     assert general(stencil, x, **scalars)
     reach = neighborhood
     if neighborhood is None:
-        compiled, _, _ = stencil._for_types([x], scalars)
+        compiled = asked(stencil.definition, [x], scalars).last
         reach = tuple(zip(compiled.reach.lo, compiled.reach.hi, strict=True))
     results = as_tuple(stencil(x, **scalars, boundary=boundary))
     expected = evaluate(function, {"x": x}, scalars=scalars, boundary=boundary, neighborhood=reach)
@@ -241,7 +242,7 @@ def test_uint64_is_computed_modulo_two_to_the_64() -> None:
 
 
 def test_reads_past_the_derived_neighborhood_do_not_widen_it() -> None:
-    compiled, _, _ = made("break")._for_types(["uint8"])
+    compiled = asked(made("break").definition, ["uint8"]).last
     assert (compiled.reach.lo, compiled.reach.hi) == ((-2, -2), (1, 1))
 
 

@@ -145,7 +145,7 @@ def test_text_of_steps(name, golden):
     function, dtype, steps, shape = STEPS[name]
     stencil = npt.stencil(schedule=Schedule(steps=steps), dtype=dtype)(function)
     stencil.iterate(np.zeros(shape, dtype), steps=steps)
-    (chain,) = stencil._chains.values()
+    (chain,) = stencil.definition._chains.values()
     golden(chain.module.text.rstrip(), FOLDER / f"{name}.py")
 
 

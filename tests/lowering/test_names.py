@@ -13,6 +13,7 @@ import pytest
 import kernels
 import ninepoint as npt
 import unlucky
+from ninepoint.inspecting.asked import asked
 
 HERE = Path(__file__).parent
 
@@ -62,7 +63,7 @@ def check_every_name():
     for position, name in enumerate(names):
         # Each name is that of a first and of a second stage.
         kernel = two(name, names[position - 1])
-        (group,) = kernel._planned([x])[1].groups
+        (group,) = asked(kernel.definition, [x]).plan.groups
         assert len(group.nodes) == 3, name
         np.testing.assert_array_equal(kernel(x), wanted, err_msg=f"{name}, {names[position - 1]}")
     x = (x * 255).astype("uint8")
@@ -121,7 +122,7 @@ def test_the_schedule_means_stages_of_any_name():
     function = kernels.compiled(f"from test_names import lap\n{source}")
     for how in ("rows", "inline"):
         kernel = npt.stencil(schedule=npt.Schedule(stages=(("s_0", how),)))(function)
-        (group,) = kernel._planned([x])[1].groups
+        (group,) = asked(kernel.definition, [x]).plan.groups
         assert len(group.kernel.stages) == (how == "rows")
         assert ("again" in kernel.explain("float64")) == (how == "inline")
 
@@ -142,7 +143,7 @@ def test_steps_beside_fields_and_scalars_of_their_names():
         boundary="nearest", standard_indexing="ends1", schedule=npt.Schedule(steps=3)
     )(drift)
     made = chained.iterate(u, u_0, u_c0, lambda k: 0.1 * k, 0.2, ends, 0.5, steps=6)
-    assert chained._chains
+    assert chained.definition._chains
     for k in range(6):
         u = chained(u, u_0, u_c0, 0.1 * k, 0.2, ends, 0.5)
     np.testing.assert_array_equal(made, u)

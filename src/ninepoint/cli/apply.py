@@ -17,6 +17,7 @@ from ..files.errors import AmongInputsError
 from ..files.formats import Options, check_options
 from ..files.natural import natural_key
 from ..files.targets import parse_pattern
+from ..inspecting.asked import asked
 from ..language.errors import StencilError
 from ..undisturbed import imported
 from .kernels import Filter, Kernel, find_kernel
@@ -108,7 +109,7 @@ def _tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> A
 
 def _axes(kernel: Stencil, dtype: Any, params: dict[str, Any]) -> tuple[int, ...]:
     """Choose axes of (frame, y, x[, channel]): the last ones that are no channel."""
-    ndim = kernel._for_types((dtype,), params)[0].ndim
+    ndim = asked(kernel.definition, (dtype,), params).last.ndim
     if ndim > 3:
         raise ValueError(
             f"'{kernel.__name__}' works on {ndim} axes; a stack of images has 3: frame, y, x."

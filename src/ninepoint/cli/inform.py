@@ -17,6 +17,7 @@ from typing import Any
 from ..backends.numba import cache as kernel_cache
 from ..backends.threads import thread_count
 from ..filters.call import Typed
+from ..inspecting.asked import asked as asked_about
 from .apply import check_params, dtype_of
 from .kernels import Filter, find_kernel
 from .parser import UsageError
@@ -76,7 +77,8 @@ def _explain_filter(
     if options.ir:
         print(asked.stencil.ir(image.dtype))
     elif options.source:
-        print(asked.stencil._for_types((image.dtype,), asked.given)[0].module.text, end="")
+        one = asked_about(asked.stencil.definition, (image.dtype,), asked.given)
+        print(one.last.module.text, end="")
     else:
         print(asked.stencil.explain(image.dtype, **asked.given))
 

@@ -58,6 +58,9 @@ class ArrayFunction(ABC):
 
     __name__: str
 
+    # What it means, to those that compile it.
+    definition: Any
+
     @property
     @abstractmethod
     def parameters(self) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from time import perf_counter
 
 import numpy as np
 
+from ..backends.numba.cpu import Compiled
+from ..backends.threads import run_parallel
 from ..undisturbed import imported
-from .numba.cpu import Compiled
-from .threads import run_parallel
 
 # A sample takes at least so long [s]: 20 times what a clock that counts microseconds misses.
 _SAMPLE = 1e-3

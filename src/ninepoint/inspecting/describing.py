@@ -9,11 +9,13 @@ import numpy as np
 
 from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges
+from ..backends.numba.cpu import Compiled
+from ..backends.pipeline import Stages
 from ..language.box import Box
 from ..language.ir import Kernel, Ref
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
-from .measure import (
+from .timing import (
     Machine,
     Measurement,
     machine,
@@ -22,8 +24,6 @@ from .measure import (
     threads_text,
     time_text,
 )
-from .numba.cpu import Compiled
-from .pipeline import Stages
 
 # Bytes of lanes computed, loaded and stored while NumPy, held up by its loads and stores, adds
 # one byte in the first cache. Of 13 kernels (sums, medians, branches; int8 to float64; 300x300,

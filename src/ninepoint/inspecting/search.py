@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .backends.measure import time_text
-from .language.ir import Kernel, Reduce
-from .lowering.schedule import Schedule
+from ..language.ir import Kernel, Reduce
+from ..lowering.schedule import Schedule
+from .timing import time_text
 
 # A call by a schedule: what tells its code from others', and the call itself.
 Variant: TypeAlias = Callable[[Schedule], tuple[Hashable, Callable[[], Any]]]

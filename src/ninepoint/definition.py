@@ -1,0 +1,383 @@
+"""Definitions: what a stencil means, checked, and compiled for the types that come.
+
+    def corners(x, k):                    Definition     fields x, scalars k
+        xx = square(x, 2 * k)      ->       stages       xx = square(x, 2 * k)
+        return xx[0, 1] - k                 rest(...)    a definition with the fields x, xx
+
+Equal tokens mean the same.  A definition whose function calls other stencils holds those calls,
+and the definition of what remains without them; only definitions without calls are compiled.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import io
+import pickle
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from .arrays import numpy as on_numpy
+from .arrays.recognise import is_dask, is_xarray, refuse_foreign
+from .backends import tuned
+from .backends.numba.cpu import Compiled
+from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
+from .language import errors, ir
+from .language.depth import with_room
+from .language.dtypes import DType, value_type
+from .language.foreign import shown_at_home
+from .language.parameters import indexed_parameters, own_calls
+from .language.parse import Argument, read
+from .language.refusals import refuse
+from .language.source import Function
+from .language.stages import split
+from .language.values import Coefficients, Field, NotUnderstood, Value
+from .language.warned import SlowKernelWarning, slow_kernel, warn
+from .lowering.schedule import Schedule
+from .options import CALL_OPTIONS, Options
+
+# Mistakes that do not depend on the types of the arguments, so that they are raised when the
+# kernel is decorated. Any other is raised at the first call.
+_CERTAIN = frozenset(
+    "offset-not-constant offset-outside offset-far offset-count offset-type window-open "
+    "window-step window-empty assigned-field assigned-constant recursion undefined-name "
+    "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
+    "bad-constant stage-use mask-empty mask-shape mask-type window-index".split()
+)
+
+T = TypeVar("T")
+
+
+class Registry(Generic[T]):
+    """Objects by their tokens, for as long as somebody holds them.
+
+    The last ones that came in pickles are held here: a worker's tasks come and go, and nothing
+    else holds what they compiled.
+    """
+
+    def __init__(self) -> None:
+        self._known: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
+        self._held: deque[T] = deque(maxlen=256)
+
+    def add(self, token: str, one: T) -> None:
+        """Remember an object, unless there is one with its token."""
+        self._known.setdefault(token, one)
+
+    def restored(self, token: str, make: Callable[[], T]) -> T:
+        """Give the object of a pickle; the same one each time, so that it is compiled once."""
+        found: T | None = self._known.get(token)
+        if found is None:
+            found = self._known.setdefault(token, make())
+            self._held.append(found)
+        return found
+
+
+_definitions: Registry[Definition] = Registry()
+
+# The definitions that a `SlowKernelWarning` told of.
+_told: set[str] = set()
+
+
+class Definition:
+    """What a stencil means: a function of a point and its neighbours, and its options.
+
+    With `whole` it is what remains of that definition without its calls, and if it is `keeping`,
+    it has all fields of `whole`, in their order, though it may not read some.
+
+    Attributes
+    ----------
+    function : Function
+        The user's function; without its calls, if this is what remains of another definition.
+    options : Options
+        What the stencil was decorated with.
+    live : function or None
+        The function itself, in the process where it was decorated.
+    fields, scalars : tuple of str
+        The parameters that are read relative to the point, and all others.
+    stages : Stages or None
+        The calls of other stencils.
+    token : str
+        Names the meaning, in any process.
+    kept : dict
+        What others derive from the definition, by keys of theirs; emptied when it is tuned.
+    """
+
+    def __init__(
+        self,
+        function: Function,
+        options: Options,
+        live: Any = None,
+        whole: Definition | None = None,
+        keeping: bool = False,
+    ) -> None:
+        self.function = function
+        self.options = options
+        self.live = live
+        self.stages = split(function) if whole is None else None
+        self.kept: dict[Any, Any] = {}
+        self._whole, self._keeping = whole, keeping
+        self._compiled: dict[Any, tuple[Compiled, Stages | None, str]] = {}
+        self._compiling = threading.Lock()
+        self._chains: dict[Any, Compiled] = {}
+        self._schedules: dict[str, Schedule] = {}
+        arrays, standard = self._arrays(), set(options.standard_indexing)
+        self.fields = tuple(p for p in function.parameters if p in arrays - standard)
+        self.scalars = tuple(p for p in function.parameters if p not in self.fields)
+        self._standard = arrays & standard
+        with shown_at_home(function):
+            refuse(function)
+            if whole is None:
+                # What stages make is never given by name: it may be called as an option is.
+                self._check_names()
+            if self.stages is None:
+                self._check_body()
+        self.token: str
+        if whole is not None:
+            self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
+        else:
+            self.token = digest((function, options))
+        if self.stages is not None:
+            with shown_at_home(function):
+                self._rest, self._keeping_rest = self._remaining(False), self._remaining(True)
+        if whole is None:
+            _definitions.add(self.token, self)
+
+    def __reduce__(self) -> Any:
+        if self._whole is not None:
+            return Definition.rest, (self._whole, self._keeping)
+        return _restored, (self.token, self.function, self.options)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Definition) and self.token == other.token
+
+    def __hash__(self) -> int:
+        return hash(self.token)
+
+    @property
+    def name(self) -> str:
+        """The name of the function."""
+        return self.function.name
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order of the function."""
+        return self.function.parameters
+
+    @property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of the parameters that have one."""
+        return self.function.defaults
+
+    def rest(self, keeping: bool) -> Definition:
+        """Give what remains without the calls; `keeping` all fields, for the rule "keep"."""
+        if self.stages is None:
+            return self
+        return self._keeping_rest if keeping else self._rest
+
+    def _remaining(self, keeping: bool) -> Definition:
+        assert self.stages is not None
+        function = self.stages.remainder(self.fields if keeping else ())
+        standard = [n for n in self.options.standard_indexing if n in function.parameters]
+        options = replace(self.options, standard_indexing=tuple(standard))
+        return Definition(function, options, None, self, keeping)
+
+    def _arrays(self) -> set[str]:
+        """The parameters that are arrays: read with an index, or given to a call as a field."""
+        found = indexed_parameters(self.function)
+        if self.stages is not None:
+            found |= {name for call in self.stages.calls for name in call.fields}
+        if self._whole is not None:
+            assert self._whole.stages is not None
+            # A field of which nothing is left but its length is one all the same.
+            found |= {*self._whole.stages.made, *self._whole.fields}
+        return found & set(self.parameters)
+
+    # Mistakes that can be seen without knowing the arguments.
+
+    def _check_names(self) -> None:
+        function, options = self.function, self.options
+        for name in function.parameters:
+            if name in CALL_OPTIONS:
+                raise ValueError(
+                    f"'{name}' is an option of every call, so no parameter of '{function.name}' "
+                    "can have that name; rename it."
+                )
+        for name in options.standard_indexing:
+            if name not in function.parameters:
+                raise ValueError(
+                    f"standard_indexing names '{name}', which is no parameter of "
+                    f"'{function.name}' ({', '.join(function.parameters)})."
+                )
+        first = function.parameters[:1]
+        if first in (("self",), ("cls",)) and first[0] not in self.fields:
+            raise errors.method(function.place, function.name, first[0])
+        if not self.fields:
+            for place, name in own_calls(function):
+                raise errors.recursion(place, name)
+            raise errors.no_field(function.place, function.name)
+
+    def _check_body(self) -> None:
+        function, options = self.function, self.options
+        if options.standard_indexing:
+            return
+        arguments: dict[str, Argument] = {
+            name: Field(name, np.dtype("int64"))
+            if name in self.fields
+            else Value(ir.Ref(DType.INT, name), True)
+            for name in function.parameters
+        }
+        try:
+            read(function, arguments, options.neighborhood)
+        except NotUnderstood:
+            return
+        except errors.StencilError as error:
+            if error.diagnostic.code in _CERTAIN:
+                raise
+
+    # Compiling.
+
+    def compiled(
+        self,
+        types: Sequence[np.dtype],
+        scalars: Mapping[str, Any],
+        keep: bool = False,
+        dtypes: tuple[np.dtype, ...] | None = None,
+        overflow: str | None = None,
+        schedule: Schedule | None = None,
+    ) -> tuple[Compiled, Stages | None, str]:
+        """Compile for fields of these types and scalars such as these, once.
+
+        The stages are None if the kernel takes the general path; then the text says why.
+        """
+        arguments: dict[str, Argument] = {}
+        fields = dict(zip(self.fields, types, strict=True))
+        for name in self.parameters:
+            if name in fields:
+                arguments[name] = Field(name, fields[name])
+            else:
+                arguments[name] = argument(name, scalars[name], name in self._standard)
+        request = Request(
+            self.options.neighborhood,
+            dtypes,
+            overflow,
+            keep,
+            self.options.fastmath,
+            schedule or self.schedule_for(types),
+        )
+        key = (tuple(arguments.values()), request)
+        found = self._compiled.get(key)
+        if found is None:
+            with self._compiling:
+                found = self._compiled.get(key)
+                if found is None:
+                    compile = functools.partial(compile_kernel, self.function, arguments, request)
+                    with shown_at_home(self.function):
+                        found = with_room(compile, self.function)
+                    self._compiled[key] = found
+        return found
+
+    def chain(
+        self, stages: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
+    ) -> Compiled:
+        """Compile several steps of an iteration into one kernel, once."""
+        key = (id(stages), states, steps, varying, unbounded)
+        found = self._chains.get(key)
+        if found is None:
+            found = compile_chain(stages, states, steps, varying, unbounded)
+            found = self._chains.setdefault(key, found)
+        return found
+
+    def warn(self, compiled: Compiled, reason: str) -> None:
+        """Say once that the kernel takes the general path.
+
+        Not in a process that was sent the stencil: whoever sent it has been told.
+        """
+        if compiled.unread is None:
+            return
+        told = self._whole or self
+        if told.live is None or told.token in _told:
+            return
+        found = slow_kernel(compiled.unread, told.name, reason)
+        warn(str(found), SlowKernelWarning)
+        _told.add(told.token)
+
+    def schedule_for(self, types: Sequence[np.dtype]) -> Schedule:
+        """What the stencil was decorated with, or what was found by tuning for these types."""
+        if self.options.schedule != Schedule():
+            return self.options.schedule
+        kinds = _kinds(types)
+        found = self._schedules.get(kinds)
+        if found is None:
+            found = self._schedules[kinds] = tuned.load(self.token, kinds) or Schedule()
+        return found
+
+    def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
+        """Use a schedule for these types from now on; gives the file that keeps it."""
+        path = tuned.store(self.token, _kinds(types), schedule)
+        self._schedules[_kinds(types)] = schedule
+        # What was compiled is of the schedule before.
+        self._compiled.clear()
+        self.kept.clear()
+        return path
+
+    def with_schedule(self, types: Sequence[np.dtype], schedule: Schedule) -> Definition:
+        """Give the same meaning with another schedule, whatever tuning found for these types."""
+        other = Definition(self.function, replace(self.options, schedule=schedule), self.live)
+        other._schedules[_kinds(types)] = schedule
+        return other
+
+
+def _kinds(types: Sequence[np.dtype]) -> str:
+    return " ".join(map(str, types))
+
+
+def _restored(token: str, function: Function, options: Options) -> Definition:
+    return _definitions.restored(token, lambda: Definition(function, options))
+
+
+def digest(value: Any) -> str:
+    """A name for a value: the same in every process, whichever of its parts are one object."""
+    written = io.BytesIO()
+    pickler = pickle.Pickler(written, protocol=5)
+    # Without this a string that occurs twice is written as a reference or again, by identity.
+    pickler.fast = True
+    pickler.dump(value)
+    return hashlib.sha256(written.getvalue()).hexdigest()
+
+
+def argument(name: str, value: Any, standard: bool) -> Argument:
+    """The type of a parameter that is no field, from its value."""
+    if is_dask(value) or is_xarray(value):
+        raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
+    refuse_foreign(value, f"'{name}'")
+    if standard and np.ndim(value) == 0:
+        raise TypeError(
+            f"'{name}' is indexed absolutely (standard_indexing), so it must be an array, "
+            f"not {value!r}."
+        )
+    if isinstance(value, np.generic) and not standard:
+        on_numpy.check_dtype(value.dtype, name)
+        return Value(ir.Ref(value_type(value.dtype), name))
+    if isinstance(value, bool):
+        return Value(ir.Ref(DType.BOOL, name), True)
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
+            raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
+        return Value(ir.Ref(DType.INT, name), True)
+    if isinstance(value, float):
+        return Value(ir.Ref(DType.F64, name), True)
+    if isinstance(value, complex):
+        return Value(ir.Ref(DType.C128, name), True)
+    if value is None or isinstance(value, str | bytes):
+        raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
+    array = on_numpy.as_field(value, name)
+    if array.ndim == 0 and not standard:
+        return Value(ir.Ref(value_type(array.dtype), name))
+    return Coefficients(name, on_numpy.native(array.dtype), array.shape)

@@ -1,0 +1,48 @@
+"""The result by its definition: the function itself is called at every point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import numpy as on_numpy
+from ..arrays.axes import behind, whole_shape
+from ..calls import Call
+from ..graph import graph_of
+from ..language import reference
+from ..language.source import frozen
+from ..running import reaching
+
+
+def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
+    """What a call gives for NumPy arrays, computed by the reference."""
+    names = call.definition.fields
+    fields: Sequence[Any] = [on_numpy.as_field(*pair) for pair in zip(given, names, strict=True)]
+    graph, _ = graph_of(call, [on_numpy.native(field.dtype) for field in fields])
+    last, shape = graph.nodes[-1], whole_shape(fields)
+    if len(shape) < last.ndim:
+        raise on_numpy.too_few_axes(last.ndim, shape)
+    order = None if axes is None else behind(axes, len(shape), last.ndim)
+    fields = reaching(graph, fields, order)
+    ends = range(-last.ndim, 0)
+    if order is not None:
+        fields = [np.moveaxis(one, order, ends) for one in fields]
+    computed = reference.evaluate(
+        frozen(call.definition.function),
+        dict(zip(names, fields, strict=True)),
+        scalars=dict(call.scalars),
+        standard=call.definition.options.standard_indexing,
+        boundary=last.border.rules,
+        cval=call.cval,
+        ndim=last.ndim,
+        footprints=[(box.lo, box.hi) for box in last.compiled.reaches],
+    )
+    results = [
+        reference.store(value, dtype, call.overflow)
+        for value, dtype in zip(computed, last.compiled.out_dtypes, strict=True)
+    ]
+    if order is not None:
+        results = [np.moveaxis(one, ends, order) for one in results]
+    return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,148 @@
+"""Measure calls on NumPy arrays: compile first, warm up, then take turns with a copy."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..arrays import numpy as on_numpy
+from ..arrays.borders import Array
+from ..backends.numba.cpu import Bound
+from ..backends.threads import thread_count
+from .asked import Asked
+from .timing import Measurement, beside_copy, prepared, quartiles
+
+# Bytes of a field beyond which `explain` looks at a part of it only.
+_LARGE = 256 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Bound):
+    """A program that remembers which threads ran it."""
+
+    threads: set[int] = field(default_factory=set, compare=False)
+
+    def run(self, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Run, and remember where."""
+        self.threads.add(threading.get_ident())
+        self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars)
+
+
+def check_real(fields: Sequence[Any], names: Sequence[str], what: str) -> None:
+    """Raise unless every field is an array of NumPy with something in it."""
+    for array, name in zip(fields, names, strict=True):
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"{what} needs NumPy arrays; '{name}' is none.")
+        if not array.size:
+            raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
+
+
+def check_repeat(repeat: Any) -> None:
+    """Raise unless it is a number of samples."""
+    if isinstance(repeat, bool) or not isinstance(repeat, int):
+        raise TypeError(f"repeat must be a whole number, not {repeat!r}.")
+    if repeat < 1:
+        raise ValueError(f"repeat={repeat} is less than 1.")
+
+
+def measured(
+    call: Callable[..., Any],
+    one: Asked,
+    options: Mapping[str, Any],
+    repeat: int,
+    limit: float,
+) -> Measurement:
+    """Measure what is asked about, on the arrays that were given for it.
+
+    `call` takes the fields and scalars by name and options, as the stencil does.
+    """
+    names = one.call.definition.fields
+    fields = [on_numpy.as_field(*pair) for pair in zip(one.given, names, strict=True)]
+    values = {**dict(zip(names, fields, strict=True)), **one.call.scalars}
+
+    def run(out: Any) -> Any:
+        return call(values, options if out is None else {**options, "out": out})
+
+    return _measurement(
+        one, fields, run, lambda out: _threads(one, fields, options, out), repeat, limit
+    )
+
+
+def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], out: Any) -> int:
+    """How many threads compute in a call that writes to `out`."""
+    if not one.is_single:
+        points = max(field.size for field in fields)
+        many = points >= on_numpy.SPLIT_POINTS
+        return thread_count(options.get("threads")) if many else 1
+    program = one.last.bind(one.call.scalars)
+    # The first part decides how the rest is divided: twice, should the first be slow.
+    # Each call is counted for itself, for it may have other threads of the pool.
+    most = 0
+    for _ in range(2):
+        watched = Watched(program.compiled, program.coefficients, program.scalars)
+        on_numpy.apply(
+            watched, fields, border=one.call.boundary.on(one.last.ndim), cval=one.call.cval,
+            axes=options.get("axes"), out=out, threads=options.get("threads"),
+        )  # fmt: skip
+        most = max(most, len(watched.threads))
+    return most
+
+
+def _measurement(
+    one: Asked,
+    fields: Sequence[Array],
+    run: Callable[[Any], Any],
+    count: Callable[[Any], int],
+    repeat: int,
+    limit: float,
+) -> Measurement:
+    """Measure `run`, which gives a result for `fields`, in `out` if it is given.
+
+    `count` does the same and tells how many threads did.
+    """
+    ready = [prepared(kernel) for kernel in one.kernels]
+    # What took longest says most: compiling, then loading.
+    preparation, _ = max(ready, key=lambda one: one[1])
+    seconds = sum(one for _, one in ready)
+    out = run(None)
+    results = out if isinstance(out, tuple) else (out,)
+    threads = max(1, count(out))
+    calls, copies = beside_copy(lambda: run(out), fields, threads, repeat, limit)
+    lower, middle, upper = quartiles(calls)
+    inside = sum(array.nbytes for array in fields)
+    return Measurement(
+        name=one.call.definition.name,
+        arrays=", ".join(f"{'x'.join(map(str, a.shape))} {a.dtype}" for a in fields),
+        points=max(array.size for array in results),
+        bytes=inside + sum(array.nbytes for array in results),
+        seconds=middle,
+        lower=lower,
+        upper=upper,
+        samples=len(calls),
+        copy_bytes=2 * inside,
+        copy_seconds=quartiles(copies)[1],
+        threads=threads,
+        preparation=preparation,
+        preparation_seconds=seconds,
+    )
+
+
+def part(fields: Sequence[Array]) -> list[Array]:
+    """The fields, or their first part where they are large and of one shape."""
+    first = fields[0]
+    largest = max(array.nbytes for array in fields)
+    if largest <= _LARGE or any(array.shape != first.shape for array in fields):
+        return list(fields)
+    length = max(1, first.shape[0] * _LARGE // largest)
+    return [array[:length] for array in fields]
+
+
+def measurable(given: Sequence[Any], ndim: int) -> bool:
+    """Whether all that is given is real arrays on which a kernel of `ndim` axes can run."""
+    return bool(given) and all(
+        type(array) is np.ndarray and array.ndim >= ndim and array.size for array in given
+    )
