@@ -53,6 +53,10 @@ class Plain:
             writes = [len(wide) <= k < last for k in range(len(arguments))]
             bounds.run(compiled.module.text, arguments, writes)
 
+    def run_parts(self, parts: list[tuple[list[np.ndarray], list[np.ndarray]]], threads: int):
+        for fields, outs in parts:
+            self.run(fields, outs)
+
 
 @dataclass(frozen=True)
 class Drawn:

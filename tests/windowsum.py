@@ -5,11 +5,13 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ninepoint.arrays.borders import Border, source_indices
+from ninepoint.backends.threads import run_parallel
 from ninepoint.language.box import Box
 
 Offset = tuple[int, ...]
@@ -86,6 +88,13 @@ class WindowSum:
                 cut = tuple(slice(o - a, o - a + k) for o, a, k in zip(offset, lo, n, strict=True))
                 total = total + weight * fields[field][(slice(None), *cut)]
             out[...] = total.astype(dtype)
+
+    @property
+    def handoff(self) -> float:
+        return 0.0
+
+    def run_parts(self, parts: list[tuple[list[np.ndarray], list[np.ndarray]]], threads: int):
+        run_parallel((partial(self.run, *part) for part in parts), threads)
 
 
 @dataclass(frozen=True)

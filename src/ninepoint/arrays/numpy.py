@@ -11,7 +11,7 @@ strides, another dtype) is copied one block at a time, never as a whole: it may 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -24,7 +24,7 @@ from ninepoint.arrays.ends import columns_of, compute_ends
 from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.arrays.recognise import refuse_foreign
 from ninepoint.backends.memory import empty
-from ninepoint.backends.threads import run_parallel, thread_count
+from ninepoint.backends.threads import HANDOFF, run_parallel, thread_count
 from ninepoint.language.box import Box, joined
 
 # Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
@@ -32,10 +32,8 @@ from ninepoint.language.box import Box, joined
 # more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
 BLOCK = 262_144
 
-# A call is split over threads when what is left of it, judged by its first part, takes longer
-# than this [s]: handing work to the pool and waiting for it took 40 us on a quiet machine of
-# two cores and 120 us on a busy one.
-HANDOFF = 200e-6
+# What takes longer than this [s] is shared among threads so that it can be interrupted.
+LASTING = 0.1
 
 # Points below which that is not even tried: looking up the number of cores takes 1.5 us.
 SPLIT_POINTS = 16_384
@@ -83,8 +81,17 @@ class Program(Protocol):
     def pace(self) -> list[float]:
         """How long a point took when that was last measured [s], or nothing; may be changed."""
 
+    @property
+    def handoff(self) -> float:
+        """How long it takes to share parts among threads [s]."""
+
     def run(self, fields: list[Array], outs: list[Array]) -> None:
         """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
+
+    def run_parts(
+        self, parts: Sequence[tuple[Sequence[Array], Sequence[Array]]], threads: int
+    ) -> None:
+        """Run on the fields and outputs of each part, on threads, not to be interrupted."""
 
 
 def as_field(value: object, name: str = "") -> Array:
@@ -507,10 +514,14 @@ def _over_pieces(
             if here < SPLIT_POINTS or (threads == 1 and (limit is None or here <= limit)):
                 job.run(piece, ALL)
                 continue
-            if limit is None and _is_soon_done(job, here):
+            expected = program.pace[0] * here if limit is None and program.pace else None
+            if expected is not None and expected <= 2 * program.handoff:
                 _timed(job, piece, ALL, here)
                 continue
             parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
+            if threads > 1 and expected is not None and expected <= LASTING:
+                job.run_parts(parts, here, threads)
+                continue
             rest = plan.rest(piece, stack, parts) if limit is None else None
             _over_parts(job, iter(parts), rest, here, threads)
     for k, output in enumerate(plan.outputs):
@@ -548,12 +559,6 @@ def _over_parts(
             return
     for part, cut in parts:
         job.run(part, cut)
-
-
-def _is_soon_done(job: _Job, points: int) -> bool:
-    """Whether so many points take, as far as is known, no longer than it takes to share them."""
-    pace = job.program.pace
-    return bool(pace) and pace[0] * points <= 2 * HANDOFF
 
 
 def _timed(job: _Job, part: Piece, cut: slice, points: int) -> None:
@@ -624,6 +629,25 @@ class _Job:
         self.program.run(blocks, results)
         for place, computed in pending:
             write(place, computed)
+
+    def run_parts(self, parts: Iterable[tuple[Piece, slice]], points: int, threads: int) -> None:
+        """Compute parts of a piece from the fields into the outputs, as they are."""
+        began = perf_counter()
+        self.program.run_parts(
+            [
+                (
+                    [field[cut][part.source] for field in self.fields],
+                    [
+                        out[cut][target.place]
+                        for out, target in zip(self.outs, part.targets, strict=True)
+                    ],
+                )
+                for part, cut in parts
+            ],
+            threads,
+        )
+        # As if the threads had never waited for each other: it is then tried again.
+        self.program.pace[:] = [(perf_counter() - began) * threads / points]
 
     def _run_ends(self, piece: Piece, ends: Ends, cut: slice) -> None:
         program, whole = self.program, cut is ALL

@@ -28,7 +28,6 @@ from ninepoint.arrays.frames import Frame
 from ninepoint.arrays.layout import Layout, Piece, Shape, layout
 from ninepoint.arrays.numpy import (
     BLOCK,
-    HANDOFF,
     SPLIT_POINTS,
     Program,
     Values,
@@ -38,7 +37,7 @@ from ninepoint.arrays.numpy import (
 )
 from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.numba.cache import interpreted
-from ninepoint.backends.threads import thread_count
+from ninepoint.backends.threads import HANDOFF, thread_count
 
 # Up to this many bytes a result is made of zeros, rather than made empty and filled at the
 # border: 2 us where four strips took 2.4 us (100x100 float64, Zen 4).

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from ..undisturbed import imported
+from .code import Code
 
 USED, FREE, OWN, PLAIN = range(4)
 
@@ -160,24 +161,7 @@ def allocator() -> Allocator | None:
     )
 
 
-class _Code:
-    """The machine code of the functions, which stays as long as this object."""
-
-    def __init__(self, text: str) -> None:
-        import llvmlite.binding as llvm
-
-        llvm.initialize_native_target()
-        llvm.initialize_native_asmprinter()
-        machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
-        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-        self._engine.finalize_object()
-
-    def address(self, name: str) -> int:
-        """Where the function begins that is called so here."""
-        return int(self._engine.get_function_address(f"ninepoint_{name}"))
-
-
-def _code() -> _Code:
+def _code() -> Code:
     """The four functions that NumPy calls, and one that changes what becomes of memory."""
     from llvmlite import ir
 
@@ -259,4 +243,4 @@ def _code() -> _Code:
     slot = place(builder, builder.inttoptr(at, pointer), -HEAD)
     swapped = builder.cmpxchg(slot, before, after, "seq_cst", "seq_cst")
     builder.ret(builder.extract_value(swapped, 0))
-    return _Code(str(module))
+    return Code(str(module))

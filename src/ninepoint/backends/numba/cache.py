@@ -45,7 +45,7 @@ VARIABLE = "NINEPOINT_CACHE_DIR"
 _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
-_CODE = ("support", "relative", "emit", "native", "kept")
+_CODE = ("support", "relative", "emit", "together", "native", "kept")
 
 # Where Numba also looks for its settings.
 _SETTINGS = Path(".numba_config.yaml")

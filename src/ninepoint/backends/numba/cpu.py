@@ -14,8 +14,8 @@ from ...language.dtypes import DType
 from ...language.errors import Span
 from ...language.ir import Length
 from ..patience import announced
-from ..threads import LEFT, STOP, Stopped, interruptible
-from . import cache
+from ..threads import LEFT, STOP, Stopped, handoff, interruptible, run_parts
+from . import cache, native
 from .loops import Module
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
@@ -203,6 +203,20 @@ class Bound:
     def run(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
         """Compute outs[b, i...] from fields[b, i + o - lo...], serially, without the GIL."""
         self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars)
+
+    @property
+    def handoff(self) -> float:
+        """How long it takes to share parts among threads [s]."""
+        return handoff(native.together(self.compiled.entry))
+
+    def run_parts(
+        self,
+        parts: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
+        threads: int,
+    ) -> None:
+        """Run on the fields and outputs of each part, shared among threads; it must end soon."""
+        entry, others = self.compiled.entry, (*self.coefficients, *self.scalars)
+        run_parts(entry, native.together(entry), [(*f, *o, *others) for f, o in parts], threads)
 
 
 def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:

@@ -20,6 +20,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import as_dtype
 
 from . import native
+from .together import together
 
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _POINTER = _BYTE.as_pointer()
@@ -58,6 +59,7 @@ def object_code(
         )
         library = result.library
         library.add_ir_module(_entry(context, result.fndesc))
+        library.add_ir_module(together(context, result.fndesc, _argument))
         library.finalize()
         # Numba 0.61 has the former alone, and later releases fill in the latter at this point.
         to_rerun = result.reload_init or getattr(library, "_reload_init", ())
@@ -134,6 +136,25 @@ def _entry(context: Any, described: Any) -> Any:
     empty = cgutils.global_constant(builder, "ninepoint.none", ir.Constant(_BYTE, 0))
     builder.ret(python("Py_BuildValue", _POINTER, empty, more=True))
     return module
+
+
+def _argument(
+    context: Any,
+    builder: Any,
+    argument: Any,
+    kind: Any,
+    array_type: Any,
+    python: Callable[..., Any],
+    refuse_unless: Callable[[Any], None],
+) -> Any:
+    """The value of the type `kind` that a Python object is."""
+    if not isinstance(kind, types.Array):
+        return _number(context, builder, argument, kind, python)
+    kind_of = _field(builder, argument, native.TYPE, _POINTER)
+    is_array = python("PyType_IsSubtype", _INT, kind_of, array_type)
+    refuse_unless(builder.icmp_signed("!=", is_array, _INT(0)))
+    refuse_unless(_fits(builder, argument, kind))
+    return _array(context, builder, argument, kind)
 
 
 def _number(

@@ -27,7 +27,7 @@ TYPE, DATA, NDIM, SHAPE, STRIDES, DTYPE, FLAGS = 8, 16, 24, 32, 40, 56, 64
 KIND, ORDER, ITEMSIZE = 24, 26, 40
 ALIGNED, WRITEABLE = 0x100, 0x400
 
-ENTRY = "ninepoint_entry"
+ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
 
 _MAGIC = b"ninepoint machine code 1\n"
 
@@ -47,6 +47,9 @@ _FASTCALL = 0x80
 
 # Machine code is never freed: another thread may be running it.
 _kept: list[Any] = []
+
+# For what runs one part, what runs several.
+_together: dict[Callable[..., None], Callable[..., None]] = {}
 
 
 @cache
@@ -127,11 +130,24 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
             return None
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    method = _Method(b"band", engine.get_function_address(ENTRY), _FASTCALL, None)
-    _kept.append((engine, method))
+    _kept.append(engine)
+    band = _function(engine.get_function_address(ENTRY))
+    _together[band] = _function(engine.get_function_address(TOGETHER))
+    return band
+
+
+def together(band: Callable[..., None]) -> Callable[..., None] | None:
+    """What runs several parts among a crew, each as the function does; nothing where it is not."""
+    return _together.get(band)
+
+
+def _function(address: int) -> Callable[..., None]:
+    """Machine code as a function of Python."""
+    method = _Method(b"band", address, _FASTCALL, None)
+    _kept.append(method)
     # Bound to the type of arrays, which the entry compares with its arguments'.
     new = ctypes.pythonapi.PyCFunction_NewEx
     new.restype = ctypes.py_object
     new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    band: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
-    return band
+    function: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
+    return function
