@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -85,12 +85,14 @@ def random_kernel(
     return writer.case(outputs or rng.choice([1, 1, 1, 2, 3]), size or rng.randint(1, 5))
 
 
-def compiled(source: str, name: str = "kernel") -> Callable[..., Any]:
-    """Run `source`, known to `linecache`, and give the function `name` in it."""
+def compiled(
+    source: str, name: str = "kernel", names: Mapping[str, Any] | None = None
+) -> Callable[..., Any]:
+    """Run `source`, known to `linecache`, beside `names`, and give the function `name` in it."""
     digest = hashlib.sha256(source.encode()).hexdigest()[:16]
     filename = f"<random kernel {digest}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(True), filename)
-    namespace: dict[str, Any] = {"__name__": f"random_kernel_{digest}"}
+    namespace: dict[str, Any] = {"__name__": f"random_kernel_{digest}", **(names or {})}
     exec(compile(source, filename, "exec"), namespace)
     function: Callable[..., Any] = namespace[name]
     return function
@@ -451,7 +453,16 @@ class _Writer:
             dtype, shape = self.standard["w"]
             index = ", ".join(str(rng.randrange(3)) for _ in shape)
             return Text(f"w[{index}]", TAGS.get(dtype, "int"))
+        if rng.random() < 0.04:
+            return self.length()
         return self.read()
+
+    def length(self) -> Text:
+        """How large the whole array is."""
+        name, axis = self.field()[0], self.rng.randint(-self.ndim, self.ndim - 1)
+        ways = [f"len({name})", f"{name}.shape[{axis}]", f"np.shape({name})[{axis}]",
+                f"{name}.size", f"np.size({name})", f"({name}.ndim + len({name}))"]  # fmt: skip
+        return Text(self.rng.choice(ways), "int")
 
     def literal(self) -> Text:
         rng = self.rng

@@ -266,7 +266,8 @@ class Definition:
             self.options.neighborhood,
             dtypes,
             overflow,
-            keep,
+            # What a stage made is a field of the rest, and is not kept.
+            len((self._whole or self).fields) if keep else 0,
             self.options.fastmath,
             schedule or self.schedule_for(types),
         )
@@ -292,6 +293,11 @@ class Definition:
             found = compile_chain(stages, states, steps, varying, unbounded)
             found = self._chains.setdefault(key, found)
         return found
+
+    def check(self, scalars: Mapping[str, Any]) -> None:
+        """Raise for a value that is no scalar, whether anything uses it or not."""
+        for name in self.scalars:
+            argument(name, scalars[name], name in self._standard)
 
     def warn(self, compiled: Compiled, reason: str) -> None:
         """Say once that the kernel takes the general path.

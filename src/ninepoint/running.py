@@ -70,13 +70,14 @@ def evaluate(
 
 def _alone(
     node: Node,
-    fields: Sequence[Any],
+    arrays: Sequence[Any],
     wanted: Sequence[int],
     axes: Sequence[int] | None,
     out: Any,
     threads: int | None,
 ) -> list[Any]:
-    """The wanted results of the only call of a graph."""
+    """The wanted results of the only call of a graph, whose fields may be in any order."""
+    fields = [arrays[value] for value in node.fields]
     if any(map(is_dask, fields)):
         made = _call_on_dask(node.call, fields, axes)
     else:

@@ -38,7 +38,7 @@ from ..lowering.passes import (
     passed,
 )
 from ..lowering.schedule import Schedule
-from ..lowering.storage import natural_dtypes
+from ..lowering.storage import check_kept, natural_dtypes
 from .numba.cache import identifier
 from .numba.cpu import Compiled
 from .numba.loops import module
@@ -53,7 +53,7 @@ class Request:
     neighborhood: Neighborhood | None = None
     dtypes: tuple[np.dtype, ...] | None = None
     overflow: str | None = None
-    keep: bool = False
+    kept: int = 0
     fastmath: bool = False
     schedule: Schedule = field(default_factory=Schedule)
 
@@ -100,7 +100,7 @@ def compile_kernel(
         request.neighborhood,
         dtypes=request.dtypes,
         overflow=request.overflow,
-        keep=request.keep,
+        kept=request.kept,
         fastmath=request.fastmath,
     )
     return replace(compiled, unread=place), None, reason
@@ -118,7 +118,7 @@ def compile_understood(
     reach = joined(looks)
     checked(kernel, reach)
     check_outputs(function.name, kernel, request)
-    dtypes = request.dtypes or natural_dtypes(simplify(kernel), request.keep)
+    dtypes = request.dtypes or natural_dtypes(simplify(kernel), request.kept)
     schedule = request.schedule
     options = Options(tuple(dtypes), request.overflow, request.fastmath, schedule)
     forms = dict(passed(WINDOWED, kernel, options, reach))
@@ -260,8 +260,4 @@ def check_outputs(name: str, kernel: Kernel, request: Request) -> None:
     count = len(kernel.outputs)
     if request.dtypes is not None and len(request.dtypes) != count:
         raise ValueError(f"'{name}' has {count} outputs, but dtype= names {len(request.dtypes)}.")
-    if request.keep and count > len(kernel.fields):
-        raise ValueError(
-            f"boundary='keep' keeps a field for each output, but '{name}' has {count} outputs "
-            f"and {len(kernel.fields)} fields; use another boundary."
-        )
+    check_kept(name, count, request.kept)

@@ -23,7 +23,10 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
             and isinstance(node.value, ast.Name)
             and node.value.id in fields
         ):
-            return len(node.slice.elts) if isinstance(node.slice, ast.Tuple) else 1
+            if isinstance(node.slice, ast.Tuple):
+                return len(node.slice.elts)
+            known = function.constants.get(ast.unparse(node.slice))
+            return len(known) if isinstance(known, tuple) else 1
     helpers = [one for one in function.constants.values() if isinstance(one, Function)]
     return next(filter(None, (indices(one, one.parameters) for one in helpers)), None)
 

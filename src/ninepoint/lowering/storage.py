@@ -21,10 +21,19 @@ from ..language.ir import Assign, Atom, Binary, BinaryOp, Cast, Const, Expr, Ker
 Overflow = str | None
 
 
-def natural_dtypes(kernel: Kernel, keep: bool = False) -> tuple[np.dtype, ...]:
+def check_kept(name: str, outputs: int, kept: int) -> None:
+    """Raise where an output has none of the `kept` fields, whose values "keep" could keep."""
+    if kept and outputs > kept:
+        raise ValueError(
+            f"boundary='keep' keeps a field for each output, but '{name}' has {outputs} outputs "
+            f"and {kept} fields; use another boundary."
+        )
+
+
+def natural_dtypes(kernel: Kernel, kept: int = 0) -> tuple[np.dtype, ...]:
     """The storage type of every output by the rule.
 
-    With `keep` an output must also hold every value of the field in its position.
+    The first `kept` outputs must also hold every value of the field in their position.
     """
     known = ranges(kernel)
     integers = [dtype for _, dtype in kernel.fields if dtype.kind in "biu"]
@@ -32,7 +41,7 @@ def natural_dtypes(kernel: Kernel, keep: bool = False) -> tuple[np.dtype, ...]:
     found = []
     for position, output in enumerate(kernel.outputs):
         storage = _natural(output, interval(output, known), common)
-        if keep:
+        if position < kept:
             storage = np.result_type(storage, kernel.fields[position][1])
         found.append(storage)
     return tuple(found)

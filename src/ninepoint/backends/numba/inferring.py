@@ -23,6 +23,7 @@ from ...language.parameters import indexed_parameters
 from ...language.parse import Argument
 from ...language.source import Function
 from ...language.values import Coefficients, Field, Value
+from ...lowering.storage import check_kept
 from ...undisturbed import undisturbed
 from ..patience import announced
 from . import cache
@@ -39,7 +40,7 @@ def compile_general(
     *,
     dtypes: Sequence[np.dtype] | None = None,
     overflow: str | None = None,
-    keep: bool = False,
+    kept: int = 0,
     fastmath: bool = False,
 ) -> Compiled:
     """Compile a kernel that is not analysed.
@@ -58,15 +59,11 @@ def compile_general(
         raise ValueError(
             f"'{function.name}' has {len(given)} outputs, but dtype= names {len(dtypes)}."
         )
-    if keep and len(given) > len(fields):
-        raise ValueError(
-            f"boundary='keep' keeps a field for each output, but '{function.name}' has "
-            f"{len(given)} outputs and {len(fields)} fields; use another boundary."
-        )
+    check_kept(function.name, len(given), kept)
     if dtypes is None:
         small = _small(function, arguments)
         dtypes = [_natural(dtype, small) for dtype in given]
-        if keep:
+        if kept:
             dtypes = [np.result_type(d, f.storage) for d, f in zip(dtypes, fields, strict=False)]
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, overflow)
