@@ -19,7 +19,7 @@ import kernels
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
-from ninepoint.backends.numba.cpu import Bound
+from ninepoint.backends.compiled import Bound
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
 

@@ -15,7 +15,7 @@ from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables, refuse_for_datasets
 from .arrays.keys import Parameters, call_key
 from .arrays.recognise import is_dask, is_dataset, is_xarray
-from .backends.numba.cpu import Compiled
+from .backends.compiled import Compiled
 from .backends.threads import thread_count
 from .calls import Call, Prepared
 from .definition import Definition, Registry

@@ -12,7 +12,7 @@ import numpy as np
 from .arrays import numpy as on_numpy
 from .arrays import prepared
 from .arrays.borders import Boundary
-from .backends.numba.cpu import Bound, Compiled, readable
+from .backends.compiled import Bound, Compiled, readable
 from .backends.pipeline import Stages
 from .definition import Definition, digest
 from .language import ir
@@ -121,10 +121,10 @@ class Call:
         compiled = program.compiled
         core = on_numpy.core_shape(fields, program.ndim, axes)
         taken: list[tuple[int, Callable[[Any], Any] | None]] = []
-        for called, array in zip(compiled.module.coefficients, program.coefficients, strict=True):
+        for called, array in zip(compiled.coefficients, program.coefficients, strict=True):
             k = names.index(called)
             taken.append((k, _coefficients(values[k], array)))
-        for name, dtype in zip(compiled.module.scalars, compiled.scalar_types, strict=True):
+        for name, dtype in zip(compiled.scalars, compiled.scalar_types, strict=True):
             if isinstance(name, ir.Length):
                 taken.append((at[0], partial(_always, core[name.axis])))
                 continue

@@ -26,7 +26,7 @@ import numpy as np
 from .arrays import numpy as on_numpy
 from .arrays.recognise import is_dask, is_xarray, refuse_foreign
 from .backends import tuned
-from .backends.numba.cpu import Compiled
+from .backends.compiled import Compiled
 from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
 from .language import errors, ir
 from .language.depth import with_room

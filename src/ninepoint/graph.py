@@ -20,7 +20,7 @@ from .arrays.axes import Behind, last_of
 from .arrays.borders import Border
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
-from .backends.numba.cpu import Compiled
+from .backends.compiled import Compiled
 from .calls import Call
 from .definition import Definition
 from .language import errors

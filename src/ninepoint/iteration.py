@@ -15,8 +15,8 @@ from .arrays.borders import Border, Boundary
 from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
 from .arrays.recognise import refuse_foreign
 from .arrays.views import plain, stacked
+from .backends.compiled import Bound, Compiled
 from .backends.memory import empty
-from .backends.numba.cpu import Bound, Compiled
 from .backends.pipeline import Stages
 from .backends.threads import thread_count
 from .files.progress import Progress, shown

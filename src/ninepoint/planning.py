@@ -17,7 +17,7 @@ import numpy as np
 
 from .analysis.footprint import extents
 from .arrays.fusing import KEPT, NARROW
-from .backends.numba.cpu import Bound, Compiled
+from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Request, Stages, compile_fused
 from .graph import Graph, Node, reads
 from .language.box import Box, joined

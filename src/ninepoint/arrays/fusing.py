@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..backends.numba.cpu import Bound
+from ..backends.compiled import Bound
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from .borders import Array

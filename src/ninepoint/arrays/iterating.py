@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.compiled import Bound, Compiled
 from ..backends.memory import empty
-from ..backends.numba.cpu import Bound, Compiled
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from .arranging import Run
@@ -139,9 +139,7 @@ class Chain:
     @property
     def axes(self) -> tuple[int, ...]:
         """The axes, counted from the last, at whose ends it applies the border's rule itself."""
-        return tuple(
-            axis for axis in (-1, -2) if f".ends{-axis}" in self.compiled.module.coefficients
-        )
+        return tuple(axis for axis in (-1, -2) if f".ends{-axis}" in self.compiled.coefficients)
 
 
 class Passes:

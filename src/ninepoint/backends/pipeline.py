@@ -3,8 +3,9 @@
     read        the text becomes a kernel            language.parse
     passed      one pass after the other             lowering.passes
     fastest     or several rows are made at once     lowering.abreast
-    module      loops, as text                       backends.numba.loops
-    Compiled    machine code, when it first runs     backends.numba.cpu
+    schedule    what only the back end can choose    backends.backend
+    text        what it compiles
+    load        machine code, when it first runs
 
 A function that `read` does not understand takes the general path instead.
 """
@@ -24,7 +25,7 @@ from ..language.ir import Kernel
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
-from ..lowering.abreast import fastest, rolled
+from ..lowering.abreast import fastest
 from ..lowering.chain import chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.merging import merged
@@ -39,11 +40,15 @@ from ..lowering.passes import (
 )
 from ..lowering.schedule import Schedule
 from ..lowering.storage import check_kept, natural_dtypes
+from .backend import Backend
+from .compiled import Compiled
 from .numba.cache import identifier
-from .numba.cpu import Compiled
-from .numba.loops import module
+from .numba.cpu import NUMBA
 from .numba.steps import border_names
 from .numba.steps import module as stepping
+
+# The one back end that there is.
+BACKEND: Backend = NUMBA
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,25 +132,24 @@ def compile_understood(
     single, kept = forms["shared"], forms["merged"]
     lowered = fastest(kept, in_place, schedule)
     if lowered is kept:
-        lowered = rolled(kept, schedule)
+        lowered = BACKEND.schedule(kept, schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
         single = passed(ROWS_AS_IN_PLACE, forms["windowed"], options, reach)["shared"]
-    text = module(checked(lowered, reach), function.name, reach, fastmath=request.fastmath)
+    text = BACKEND.text(checked(lowered, reach), function.name, reach, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(function.name),
-        module=replace(
-            text,
-            fields=_named(arguments, Field),
-            coefficients=_named(arguments, Coefficients),
-            scalars=(*_named(arguments, Value), *kernel.lengths),
-        ),
+        fields=_named(arguments, Field),
+        coefficients=_named(arguments, Coefficients),
+        scalars=(*_named(arguments, Value), *kernel.lengths),
         reaches=looks,
         field_dtypes=tuple(dtype for _, dtype in kernel.fields),
         out_dtypes=tuple(dtypes),
         coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
         fastmath=request.fastmath,
+        module=text,
+        backend=BACKEND,
     )
     return Stages(
         kernel,
@@ -179,7 +183,7 @@ def compile_chain(
     fastmath = found.request.fastmath
     names = tuple(name for name, _ in found.single.fields[:states])
     # The kernel has names of its own for the function's parameters, in the same order.
-    own = {n: k for n, (k, _) in zip(one.module.scalars, found.single.scalars, strict=True)}
+    own = {n: k for n, (k, _) in zip(one.scalars, found.single.scalars, strict=True)}
     bordered = found.single.ndim > 1
     kernel = merged(
         chained(
@@ -197,7 +201,7 @@ def compile_chain(
     reach = one.reach | Box(nothing, nothing)
     reach |= Box(tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi))
     title = f"{steps} steps of {one.name}"
-    coefficients, types = one.module.coefficients, one.coefficient_types
+    coefficients, types = one.coefficients, one.coefficient_types
     if bordered:
         # The states before the last step, by the names that the chain has for them.
         before = tuple(f"{name}_{steps - 2}" for name in names)
@@ -208,17 +212,14 @@ def compile_chain(
         types += ((np.dtype("int64"), 1),) * axes
         types += tuple((dtype, 1) for _, dtype in kernel.fields)
     else:
-        text = module(kernel, title, reach, fastmath=fastmath)
-    fixed = tuple(name for name in one.module.scalars if name not in varying)
+        text = BACKEND.text(kernel, title, reach, fastmath=fastmath)
+    fixed = tuple(name for name in one.scalars if name not in varying)
     copies = tuple(f"{name}.{step}" for name in varying for step in range(steps))
     return replace(
         one,
-        module=replace(
-            text,
-            fields=one.module.fields,
-            coefficients=coefficients,
-            scalars=(*fixed, *copies),
-        ),
+        module=text,
+        coefficients=coefficients,
+        scalars=(*fixed, *copies),
         reaches=(reach,) * len(one.reaches),
         coefficient_types=types,
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
@@ -240,17 +241,21 @@ def compile_fused(
     named = {made for part in parts for made in part.made}
     whole = checked(fused(parts, outputs), margin)
     whole = checked(merged(checked(inlined(whole, request.schedule), margin)), margin)
-    kernel = checked(rolled(renumbered(whole, named), request.schedule), margin)
-    text = module(kernel, name, margin, fastmath=request.fastmath)
+    kernel = checked(BACKEND.schedule(renumbered(whole, named), request.schedule), margin)
+    text = BACKEND.text(kernel, name, margin, fastmath=request.fastmath)
     compiled = Compiled(
         name=identifier(name),
-        module=text,
+        fields=tuple(name for name, _ in kernel.fields),
+        coefficients=tuple(name for name, *_ in kernel.coefficients),
+        scalars=tuple(name for name, _ in kernel.scalars),
         reaches=(margin,) * len(outputs),
         field_dtypes=tuple(dtype for _, dtype in kernel.fields),
         out_dtypes=tuple(out_dtypes),
         coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
         fastmath=request.fastmath,
+        module=text,
+        backend=BACKEND,
     )
     return kernel, compiled
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import numpy as on_numpy
-from ..backends.numba.cpu import Compiled
+from ..backends.compiled import Compiled
 from ..backends.pipeline import Stages
 from ..calls import Call
 from ..definition import Definition

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges
-from ..backends.numba.cpu import Compiled
+from ..backends.compiled import Compiled
 from ..backends.pipeline import Stages
 from ..language.box import Box
 from ..language.ir import Kernel, Ref
@@ -125,7 +125,7 @@ def _predicted(
 
 def _types(compiled: Compiled) -> str:
     fields = ", ".join(
-        f"{n} {d}" for n, d in zip(compiled.module.fields, compiled.field_dtypes, strict=True)
+        f"{n} {d}" for n, d in zip(compiled.fields, compiled.field_dtypes, strict=True)
     )
     return f"{fields} -> {', '.join(map(str, compiled.out_dtypes))}"
 

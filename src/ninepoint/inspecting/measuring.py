@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array
-from ..backends.numba.cpu import Bound
+from ..backends.compiled import Bound
 from ..backends.threads import thread_count
 from .asked import Asked
 from .timing import Measurement, beside_copy, prepared, quartiles

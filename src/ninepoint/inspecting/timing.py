@@ -15,7 +15,7 @@ from time import perf_counter
 
 import numpy as np
 
-from ..backends.numba.cpu import Compiled
+from ..backends.compiled import Compiled
 from ..backends.threads import run_parallel
 from ..undisturbed import imported
 

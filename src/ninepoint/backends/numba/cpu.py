@@ -1,22 +1,25 @@
-"""The CPU back end: a kernel's generated text, compiled by Numba, as something to run."""
+"""The CPU as a back end: loops as text, compiled by Numba, as a function of a block."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ...language.box import Box, joined
+from ...language.box import Box
 from ...language.dtypes import DType
-from ...language.errors import Span
-from ...language.ir import Length
+from ...language.ir import Kernel
+from ...lowering.abreast import rolled
+from ...lowering.schedule import Schedule
+from ..backend import Lowered, Module
+from ..compiled import computed
 from ..patience import announced
-from ..threads import LEFT, STOP, Stopped, handoff, interruptible, run_parts
+from ..threads import LEFT, STOP, Stopped, interruptible
 from . import cache, native
-from .loops import Module
+from .loops import module as written
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -24,199 +27,74 @@ LONG, LOOKS = 4096, 2048
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """A kernel for given types: its text, where it looks, and what it gives.
+class Numba:
+    """The back end of Numba."""
 
-    A `checked` kernel tells in a last argument that it read outside its neighborhood; `places`
-    says which of its reads that was.  `unread` is the first piece of it that is not analysed.
-    `pace` is how long a point took when that was last measured [s], or empty.
-    """
+    def schedule(self, kernel: Kernel, schedule: Schedule) -> Kernel:
+        """Make several rows in each turn, where stages roll down the rows and gain by it."""
+        return rolled(kernel, schedule)
 
-    name: str
-    module: Module
-    reaches: tuple[Box, ...]
-    field_dtypes: tuple[np.dtype, ...]
-    out_dtypes: tuple[np.dtype, ...]
-    coefficient_types: tuple[tuple[np.dtype, int], ...]
-    scalar_types: tuple[DType, ...]
-    fastmath: bool = False
-    checked: bool = False
-    places: tuple[str, ...] = ()
-    unread: Span | None = None
-    _entry: list[Callable[..., None]] = field(
-        default_factory=list, init=False, repr=False, compare=False
-    )
-    pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    def text(self, kernel: Kernel, title: str, reach: Box, *, fastmath: bool) -> Module:
+        """Write the loops of a kernel, whose outputs are already in their storage types."""
+        return written(kernel, title, reach, fastmath=fastmath)
 
-    @property
-    def ndim(self) -> int:
-        return self.reaches[0].ndim
-
-    @property
-    def entry(self) -> Callable[..., None]:
-        """What computes a block: called with fields, outputs, coefficients and scalars.
-
-        Compiled when it is first asked for, and remembered here: looking it up in the cache
-        by its text takes 15 us.
-        """
-        if not self._entry:
-            self._entry.append(self._load())
-        return self._entry[0]
-
-    @property
-    def ready(self) -> bool:
-        """Whether this kernel's machine code was asked for already."""
-        return bool(self._entry)
-
-    def from_disk(self) -> bool:
-        """Whether the machine code, which is there, was loaded rather than compiled."""
-        return cache.from_disk(self.module.text, self.name, self.types, self.fastmath)
-
-    def _load(self) -> Callable[..., None]:
-        with announced(self.name, self.field_dtypes):
+    def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:
+        """Compile a text, or load what was compiled of it before."""
+        with announced(lowered.name, lowered.field_dtypes):
             band: Callable[..., None] = cache.load(
-                self.module.text,
-                self.name,
-                self.types,
-                self.signature,
-                self.fastmath,
-                self.checked,
+                module.text,
+                lowered.name,
+                _types(lowered),
+                functools.partial(_signature, lowered, module.checked),
+                lowered.fastmath,
+                module.checked,
             )
         if cache.interpreted():
-            band = functools.partial(_silent, self.scalar_types, band)
-        if self.checked:
-            band = functools.partial(_checked, self, band)
-        if np.float16 in (*self.field_dtypes, *self.out_dtypes):
-            band = functools.partial(_widened, len(self.field_dtypes), band)
+            band = functools.partial(_silent, lowered.scalar_types, band)
+        if module.checked:
+            band = functools.partial(_checked, lowered, module.places, band)
+        if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes):
+            band = functools.partial(_widened, len(lowered.field_dtypes), band)
         return band
 
-    @property
-    def reach(self) -> Box:
-        """The box that holds every output's."""
-        return joined(self.reaches)
+    def from_disk(self, lowered: Lowered, module: Module) -> bool:
+        """Tell whether a text that was loaded had been compiled before."""
+        types = _types(lowered)
+        return cache.from_disk(module.text, lowered.name, types, lowered.fastmath)
 
-    @property
-    def types(self) -> tuple[Any, ...]:
-        """The types of the arguments of the text's function."""
-        return self.field_dtypes, self.out_dtypes, self.coefficient_types, self.scalar_types
-
-    def signature(self) -> Any:
-        """The Numba signature of the text's function."""
-        # Imported here, not above: `import ninepoint` must not import Numba.
-        from numba import from_dtype, types
-
-        def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
-            return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
-
-        return types.void(
-            *(array(d, self.ndim + 1, True) for d in self.field_dtypes),
-            *(array(d, self.ndim + 1, False) for d in self.out_dtypes),
-            *(array(d, n, True) for d, n in self.coefficient_types),
-            *(from_dtype(d.numpy) for d in self.scalar_types),
-            *((array(np.dtype("int64"), 1, False),) if self.checked else ()),
-        )
-
-    def bind(self, values: Mapping[str, Any]) -> Bound:
-        """The kernel with values for its scalars and coefficients."""
-        coefficients = tuple(
-            readable(values[name], computed(dtype))
-            for name, (dtype, _) in zip(
-                self.module.coefficients, self.coefficient_types, strict=True
-            )
-        )
-        scalars = tuple(
-            name
-            if isinstance(name, Length)
-            else int(values[name])
-            if dtype.is_integer
-            else dtype.numpy.type(values[name]).item()
-            for name, dtype in zip(self.module.scalars, self.scalar_types, strict=True)
-        )
-        return Bound(self, coefficients, scalars)
+    def together(self, entry: Callable[..., None]) -> Callable[..., None] | None:
+        """Find what shares calls of a loaded function among threads, in machine code itself."""
+        return native.together(entry)
 
 
-def computed(dtype: np.dtype) -> np.dtype:
-    """The storage that generated text works on: half floats are widened before."""
-    return np.dtype("float32") if dtype == np.float16 else dtype
+NUMBA = Numba()
 
 
-def readable(value: Any, dtype: np.dtype) -> np.ndarray:
-    """The value of a coefficient array as machine code reads it; itself, if it is so already."""
-    array = np.ascontiguousarray(value, dtype=dtype)
-    return array if array.flags.aligned else array.copy()
+def _types(lowered: Lowered) -> tuple[Any, ...]:
+    """The types of the arguments of a text's function."""
+    return (
+        lowered.field_dtypes,
+        lowered.out_dtypes,
+        lowered.coefficient_types,
+        lowered.scalar_types,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """A compiled kernel whose scalars are known: runs on blocks that hold every neighbour.
+def _signature(lowered: Lowered, checked: bool) -> Any:
+    """The Numba signature of the text's function."""
+    # Imported here, not above: `import ninepoint` must not import Numba.
+    from numba import from_dtype, types
 
-    Lengths of the whole array are known once `within` has told them.
-    """
+    def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
+        return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
 
-    compiled: Compiled
-    coefficients: tuple[np.ndarray, ...] = field(compare=False)
-    scalars: tuple[Any, ...]
-
-    @property
-    def ndim(self) -> int:
-        return self.compiled.ndim
-
-    @property
-    def reaches(self) -> tuple[Box, ...]:
-        return self.compiled.reaches
-
-    def within(self, core: tuple[int, ...]) -> Self:
-        """The same kernel for a whole array of this shape, unless it has been told of another."""
-        if not any(isinstance(value, Length) for value in self.scalars):
-            return self
-        known = tuple(core[v.axis] if isinstance(v, Length) else v for v in self.scalars)
-        return replace(self, scalars=known)
-
-    def with_numbers(self, numbers: Sequence[Any]) -> Bound:
-        """The same kernel with other coefficients and scalars, which must be of their types."""
-        count = len(self.coefficients)
-        return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
-
-    @property
-    def seams(self) -> bool:
-        """Whether it ends and raises nothing, whatever the neighbours are."""
-        return not self.compiled.checked
-
-    @property
-    def pace(self) -> list[float]:
-        """How long a point took when that was last measured [s], or nothing."""
-        return self.compiled.pace
-
-    @property
-    def warm(self) -> int:
-        """Rows that are made before the first row of the result, over and over for each run."""
-        return self.compiled.module.warm
-
-    @property
-    def field_dtypes(self) -> tuple[np.dtype, ...]:
-        return self.compiled.field_dtypes
-
-    @property
-    def out_dtypes(self) -> tuple[np.dtype, ...]:
-        return self.compiled.out_dtypes
-
-    def run(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
-        """Compute outs[b, i...] from fields[b, i + o - lo...], serially, without the GIL."""
-        self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars)
-
-    @property
-    def handoff(self) -> float:
-        """How long it takes to share parts among threads [s]."""
-        return handoff(native.together(self.compiled.entry))
-
-    def run_parts(
-        self,
-        parts: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
-        threads: int,
-    ) -> None:
-        """Run on the fields and outputs of each part, shared among threads; it must end soon."""
-        entry, others = self.compiled.entry, (*self.coefficients, *self.scalars)
-        run_parts(entry, native.together(entry), [(*f, *o, *others) for f, o in parts], threads)
+    return types.void(
+        *(array(d, lowered.ndim + 1, True) for d in lowered.field_dtypes),
+        *(array(d, lowered.ndim + 1, False) for d in lowered.out_dtypes),
+        *(array(d, n, True) for d, n in lowered.coefficient_types),
+        *(from_dtype(d.numpy) for d in lowered.scalar_types),
+        *((array(np.dtype("int64"), 1, False),) if checked else ()),
+    )
 
 
 def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:
@@ -244,10 +122,12 @@ def _silent(scalars: Sequence[DType], band: Callable[..., None], *arguments: Any
         band(*arguments[:arrays], *values)
 
 
-def _checked(compiled: Compiled, band: Callable[..., None], *arguments: Any) -> None:
+def _checked(
+    lowered: Lowered, places: tuple[str, ...], band: Callable[..., None], *arguments: Any
+) -> None:
     """Run a text that tells when it reads outside its neighborhood, and raise that."""
     notes = np.zeros(3, dtype=np.int64)
-    fields = len(compiled.field_dtypes)
+    fields = len(lowered.field_dtypes)
     try:
         if arguments[fields].size <= LONG:
             # A short run hears of no interrupt; if it turns out to be long it begins again.
@@ -262,25 +142,25 @@ def _checked(compiled: Compiled, band: Callable[..., None], *arguments: Any) -> 
             interruptible(functools.partial(band, *arguments, notes), notes)
     except (IndexError, ValueError) as error:
         if not notes[0]:
-            raise type(error)(f"the kernel '{compiled.name}': {error}") from None
+            raise type(error)(f"the kernel '{lowered.name}': {error}") from None
     except RuntimeError:
         if notes[STOP]:
-            raise Stopped(f"the kernel '{compiled.name}' was stopped by an interrupt.") from None
+            raise Stopped(f"the kernel '{lowered.name}' was stopped by an interrupt.") from None
         raise
     if notes[0]:
-        raise IndexError(_outside(compiled, int(notes[0])))
+        raise IndexError(_outside(lowered, places, int(notes[0])))
 
 
-def _outside(compiled: Compiled, entry: int) -> str:
+def _outside(lowered: Lowered, places: tuple[str, ...], entry: int) -> str:
     """Say which read left the neighborhood, from what `relative.near` wrote down."""
     from .general.reads import REACH, SITE
 
     site, offset = divmod(entry + REACH, SITE)
     offset -= REACH
-    axis, file, line = compiled.places[site - 1].split("|")
-    low, high = compiled.reach.lo[int(axis)], compiled.reach.hi[int(axis)]
+    axis, file, line = places[site - 1].split("|")
+    low, high = lowered.reach.lo[int(axis)], lowered.reach.hi[int(axis)]
     return (
-        f"the kernel '{compiled.name}' read outside its neighborhood: offset {offset} "
+        f"the kernel '{lowered.name}' read outside its neighborhood: offset {offset} "
         f"on axis {axis} is not in {low}..{high} (file '{file}', line {line}); "
         "widen 'neighborhood'."
     )

@@ -25,9 +25,10 @@ from ...language.source import Function
 from ...language.values import Coefficients, Field, Value
 from ...lowering.storage import check_kept
 from ...undisturbed import undisturbed
+from ..compiled import Compiled, computed
 from ..patience import announced
 from . import cache
-from .cpu import Compiled, computed
+from .cpu import NUMBA
 from .general import General, translate
 
 _SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
@@ -71,15 +72,17 @@ def compile_general(
     scalars = [a for a in arguments.values() if isinstance(a, Value)]
     return Compiled(
         name=cache.identifier(function.name),
-        module=general.module(len(given), overflow),
+        fields=general.fields,
+        coefficients=general.coefficients,
+        scalars=(*general.scalars, *general.lengths),
         reaches=(general.box,) * len(given),
         field_dtypes=tuple(f.storage for f in fields),
         out_dtypes=tuple(dtypes),
         coefficient_types=tuple((c.storage, len(c.shape)) for c in coefficients),
         scalar_types=(*(s.atom.dtype for s in scalars), *(DType.INT for _ in general.lengths)),
         fastmath=fastmath,
-        checked=True,
-        places=general.places,
+        module=general.module(len(given), overflow),
+        backend=NUMBA,
     )
 
 

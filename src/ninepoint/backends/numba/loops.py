@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 from ...analysis.ranges import Interval, ranges
@@ -29,7 +29,6 @@ from ...language.ir import (
     Binary,
     Histogram,
     Kernel,
-    Length,
     Offset,
     Read,
     Ref,
@@ -41,6 +40,7 @@ from ...language.ir import (
 from ...lowering.abreast import abreast, worthwhile
 from ...lowering.kept import Kept, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
+from ..backend import Module
 from .expressions import Expressions
 from .histograms import histogram_function
 from .names import RESERVED, SUPPORT, safe_names
@@ -61,24 +61,6 @@ _PAD = 64
 # sums take wider lanes, lose by it: 16 x 1000 x 1000 uint16 5 and 7 ms, Zen 4.)
 SHORT_ROW = 3000
 IN_CACHE = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Module:
-    """Generated text with one function `band`, and the order of its arguments.
-
-    `warm` is how many rows (or planes) of stages are made before the first of the result; where
-    it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
-    bytes of stages are kept for each column.
-    """
-
-    text: str
-    fields: tuple[str, ...]
-    outputs: int
-    coefficients: tuple[str, ...]
-    scalars: tuple[str | Length, ...]
-    warm: int = 0
-    kept: int = 0
 
 
 def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[str]:
@@ -154,7 +136,7 @@ class _Writer:
         rows = sum(
             kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
         )
-        return Module(text, fields, len(outs), coefficients, scalars, self.warm, rows)
+        return Module(text, self.warm, rows)
 
     @property
     def warm(self) -> int:

@@ -30,8 +30,9 @@ from ...language.box import Box
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
+from ..backend import Module
 from .expressions import Expressions
-from .loops import Module, as_tuple, function_lines, once, whole_text
+from .loops import as_tuple, function_lines, once, whole_text
 from .names import BORDERS, SUPPORT, safe_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
@@ -107,7 +108,7 @@ class _Writer:
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, last)]
         text = whole_text(title, lines, [*SUPPORT, *BORDERS])
-        return Module(text, fields, len(outs), coefficients, scalars, self.warm)
+        return Module(text, self.warm)
 
     @property
     def warm(self) -> int:

@@ -27,7 +27,8 @@ from ....language.parse import Argument
 from ....language.refusals import refuse
 from ....language.source import Function, bound_names
 from ....language.values import Coefficients, Field, Value
-from ..loops import Module, heading
+from ...backend import Module
+from ..loops import heading
 from .reads import EACH, accesses
 from .rewrite import Context, Globals, Rewriter
 from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
@@ -79,8 +80,7 @@ class General:
         if _CONSTANT.search(body):
             lines = [*heading(title, f"{body} math", "relative", RELATIVE), _CONSTANTS]
         text = "\n".join([*lines, body])
-        scalars: tuple[str | Length, ...] = (*self.scalars, *self.lengths)
-        return Module(text, self.fields, outputs, self.coefficients, scalars)
+        return Module(text, checked=True, places=self.places)
 
     def spans(self, text: str) -> dict[int, Span]:
         """The user's lines for those of a module's text."""
