@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any, overload
@@ -23,6 +24,7 @@ from .options import (
     parameter_names,
     storage_types,
 )
+from .recording import Lazy
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -125,7 +127,7 @@ def stencil(
         plain = getattr(function, "py_func", function)
         if isinstance(function, Stencil):
             raise TypeError(f"'{function.__name__}' is a stencil already.")
-        if not isinstance(plain, types.FunctionType):
+        if not isinstance(plain, types.FunctionType) or _is_filter(plain):
             raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
 
         def made() -> Stencil:
@@ -136,11 +138,17 @@ def stencil(
     return decorate if function is _NOTHING else decorate(function)
 
 
+def _is_filter(function: types.FunctionType) -> bool:
+    """Whether it is a function of this package that takes whole arrays."""
+    own = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
+    return own and bool(function.__code__.co_flags & inspect.CO_VARARGS)
+
+
 def _not_from(value: Any) -> str:
     """Say what was decorated instead of a function, and what to do."""
     name = getattr(value, "__name__", "")
     match value:
-        case "constant":
+        case str() if value == "constant":
             return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
         case None:
             return "not from None; a function that ends without 'return' gives None"
@@ -154,7 +162,18 @@ def _not_from(value: Any) -> str:
             return f"not from a {type(value).__name__}; put @{type(value).__name__} above @stencil"
         case functools.partial():
             return "not from a partial; pass the values at the call, or give them as defaults"
+        case np.ndarray() | Lazy():
+            return "not from an array; decorate a function, and call that with the array"
+        case types.ModuleType():
+            return f"not from the module '{name}'; name a function of it"
         case np.ufunc() | types.BuiltinFunctionType():
             return f"not from '{name}', which has no source; call it in a function of your own"
+        case types.FunctionType():
+            return f"not from '{name}', which makes whole arrays; call it with an array"
+        case _ if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
+            return f"not from what another decorator made of '{name}'; leave that out"
+        case _ if callable(value):
+            kind = type(value).__name__
+            return f"not from an object of type '{kind}'; write a function that says the same"
         case _:
             return f"not from a value of type '{type(value).__name__}'"

@@ -1,0 +1,3 @@
+import ninepoint as npt
+
+npt.stencil(npt.filters.gaussian)

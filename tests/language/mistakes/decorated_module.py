@@ -1,0 +1,5 @@
+import math
+
+import ninepoint as npt
+
+npt.stencil(math)
