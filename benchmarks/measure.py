@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .peers import Peer, Tolerance, Work
+from .peers import Peer, Tolerance, Work, ours
 from .problem import Case, Problem, array
 
 # Seconds that a sample takes at least.
@@ -159,6 +159,8 @@ def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, 
     our_work = problem.ours.prepare(x, threads)
     mine = problem.ours.finish(our_work()).copy()
     works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
+    if problem.ours.name == ours.NAME:
+        works[ours.WITHOUT] = our_work.without
     for peer in peers_for(problem, case, threads):
         try:
             checked = check(problem, peer, x, mine, threads)

@@ -70,7 +70,7 @@ def test_a_wrong_peer_is_refused_and_not_timed() -> None:
     case = Case("uint8", problem.tiny)
     table = Problem("wrong", problem.ours, (wrong, absent), problem.near)
     cell = measure.solve(table, case, threads=1, repeat=2)
-    assert list(cell["times"]) == ["ninepoint"]
+    assert list(cell["times"]) == ["ninepoint", "without `out=`"]
     assert list(cell["refused"]) == ["wrong"]
     assert cell["times"]["ninepoint"]["samples"] >= 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,20 @@ NAME = "ninepoint"
 SINGLE = "single sweeps"
 SEPARATE = "separate calls"
 
+# The same as most users write it: each call makes its result.
+WITHOUT = "without `out=`"
+
+
+class _IntoResult:
+    """A call that writes into a result that is there; `without` makes a new one."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.without = call
+        self._out = call()
+
+    def __call__(self) -> Any:
+        return self.without(out=self._out)
+
 
 def ours(
     kernel: Callable[[np.dtype], Callable[..., Any]],
@@ -30,8 +45,7 @@ def ours(
         import ninepoint as npt
 
         stencil = npt.stencil(boundary=boundary)(kernel(x.dtype))
-        out = stencil(x, threads=threads)
-        return lambda: stencil(x, out=out, threads=threads)
+        return _IntoResult(partial(stencil, x, threads=threads))
 
     return Peer(name, "ninepoint", prepare, threads=True, interior=interior)
 
@@ -55,10 +69,8 @@ def stepping(
             dtype=dtype,
             schedule=Schedule(steps=1) if name == SINGLE else None,
         )(kernel)
-        state = start(x)
         # The others' buffers are there already as well.
-        out = stencil.iterate(*state, steps=steps, threads=threads)
-        return lambda: stencil.iterate(*state, steps=steps, threads=threads, out=out)
+        return _IntoResult(partial(stencil.iterate, *start(x), steps=steps, threads=threads))
 
     return Peer(name, "ninepoint", prepare, threads=True)
 
@@ -70,8 +82,7 @@ def staged(build: Callable[[Any], Any], boundary: str) -> Peer:
         import ninepoint as npt
 
         stencil = build(npt.stencil(boundary=boundary))
-        out = stencil(x, threads=threads)
-        return lambda: stencil(x, out=out, threads=threads)
+        return _IntoResult(partial(stencil, x, threads=threads))
 
     return Peer(NAME, "ninepoint", prepare, threads=True)
 
