@@ -35,7 +35,10 @@ HEAD = re.compile(r"(?m)^def kernel\((.*)\):\n")
 
 @dataclass
 class Pipeline:
-    """A kernel that calls others, and the calls one by one: (result, stencil, fields, others)."""
+    """A kernel that calls others, and the calls one by one: (result, stencil, fields, others).
+
+    With `keeps` some calls have the rule "keep".  Scalars of calls that are `open` are parameters.
+    """
 
     names: dict[str, Any] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
@@ -45,6 +48,8 @@ class Pipeline:
     types: dict[str, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    keeps: bool = False
+    open: dict[str, Any] = field(default_factory=dict)
 
     def name(self, rng: Random, plain: str, stage: bool) -> str:
         """A name that means nothing else, an unlucky one as likely as not."""
@@ -76,11 +81,14 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
         pipeline.inputs[name] = pipeline.types[name] = dtype
         return name
     case = drawn(rng, ndim, dtype)
+    rules = RULES
+    if pipeline.keeps and np.can_cast(next(iter(case.fields.values())), dtype):
+        rules = (*RULES, "keep")
     stencil = npt.stencil(
         **case.options,
         dtype=dtype,
         overflow=rng.choice(["wrap", "saturate"]),
-        boundary=kernels.random_boundary(rng, ndim, rules=RULES),
+        boundary=kernels.random_boundary(rng, ndim, rules=rules),
         cval=rng.choice([0, 1]),
         schedule=random_schedule(rng) if rng.random() < 0.5 else Schedule(),
     )(case.function)
@@ -93,7 +101,10 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
     pipeline.names[f"stencil_{number}"] = stencil
     words = [f"{n}={v}" for n, v in fields.items()]
     for name, one in others.items():
-        pipeline.names[f"{name}_of_{number}"] = one
+        if pipeline.keeps and name not in case.standard and rng.random() < 0.5:
+            pipeline.open[f"{name}_of_{number}"] = one
+        else:
+            pipeline.names[f"{name}_of_{number}"] = one
         words.append(f"{name}={name}_of_{number}")
     pipeline.lines.append(f"    {made} = stencil_{number}({', '.join(words)})")
     pipeline.calls.append((made, stencil, tuple(fields.items()), others))
@@ -105,7 +116,8 @@ def text(case: kernels.Case, pipeline: Pipeline, fields: dict[str, str]) -> str:
     """The kernel with the calls of the pipeline before its own text."""
     helpers, signature, body = HEAD.split(case.source, maxsplit=1)
     rest = [p for p in signature.split(", ") if p.partition("=")[0] not in case.fields]
-    lines = [f"def whole({', '.join([*pipeline.inputs, *rest])}):", *pipeline.lines]
+    given = [*pipeline.inputs, *pipeline.open, *rest]
+    lines = [f"def whole({', '.join(given)}):", *pipeline.lines]
     lines += [f"    {name} = {array}" for name, array in fields.items()]
     return helpers + "\n".join(lines) + "\n" + body
 

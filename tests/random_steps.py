@@ -1,5 +1,7 @@
 """Random state kernels: iterate(n) and n calls agree to the bit.  Run with NUMBA_DISABLE_JIT=1.
 
+Every other kernel calls stencils, each with a border of its own.
+
     python tests/random_steps.py FIRST LAST      prints how many of the seeds were chained
 
 As plain Python the generated text needs no compiling, so that many kernels can be tried.
@@ -16,6 +18,7 @@ import numpy as np
 import bounds
 import kernels
 import ninepoint as npt
+import random_pipelines as pipelines
 import unlucky
 from agreement import random_schedule
 from ninepoint.arrays import iterating
@@ -36,18 +39,66 @@ def state_kernel(rng: Random) -> kernels.Case:
             return unlucky.renamed(rng, case)
 
 
+def plain_step(rng: Random, schedule: Schedule) -> tuple[npt.Stencil, kernels.Case]:
+    """A stencil without calls that can be iterated, and the kernel that it is made of."""
+    case = state_kernel(rng)
+    stencil = npt.stencil(
+        **case.options,
+        dtype=tuple(case.fields.values())[: len(case.outputs)],
+        overflow=rng.choice(["wrap", "saturate"]),
+        schedule=schedule,
+    )(case.function)
+    return stencil, case
+
+
+def staged_step(rng: Random, schedule: Schedule) -> tuple[npt.Stencil, kernels.Case]:
+    """A stencil that calls others, and a kernel with its fields and scalars."""
+    while True:
+        case = state_kernel(rng)
+        found = pipelines.HEAD.search(case.source)
+        states = dict(list(case.fields.items())[: len(case.outputs)])
+        taken = unlucky.words(case.source)
+        if not found or taken & states.keys():
+            states = {f"state_{k}": dtype for k, dtype in enumerate(states.values())}
+        if not found or any(dtype.startswith("c") for dtype in case.fields.values()):
+            continue
+        pipeline = pipelines.Pipeline(
+            taken=taken | states.keys(), inputs=dict(states), types=dict(states), keeps=True
+        )
+        depth = rng.choice([1, 1, 2])
+        fields = {
+            n: pipelines.value(rng, pipeline, case.ndim, d, depth) for n, d in case.fields.items()
+        }
+        read = {name for _, _, given, _ in pipeline.calls for _, name in given}
+        if not pipeline.calls or not set(pipeline.inputs) <= {*fields.values(), *read}:
+            continue
+        source = pipelines.text(case, pipeline, fields)
+        names = pipelines.defined(source, pipeline.names)
+        hows = [(name, rng.choice(["rows", "inline"])) for name, *_ in pipeline.calls]
+        stencil = npt.stencil(
+            **case.options,
+            dtype=tuple(states.values()),
+            overflow=rng.choice(["wrap", "saturate"]),
+            schedule=replace(schedule, stages=tuple(hows) if rng.random() < 0.5 else ()),
+        )(names["whole"])
+        scalars = case.scalars | pipeline.open
+        return stencil, replace(case, source=source, fields=pipeline.inputs, scalars=scalars)
+
+
+def changing(rng: Random, value: object) -> list[object]:
+    """Values of one type for the steps."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return [value]
+    return [value, value, value / 2 if isinstance(value, float) else value // 2]
+
+
 def agrees(seed: int) -> bool:
     """Check one seed; whether steps were chained."""
     rng = Random(seed)
-    case = state_kernel(rng)
-    count = len(case.outputs)
     schedule = random_schedule(rng) if rng.random() < 0.5 else Schedule()
-    stencil = npt.stencil(
-        **case.options,
-        dtype=tuple(case.fields.values())[:count],
-        overflow=rng.choice(["wrap", "saturate"]),
-        schedule=replace(schedule, steps=rng.choice([2, 3, 4])),
-    )(case.function)
+    schedule = replace(schedule, steps=rng.choice([2, 3, 4]))
+    stencil, case = (staged_step if seed % 2 else plain_step)(rng, schedule)
+    count = len(case.outputs)
     core = (rng.randint(20, 60),) if case.ndim == 1 else (rng.randint(9, 22), rng.randint(9, 22))
     if case.ndim == 3:
         core = (rng.randint(5, 12), rng.randint(5, 12), rng.randint(5, 9))
@@ -63,15 +114,28 @@ def agrees(seed: int) -> bool:
     options = {"boundary": boundary, "cval": rng.choice([0, 1]), "threads": rng.choice([1, 2])}
     steps = rng.randint(0, 9)
     wanted = [arrays[name] for name in stencil.fields[:count]]
-    for _ in range(steps):
-        state = dict(zip(stencil.fields, wanted, strict=False))
-        made = stencil(**(arrays | state), **case.scalars, **options)
-        wanted = list(made) if isinstance(made, tuple) else [made]
-    made = stencil.iterate(**arrays, **case.scalars, steps=steps, **options)
+    each = {
+        name: changing(rng, one) if rng.random() < 0.3 else [one]
+        for name, one in case.scalars.items()
+    }
+    try:
+        for step in range(steps):
+            state = dict(zip(stencil.fields, wanted, strict=False))
+            now = {name: one[step % len(one)] for name, one in each.items()}
+            made = stencil(**(arrays | state), **now, **options)
+            wanted = list(made) if isinstance(made, tuple) else [made]
+    except TypeError:
+        # Plain Python cannot shift a uint64 by a signed number; Numba can.
+        return False
+    given = {
+        name: one[0] if len(one) == 1 else lambda step, one=one: one[step % len(one)]
+        for name, one in each.items()
+    }
+    made = stencil.iterate(**arrays, **given, steps=steps, **options)
     for one, other in zip(made if isinstance(made, tuple) else (made,), wanted, strict=True):
         assert one.dtype == other.dtype, (seed, str(case))
         np.testing.assert_array_equal(one, other, err_msg=f"seed {seed}, {options}\n{case}")
-    return bool(stencil.definition._chains)
+    return bool(stencil.definition.chains)
 
 
 if __name__ == "__main__":

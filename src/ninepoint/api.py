@@ -25,13 +25,14 @@ from .inspecting.asked import Asked, asked, types_of
 from .inspecting.search import Tuning
 from .inspecting.timing import Measurement
 from .inspecting.tuning import tuned
-from .iteration import Iteration, Scalars, check_watching, iterate_arrays, iterate_calls
+from .iteration import Iteration, check_watching, iterate_arrays, iterate_calls
 from .language.page import Page
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, hint, refuse_out
 from .recording import Lazy, Place, known, recordable, recorded
 from .running import evaluate, steps_on_dask
+from .scalars import Scalars
 
 # How many kinds of calls a stencil prepares before it forgets them all.
 _PREPARED = 256
@@ -396,19 +397,14 @@ class Stencil(ArrayFunction):
         self, call: Call, fields: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
     ) -> Sequence[Any]:
         """The state after the steps."""
-        single = self.definition.stages is None
 
-        def compiled(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-            one = replace(call, scalars=others)
-            if not single:
-                return graph_of(one, types)[0].nodes[-1].compiled, None, "it calls others"
-            found = one.compiled(types)
-            self.definition.warn(found[0], found[2])
-            return found
+        def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
+            return graph_of(replace(call, scalars=others), types)
 
-        on_arrays = not any(is_dask(f) or is_xarray(f) for f in fields)
-        if single and on_arrays:
-            return iterate_arrays(compiled, self.definition.chain, fields, scalars, plan, out)
+        if not any(is_dask(f) or is_xarray(f) for f in fields):
+            types = [on_numpy.native(on_numpy.as_field(field).dtype) for field in fields]
+            schedule, chains = self.definition.schedule_for(types), self.definition.chains
+            return iterate_arrays(record, chains, schedule, fields, scalars, plan, out)
 
         def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
             calls = [replace(call, scalars=others) for others in each]
@@ -417,21 +413,14 @@ class Stencil(ArrayFunction):
             return self._evaluated(calls[0], states, threads=plan.threads)
 
         def longest(one: Compiled) -> int:
-            if on_arrays or not single or any(map(is_xarray, fields)):
+            if self.definition.stages is not None or any(map(is_xarray, fields)):
                 return 1
             # Imported here: Dask is optional, and the caller has it.
             from .arrays.dask_iterating import block_length
 
             return block_length(fields, one.reach)
 
-        result = iterate_calls(compiled, stepped, fields, scalars, plan, longest)
-        if out is None:
-            return result
-        shapes, dtypes = [one.shape for one in result], [one.dtype for one in result]
-        given = on_numpy.checked_out(out, shapes, dtypes, None)
-        for target, one in zip(given, result, strict=True):
-            on_numpy.write(target, one)
-        return given
+        return iterate_calls(record, stepped, fields, scalars, plan, longest)
 
     # Looking inside.
 

@@ -27,7 +27,7 @@ from .arrays import numpy as on_numpy
 from .arrays.recognise import is_dask, is_xarray, refuse_foreign
 from .backends import tuned
 from .backends.compiled import Compiled
-from .backends.pipeline import Request, Stages, compile_chain, compile_kernel
+from .backends.pipeline import Request, Stages, compile_kernel
 from .language import errors, ir
 from .language.depth import with_room
 from .language.dtypes import DType, value_type
@@ -106,6 +106,8 @@ class Definition:
         Names the meaning, in any process.
     kept : dict
         What others derive from the definition, by keys of theirs; emptied when it is tuned.
+    chains : dict
+        The same for several steps of an iteration in one, which depend on the schedule.
     """
 
     def __init__(
@@ -124,7 +126,7 @@ class Definition:
         self._whole, self._keeping = whole, keeping
         self._compiled: dict[Any, tuple[Compiled, Stages | None, str]] = {}
         self._compiling = threading.Lock()
-        self._chains: dict[Any, Compiled] = {}
+        self.chains: dict[Any, Any] = {}
         self._schedules: dict[str, Schedule] = {}
         arrays, standard = self._arrays(), set(options.standard_indexing)
         self.fields = tuple(p for p in function.parameters if p in arrays - standard)
@@ -281,17 +283,6 @@ class Definition:
                     with shown_at_home(self.function):
                         found = with_room(compile, self.function)
                     self._compiled[key] = found
-        return found
-
-    def chain(
-        self, stages: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
-    ) -> Compiled:
-        """Compile several steps of an iteration into one kernel, once."""
-        key = (id(stages), states, steps, varying, unbounded)
-        found = self._chains.get(key)
-        if found is None:
-            found = compile_chain(stages, states, steps, varying, unbounded)
-            found = self._chains.setdefault(key, found)
         return found
 
     def check(self, scalars: Mapping[str, Any]) -> None:

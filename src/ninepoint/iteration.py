@@ -12,22 +12,19 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
-from .arrays.iterating import Chain, Passes, Steps, block_length, even_length
-from .arrays.recognise import refuse_foreign
+from .arrays.iterating import Numbers, Passes, block_length, even_length
+from .arrays.layout import layout
 from .arrays.views import plain, stacked
-from .backends.compiled import Bound, Compiled
+from .backends.compiled import Compiled
 from .backends.memory import empty
-from .backends.pipeline import Stages
 from .backends.threads import thread_count
+from .chaining import Chains, step_reach, unfit
+from .chaining import chain as chained
 from .files.progress import Progress, shown
-from .lowering.chain import chainable
-
-# Gives what one step is compiled to, for the types of the fields and the other arguments.
-Compile = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Compiled, Stages | None, str]]
-
-# Gives what a number of steps are compiled to: of one step, how many of its fields are states,
-# how many steps, the scalars that vary, and whether the border's rule may put any value there.
-Chains = Callable[[Stages, int, int, tuple[str, ...], bool], Compiled]
+from .lowering.schedule import Schedule
+from .running import reaching
+from .scalars import Scalars
+from .stepping import Record, Recorded, Steps
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -35,49 +32,6 @@ WORTH = 1 << 28
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
-
-
-class Scalars:
-    """The arguments that are no fields, some of which have a value for each step."""
-
-    def __init__(self, values: Mapping[str, Any], arrays: Sequence[str], steps: int) -> None:
-        self.fixed: dict[str, Any] = {}
-        self.varying: dict[str, Callable[[int], Any]] = {}
-        self._known: dict[int, dict[str, Any]] = {}
-        for name, value in values.items():
-            refuse_foreign(value, f"'{name}'")
-            if callable(value):
-                self.varying[name] = value
-            elif np.ndim(value) == 1 and name not in arrays:
-                if len(value) < steps:
-                    raise ValueError(
-                        f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
-                        "for each, or name it in standard_indexing if it is a small array."
-                    )
-                self.varying[name] = _item(np.asarray(value))
-            else:
-                self.fixed[name] = value
-
-    def at(self, step: int) -> dict[str, Any]:
-        """The values at one step; a function is called once for each, in their order."""
-        if not self.varying:
-            return self.fixed
-        if step not in self._known:
-            now = {name: value(step) for name, value in self.varying.items()}
-            self._known[step] = self.fixed | now
-        return self._known[step]
-
-    def forget(self, step: int) -> None:
-        """Drop the values of all steps before."""
-        for known in [k for k in self._known if k < step]:
-            del self._known[known]
-
-
-def _item(values: np.ndarray) -> Callable[[int], Any]:
-    if not len(values):
-        # No step asks for it, but its type is looked at.
-        return lambda step: values.dtype.type(0).item()
-    return lambda step: values[step].item()
 
 
 def blocks(
@@ -171,92 +125,47 @@ def _far(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.max(wide.view(wide.dtype.str.replace("i", "u"))))
 
 
-class _Programs:
-    """What each step runs, looked up anew only where the types of the scalars change."""
-
-    def __init__(
-        self,
-        compile_: Compile,
-        dtypes: Sequence[np.dtype],
-        scalars: Scalars,
-        core: tuple[int, ...],
-    ) -> None:
-        self._compile = compile_
-        self._core = core
-        self._dtypes = dtypes
-        self._scalars = scalars
-        self._known: dict[tuple[type, ...], Compiled] = {}
-        self.first = self._compiled(scalars.at(0))
-        self._bound: Bound | None = None
-
-    def __call__(self, step: int) -> Bound:
-        if self._bound is not None:
-            return self._bound
-        values = self._scalars.at(step)
-        bound = self._compiled(values).bind(values).within(self._core)
-        if not self._scalars.varying:
-            self._bound = bound
-        return bound
-
-    def over(self, step: int, count: int) -> dict[str, Any] | None:
-        """The scalars of `count` steps, as a chain names them; None if their types differ."""
-        named = dict(self._scalars.fixed)
-        for k in range(count):
-            values = self._scalars.at(step + k)
-            if self._scalars.varying and self._compiled(values) is not self.first:
-                return None
-            named |= {f"{name}.{k}": values[name] for name in self._scalars.varying}
-        return named
-
-    def _compiled(self, values: Mapping[str, Any]) -> Compiled:
-        varying = [values[name] for name in self._scalars.varying]
-        # The type says all of a plain number, save for integers that are too large.
-        simple = all(type(v) in (bool, float, complex) or _small(v) for v in varying)
-        key = tuple(map(type, varying))
-        found = self._known.get(key) if simple else None
-        if found is None:
-            found = self._compile(self._dtypes, values)[0]
-            if simple:
-                self._known[key] = found
-        return found
-
-
-def _small(value: Any) -> bool:
-    return type(value) is int and -(2**63) <= value < 2**63
-
-
 def iterate_arrays(
-    compile_: Compile,
-    chains: Chains,
+    record: Record,
+    known: Chains,
+    schedule: Schedule,
     fields: Sequence[Any],
     scalars: Scalars,
     plan: Iteration,
     out: Any = None,
 ) -> list[np.ndarray]:
-    """The state after the steps, for NumPy arrays; in `out`, if it is given."""
+    """The state after the steps, for NumPy arrays; in `out`, if it is given.
+
+    `known` are the chains that were compiled before.
+    """
     arrays = [on_numpy.as_field(field) for field in fields]
     dtypes = [on_numpy.native(array.dtype) for array in arrays]
-    compiled, stages, _ = compile_(dtypes, scalars.at(0))
-    ndim, count = compiled.ndim, len(compiled.out_dtypes)
-    check(compiled, dtypes, count)
-    border = plan.border(ndim)
-    shape = on_numpy.broadcast_shape([array.shape for array in arrays])
-    if len(shape) < ndim:
-        raise on_numpy.too_few_axes(ndim, shape)
-    given = [np.broadcast_to(array, shape) for array in arrays[:count]]
-    others = [np.broadcast_to(array, shape) for array in arrays[count:]]
-    longest, core = 1, shape[len(shape) - ndim :]
+    recorded = Recorded(record, dtypes, scalars)
+    last = recorded.nodes[-1].compiled
+    ndim, count = last.ndim, len(last.out_dtypes)
+    check(last, dtypes, count)
+    plan.border(ndim)
+    shape = _shape(recorded, arrays)
+    recorded.core = core = shape[len(shape) - ndim :]
+    given, others = arrays[:count], arrays[count:]
+    if len(recorded.nodes) == 1:
+        # The calls of a graph are given the fields as they are.
+        given, others = ([np.broadcast_to(a, shape) for a in part] for part in (given, others))
     itemsize = sum(dtype.itemsize for dtype in dtypes[:count])
+    nodes, longest = recorded.nodes, 1
     pairs = zip([*given, *others], dtypes, strict=True)
-    if stages is not None and all(plain(array, dtype, ndim) for array, dtype in pairs):
-        longest = _longest(stages, compiled, count, core, math.prod(shape), plan)
-    program = _Programs(compile_, dtypes, scalars, core)
-    single = Steps(program, border, plan.cval, plan.threads)
-    passes = Passes(program, compiled.reach, border, plan.cval, thread_count(plan.threads))
-
-    zero = type(plan.cval) in (int, float) and plan.cval == 0
-    filled = border.uses("fill") or border.uses("constant")
-    unbounded = border.uses("keep") or (filled and not zero)
+    if all(array.shape == shape and plain(array, dtype, ndim) for array, dtype in pairs):
+        longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
+    if longest > 1:
+        for node in nodes:
+            compiled = node.compiled
+            geometry = layout(core, compiled.reaches, node.border)
+            on_numpy.check_values(
+                geometry, node.call.cval, compiled.field_dtypes, compiled.out_dtypes
+            )
+    single = Steps(recorded, schedule, plan.threads)
+    reach = step_reach(recorded.graph, recorded.wanted) if longest > 1 else last.reach
+    passes = Passes(lambda: Steps(recorded, schedule, 1), reach, thread_count(plan.threads))
 
     states, owned = given, False
     spare: list[np.ndarray] | None = None
@@ -273,15 +182,13 @@ def iterate_arrays(
             elif not _shared(target, arrays[:count]):
                 spare = target
     with shown(plan.progress, plan.steps, "steps") as advanced:
-        for first, length, values, looked in _moves(plan, longest, program, scalars):
+        for first, length, numbers, looked in _moves(plan, longest, recorded, scalars):
             chain = None
-            if values is not None:
-                assert stages is not None
-                many = chains(stages, count, length, tuple(scalars.varying), unbounded)
-                chain = Chain(many, values, core)
+            if numbers is not None:
+                chain = chained(recorded.graph, recorded.wanted, length, schedule, known)
                 if owned and passes.over(length, core, itemsize):
                     one, two = ([stacked(a, ndim) for a in part] for part in (states, others))
-                    passes(chain, first, length, one, two, one, over=True)
+                    passes(chain, numbers, first, length, one, two, one, over=True)
                     advanced(length)
                     if looked:
                         ended, owned = _look(plan, first + length, states, states)
@@ -289,11 +196,11 @@ def iterate_arrays(
                             break
                     continue
             results = spare or [empty(shape, dtype) for dtype in dtypes[:count]]
-            if chain is not None:
+            if chain is not None and numbers is not None:
                 one, two, three = (
                     [stacked(a, ndim) for a in part] for part in (states, others, results)
                 )
-                passes(chain, first, length, one, two, three)
+                passes(chain, numbers, first, length, one, two, three)
             elif owned:
                 single(first, [*states, *others], results)
             else:
@@ -317,14 +224,14 @@ def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
 
 
 def _moves(
-    plan: Iteration, longest: int, program: _Programs, scalars: Scalars
-) -> Iterator[tuple[int, int, dict[str, Any] | None, bool]]:
-    """The blocks with the scalars of chains; those that cannot be chains step by step."""
+    plan: Iteration, longest: int, recorded: Recorded, scalars: Scalars
+) -> Iterator[tuple[int, int, Numbers | None, bool]]:
+    """The blocks with the numbers of chains; those that cannot be chains step by step."""
     for first, length, looked in blocks(plan.steps, plan.every, longest, plan.until is not None):
         scalars.forget(first)
-        values = program.over(first, length) if length > 1 else None
-        if length == 1 or values is not None:
-            yield first, length, values, looked
+        numbers = recorded.over(first, length) if length > 1 else None
+        if length == 1 or numbers is not None:
+            yield first, length, numbers, looked
             continue
         for step in range(first, first + length):
             yield step, 1, None, looked and step == first + length - 1
@@ -340,30 +247,46 @@ def _look(
     return ended, counts == [sys.getrefcount(state) for state in states]
 
 
+def _shape(recorded: Recorded, arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
+    """The shape of the state after a step, which must be that of all steps."""
+    shape = on_numpy.broadcast_shape([array.shape for array in arrays])
+    ndim = recorded.nodes[-1].ndim
+    if len(shape) < ndim:
+        raise on_numpy.too_few_axes(ndim, shape)
+    if len(recorded.nodes) > 1:
+        reached = reaching(recorded.graph, arrays, None)
+        made = recorded.graph.shapes(array.shape for array in reached)[recorded.wanted[0]]
+        if made != shape:
+            raise ValueError(
+                f"the state would have shape {made} after a step, and {shape} before; give all "
+                'states one shape, and use no boundary="valid".'
+            )
+    return shape
+
+
 def _longest(
-    stages: Stages,
-    compiled: Compiled,
-    count: int,
+    recorded: Recorded,
+    schedule: Schedule,
     core: tuple[int, ...],
-    points: int,
+    size: int,
     plan: Iteration,
 ) -> int:
-    """How many steps to do in one pass over memory."""
-    names = tuple(name for name, _ in stages.single.fields[:count])
-    if chainable(stages.single, names):
+    """How many steps to do in one pass over memory, for states of `size` bytes."""
+    if unfit(recorded.graph, recorded.wanted, schedule):
         return 1
-    itemsize = sum(dtype.itemsize for dtype in compiled.field_dtypes[:count])
-    asked = stages.request.schedule.steps
-    if asked:
-        return block_length(compiled.reach, core, itemsize, asked)
-    if points * itemsize * plan.steps < WORTH:
+    reach = step_reach(recorded.graph, recorded.wanted)
+    compiled = recorded.nodes[-1].compiled
+    itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
+    if schedule.steps:
+        return block_length(reach, core, itemsize, schedule.steps)
+    if size * plan.steps < WORTH:
         return 1
     together = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
-    return even_length(block_length(compiled.reach, core, itemsize), together)
+    return even_length(block_length(reach, core, itemsize), together)
 
 
 def iterate_calls(
-    compile_: Compile,
+    record: Record,
     call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], Any],
     fields: Sequence[Any],
     scalars: Scalars,
@@ -376,7 +299,7 @@ def iterate_calls(
     """
     states = list(fields)
     dtypes = [on_numpy.native(np.dtype(getattr(f, "dtype", "float64"))) for f in fields]
-    compiled, _, _ = compile_(dtypes, scalars.at(0))
+    compiled = record(dtypes, scalars.at(0))[0].nodes[-1].compiled
     count = len(compiled.out_dtypes)
     if all(hasattr(field, "dtype") for field in fields):
         check(compiled, dtypes, count)

@@ -207,25 +207,16 @@ def _compiled(
     found_stages = [lowered(graph, node) for node in nodes]
     stages = tuple(one for one in found_stages if isinstance(one, Stages))
     assert len(stages) == len(nodes), found_stages
-    taken: set[str] = set()
-    names = {
-        value: unlike(graph.names[value], taken)
-        for value in (*fields, *(v for node in nodes for v in node.outputs))
-    }
-    parts: list[Part] = []
     flat = nodes[0].ndim < 3
-    for node, one in zip(nodes, stages, strict=True):
-        kernel = one.single
-        if flat and one.lowered.rows > 1 and not one.lowered.stages:
-            # In place only where rows roll, for else they would be made one by one.
-            kernel = replace(one.lowered, rows=1)
-        sources = {
-            name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
-        }
-        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
-        renamed = {name: unlike(name, taken) for name in own}
-        parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
-    margin = _margin(nodes, stages, outputs)
+    kernels = [
+        # In place only where rows roll, for else they would be made one by one.
+        replace(one.lowered, rows=1)
+        if flat and one.lowered.rows > 1 and not one.lowered.stages
+        else one.single
+        for one in stages
+    ]
+    names, parts = named_parts(graph, nodes, kernels, tuple(fields))
+    margin = common_margin(nodes, stages, outputs)
     key = (
         tuple(map(id, stages)),
         tuple(tuple(part.sources.values()) for part in parts),
@@ -268,7 +259,27 @@ def _compiled(
     )
 
 
-def _margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[int]) -> Box:
+def named_parts(
+    graph: Graph, nodes: Sequence[Node], kernels: Sequence[Kernel], fields: Sequence[int]
+) -> tuple[dict[int, str], list[Part]]:
+    """The nodes as parts of one kernel, and what the values are called in it."""
+    taken: set[str] = set()
+    names = {
+        value: unlike(graph.names[value], taken)
+        for value in (*fields, *(v for node in nodes for v in node.outputs))
+    }
+    parts: list[Part] = []
+    for node, kernel in zip(nodes, kernels, strict=True):
+        sources = {
+            name: names[value] for (name, _), value in zip(kernel.fields, node.fields, strict=True)
+        }
+        own = [n for n, _ in kernel.scalars] + [n for n, _, _ in kernel.coefficients]
+        renamed = {name: unlike(name, taken) for name in own}
+        parts.append(Part(kernel, sources, tuple(names[v] for v in node.outputs), renamed))
+    return names, parts
+
+
+def common_margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[int]) -> Box:
     """Where the nodes look, all together, to give one point of the outputs.
 
     Each counts as if it looked at the point itself too: at a border a neighbour to the one side

@@ -143,7 +143,7 @@ def test_steps_beside_fields_and_scalars_of_their_names():
         boundary="nearest", standard_indexing="ends1", schedule=npt.Schedule(steps=3)
     )(drift)
     made = chained.iterate(u, u_0, u_c0, lambda k: 0.1 * k, 0.2, ends, 0.5, steps=6)
-    assert chained.definition._chains
+    assert chained.definition.chains
     for k in range(6):
         u = chained(u, u_0, u_c0, 0.1 * k, 0.2, ends, 0.5)
     np.testing.assert_array_equal(made, u)

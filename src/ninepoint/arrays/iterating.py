@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ..backends.compiled import Bound, Compiled
 from ..backends.memory import empty
 from ..backends.threads import run_parallel
 from ..language.box import Box
+from ..lowering.chain import Edges
 from .arranging import Run
 from .borders import Array, Border, Rule, fitting_cval, source_indices
 from .numpy import apply
@@ -61,8 +62,11 @@ SINGLE = 2.7
 
 ALL = slice(None)
 
-# What one step is compiled to, with the scalars of that step.
-Single = Callable[[int], Bound]
+# Coefficients and scalars.
+Numbers: TypeAlias = tuple[tuple[Array, ...], tuple[Any, ...]]
+
+# Does one step, from fields to arrays of their shape.
+Single = Callable[[int, Sequence[Array], Sequence[Array]], None]
 
 
 def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 0) -> int:
@@ -94,65 +98,54 @@ def _cost(length: int, steps: int) -> float:
     return steps // length * (length + PASS) + steps % length * SINGLE
 
 
-class Steps:
-    """Single steps on arrays of one shape: after the first, what can be is prepared."""
+class Calls:
+    """One call after the other on arrays of one shape: after the first, what can is prepared."""
 
-    def __init__(self, single: Single, border: Border, cval: Any, threads: int | None) -> None:
-        self._single = single
-        self._options = Options(border, cval, threads)
-        self._calls: dict[int, Run] = {}
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._known: dict[int, Run] = {}
 
-    def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, from and to contiguous arrays that are no others' than ours."""
-        program = self._single(step)
-        known = self._calls.get(id(program.compiled))
+    def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one call, from and to contiguous arrays that are no others' than ours."""
+        known = self._known.get(id(program.compiled))
         out = tuple(outs) if len(outs) > 1 else outs[0]
         numbers = (*program.coefficients, *program.scalars)
         if known is not None and known(fields, numbers, out) is not None:
             return
-        self.general(step, fields, outs)
+        self.general(program, fields, outs)
         if known is None:
-            self._calls[id(program.compiled)] = prepare(
+            self._known[id(program.compiled)] = prepare(
                 program, program.compiled.entry, fields, self._options, out
             )
 
-    def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, from arrays of any kind."""
-        border, cval, threads = (
-            self._options.border,
-            self._options.cval,
-            self._options.threads,
-        )
+    def general(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one call, from arrays of any kind."""
+        one = self._options
         out = tuple(outs) if len(outs) > 1 else outs[0]
-        program = self._single(step)
-        apply(program, fields, border=border, cval=cval, out=out, threads=threads)
+        apply(program, fields, border=one.border, cval=one.cval, out=out, threads=one.threads)
 
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """What some steps at once are compiled to, their scalars, and the shape of the state."""
+    """What some steps at once are compiled to, and the borders and constants of their calls."""
 
     compiled: Compiled
-    values: Mapping[str, Any]
-    core: tuple[int, ...]
+    edges: Edges
+    borders: Sequence[tuple[Border, Any]]
 
-    @property
-    def axes(self) -> tuple[int, ...]:
-        """The axes, counted from the last, at whose ends it applies the border's rule itself."""
-        return tuple(axis for axis in (-1, -2) if f".ends{-axis}" in self.compiled.coefficients)
+    def wraps(self, axis: int) -> bool:
+        """Whether some call reads at the other end of an axis."""
+        return any(border.rules[axis][0] == "wrap" for border, _ in self.borders)
 
 
 class Passes:
     """Several steps in one pass over arrays, whose shape is the same for all passes."""
 
-    def __init__(
-        self, single: Single, reach: Box, border: Border, cval: Any, threads: int
-    ) -> None:
+    def __init__(self, single: Callable[[], Single], reach: Box, threads: int) -> None:
+        """Take what makes single steps on one thread, and where one step looks."""
         self._reach = reach
-        self._border = border
-        self._cval = cval
         self._threads = threads
-        self._ends = [_Ends(single, border, cval, axis) for axis in range(border.ndim)]
+        self._ends = [_Ends(single(), axis) for axis in range(reach.ndim)]
 
     def over(self, steps: int, core: tuple[int, ...], itemsize: int) -> bool:
         """Whether results may take the place of the states that they are made from.
@@ -174,6 +167,7 @@ class Passes:
     def __call__(
         self,
         chain: Chain,
+        numbers: Numbers,
         first: int,
         steps: int,
         states: Sequence[Array],
@@ -183,12 +177,12 @@ class Passes:
     ) -> None:
         """Do the steps from `first` on, from `states` to `results`.
 
-        All arrays have one shape: a stack axis and the core axes.  The results are the states
-        themselves if they go `over` them; then what bands need of each other is made before.
+        `numbers` are coefficients and scalars of these steps.  All arrays have one shape: a
+        stack axis and the core axes.  The results are the states themselves if they go `over`
+        them; then what bands need of each other is made before.
         """
         fields = [*states, *others]
         core = states[0].shape[1:]
-        rules = self._border.rules
         far = self._far(steps)
         each = sum(state.itemsize for state in states) * 3 * steps
         counts = _counts(core, [a + b for a, b in far], each, self._threads)
@@ -198,24 +192,52 @@ class Passes:
         ended: list[_Ends] = []
         for axis, (n, (a, b), count) in enumerate(zip(core, far, counts, strict=True)):
             # A tile does not hold what is at the other end of the array.
-            wraps = rules[axis][0] == "wrap" and count > 1
-            closed.append(axis - len(core) in chain.axes and not wraps)
+            wraps = count > 1 and chain.wraps(axis)
+            closed.append(axis - len(core) in chain.edges.axes and not wraps)
             if closed[-1]:
                 a = b = 0
             if a or b:
                 ended.append(self._ends[axis])
                 tasks.append(partial(ended[-1], first, steps, (a, b), fields, len(results)))
             cuts.append(cut((a, n - b), count))
-        constants = _constants(self._border, self._cval, fields, len(results))
+        constants = _constants(chain)
 
         def inside(region: tuple[slice, ...], outs: Sequence[Array]) -> Callable[[], object]:
-            told = {
-                f".ends{len(core) - axis}": _told(
-                    part, n, rules[axis], closed[axis], sum(far[axis])
+            told = [
+                _told(
+                    region[axis],
+                    core[axis],
+                    chain.borders[border][0].rules[axis],
+                    closed[axis],
+                    sum(far[axis]),
                 )
-                for axis, (part, n) in enumerate(zip(region, core, strict=True))
-            }
-            return partial(_inside, chain, fields, outs, region, constants | told)
+                for axis in chain.edges.axes
+                for border in chain.edges.borders
+            ]
+            opened = [
+                (
+                    lo * (not shut or part.start > 0),
+                    hi * (not shut or part.stop < n),
+                )
+                for part, n, shut, lo, hi in zip(
+                    region,
+                    core,
+                    closed,
+                    chain.compiled.reach.lo,
+                    chain.compiled.reach.hi,
+                    strict=True,
+                )
+            ]
+            source = (
+                ALL,
+                *(
+                    slice(p.start + lo, p.stop + hi)
+                    for p, (lo, hi) in zip(region, opened, strict=True)
+                ),
+            )
+            coefficients, scalars = numbers
+            bound = Bound(chain.compiled, (*coefficients, *told, *constants), scalars)
+            return partial(bound.run, [f[source] for f in fields], outs)
 
         seams: list[tuple[tuple[slice, ...], list[Array]]] = []
         if over:
@@ -286,54 +308,29 @@ def _told(part: slice, n: int, rules: tuple[Rule, Rule], closed: bool, far: int)
     return ends
 
 
-def _constants(
-    border: Border, cval: Any, fields: Sequence[Array], states: int
-) -> dict[str, Array]:
-    """The constant of each field, as its type holds it, where some rule asks for one."""
-    constants = {}
-    for k, field in enumerate(fields):
-        asked = border.uses("constant") or (border.uses("fill") and k < states)
-        value = fitting_cval(cval, field.dtype, f"field {k + 1}") if asked else 0
-        constants[f".constant{k}"] = np.full(1, value, field.dtype)
+def _constants(chain: Chain) -> list[Array]:
+    """What the borders' rules write that is none of an array's own, in the arrays' types."""
+    constants = []
+    for number, dtype, rule in chain.edges.constants:
+        border, cval = chain.borders[number]
+        value = fitting_cval(cval, dtype, "the result") if border.uses(rule) else 0
+        constants.append(np.full(1, value, dtype))
     return constants
-
-
-def _inside(
-    chain: Chain,
-    fields: Sequence[Array],
-    results: Sequence[Array],
-    region: tuple[slice, ...],
-    ends: Mapping[str, Array],
-) -> None:
-    """Make `results`, which are those of a region."""
-    reach = chain.compiled.reach
-    source = []
-    for axis, (part, lo, hi) in enumerate(zip(region, reach.lo, reach.hi, strict=True)):
-        kinds = ends[f".ends{len(region) - axis}"]
-        before, after = lo * (kinds[0] == 0), hi * (kinds[1] == 0)
-        source.append(slice(part.start + before, part.stop + after))
-    bound = chain.compiled.bind({**chain.values, **ends}).within(chain.core)
-    bound.run([f[(ALL, *source)] for f in fields], results)
 
 
 class _Ends:
     """Both ends of an axis: step by step, on one copy that holds all that they depend on.
 
         low | high       with the border's rule outside, and a seam between the two
-        high | low       where the array wraps: then the seam is none, and outside is wrong
 
     What is wrong creeps in by one reach a step, and never gets to what is wanted.  The copy
     is made in the same memory for each pass: memory that is new to the process costs as much
     as a step.
     """
 
-    def __init__(self, single: Single, border: Border, cval: Any, axis: int) -> None:
-        rules = border.rules
+    def __init__(self, single: Single, axis: int) -> None:
+        self._step = single
         self._axis = axis
-        self._wraps = rules[axis][0] == "wrap"
-        if self._wraps:
-            rules = (*rules[:axis], ("nearest", "nearest"), *rules[axis + 1 :])
-        self._step = Steps(single, Border(rules), cval, 1)
         self._held: dict[int, list[Array]] = {}
         self._made: list[Array] = []
         self._lengths = (0, 0)
@@ -351,8 +348,6 @@ class _Ends:
         n = fields[0].shape[axis + 1]
         length = before + after + 1
         parts = [slice(0, length), slice(n - length, n)]
-        if self._wraps:
-            parts.reverse()
         held = self._memory(2 * length, fields, count)
         for field, piece in zip(fields, held, strict=False):
             np.concatenate([field[at(axis, part)] for part in parts], axis + 1, piece)
@@ -367,10 +362,9 @@ class _Ends:
         """Put the points where they belong."""
         axis, (before, after) = self._axis, self._lengths
         n, length = results[0].shape[axis + 1], before + after + 1
-        begin, end = (length, length) if self._wraps else (0, 2 * length)
         for result, made in zip(results, self._made, strict=True):
-            result[at(axis, slice(0, before))] = made[at(axis, slice(begin, begin + before))]
-            result[at(axis, slice(n - after, n))] = made[at(axis, slice(end - after, end))]
+            result[at(axis, slice(0, before))] = made[at(axis, slice(0, before))]
+            result[at(axis, slice(n - after, n))] = made[at(axis, slice(2 * length - after, None))]
 
     def _memory(self, length: int, fields: Sequence[Array], states: int) -> list[Array]:
         """Arrays for the pieces of all fields, and for those of the states once more."""

@@ -26,7 +26,7 @@ from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.abreast import fastest
-from ..lowering.chain import chained
+from ..lowering.chain import Edges, Link, chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.merging import merged
 from ..lowering.passes import (
@@ -171,59 +171,49 @@ def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
 
 
 def compile_chain(
-    found: Stages, states: int, steps: int, varying: tuple[str, ...], unbounded: bool
-) -> Compiled:
-    """Several steps of an iteration, from what one step was compiled to.
+    name: str,
+    links: Sequence[Link],
+    fields: Sequence[tuple[str, np.dtype]],
+    states: Sequence[str],
+    steps: int,
+    margin: Box,
+    request: Request,
+) -> tuple[Compiled, Edges]:
+    """Several steps of an iteration, each of which is the `links`, and the ends of its arrays.
 
-    The first `states` fields are those that the outputs take the place of.  A scalar in
-    `varying` has a value for each step.  The border's rule puts any value at the ends of the
-    array if `unbounded`, else values of the states and zeros.
+    `states` are the first of the fields, which the outputs take the place of; `margin` is where
+    one step looks, and the point itself.  Its scalars are those of the links, step by step, and
+    after the coefficients of the links come the tables of the borders.
     """
-    one = found.compiled
-    fastmath = found.request.fastmath
-    names = tuple(name for name, _ in found.single.fields[:states])
-    # The kernel has names of its own for the function's parameters, in the same order.
-    own = {n: k for n, (k, _) in zip(one.scalars, found.single.scalars, strict=True)}
-    bordered = found.single.ndim > 1
-    kernel = merged(
-        chained(
-            found.single,
-            names,
-            steps,
-            tuple(own[name] for name in varying),
-            bordered=bordered,
-            unbounded=unbounded,
-        )
-    )
-    # The last step looks at the fields that stay no farther than one step does, and every step
-    # at the point itself, for what "keep" keeps.
-    nothing = (0,) * one.ndim
-    reach = one.reach | Box(nothing, nothing)
-    reach |= Box(tuple(o * steps for o in one.reach.lo), tuple(o * steps for o in one.reach.hi))
-    title = f"{steps} steps of {one.name}"
-    coefficients, types = one.coefficients, one.coefficient_types
-    if bordered:
-        # The states before the last step, by the names that the chain has for them.
-        before = tuple(f"{name}_{steps - 2}" for name in names)
-        text = stepping(kernel, before, title, one.reaches, reach, fastmath=fastmath)
-        # With dots, so that no coefficients of the user's are called so.
-        coefficients += tuple(f".{name}" for name in border_names(kernel))
-        axes = len(border_names(kernel)) - len(kernel.fields)
-        types += ((np.dtype("int64"), 1),) * axes
-        types += tuple((dtype, 1) for _, dtype in kernel.fields)
+    reach = Box(tuple(o * steps for o in margin.lo), tuple(o * steps for o in margin.hi))
+    kernel, edges = chained(links, fields, states, steps, request.schedule)
+    kernel = checked(merged(checked(kernel, reach)), reach)
+    title = f"{steps} steps of {name}"
+    coefficients = tuple(name for name, *_ in kernel.coefficients)
+    types = tuple((d, len(s)) for _, d, s in kernel.coefficients)
+    if kernel.ndim > 1:
+        text = stepping(kernel, edges, title, reach, fastmath=request.fastmath)
+        tables = border_names(edges)
+        coefficients += tables
+        types += ((np.dtype("int64"), 1),) * (len(tables) - len(edges.constants))
+        types += tuple((dtype, 1) for _, dtype, _ in edges.constants)
     else:
-        text = BACKEND.text(kernel, title, reach, fastmath=fastmath)
-    fixed = tuple(name for name in one.scalars if name not in varying)
-    copies = tuple(f"{name}.{step}" for name in varying for step in range(steps))
-    return replace(
-        one,
-        module=text,
+        text = BACKEND.text(kernel, title, reach, fastmath=request.fastmath)
+    compiled = Compiled(
+        name=identifier(name),
+        fields=tuple(name for name, _ in kernel.fields),
         coefficients=coefficients,
-        scalars=(*fixed, *copies),
-        reaches=(reach,) * len(one.reaches),
+        scalars=tuple(name for name, _ in kernel.scalars),
+        reaches=(reach,) * len(states),
+        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
+        out_dtypes=links[-1].types,
         coefficient_types=types,
         scalar_types=tuple(dtype for _, dtype in kernel.scalars),
+        fastmath=request.fastmath,
+        module=text,
+        backend=BACKEND,
     )
+    return compiled, edges
 
 
 def compile_fused(

@@ -305,15 +305,13 @@ class State:
     """A state between two steps, kept as an array of the types `storage` would be.
 
     The border's rule is put at the ends of the array and beyond them: any of the state's own
-    values, zeros, and if it is `unbounded` any value of its storage.  Under "keep" it keeps
-    there what is in `before`, which a mere copy of a field does not have.
+    values, zeros, and if it is `unbounded` any value of its storage.
     """
 
     names: tuple[str, ...]
     body: tuple[Assign, ...]
     values: tuple[Atom, ...]
     storage: tuple[np.dtype, ...]
-    before: tuple[str, ...] = ()
     unbounded: bool = False
 
 

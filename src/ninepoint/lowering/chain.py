@@ -6,115 +6,332 @@
 
 A step's rows are made right after the last rows of the step before that it needs, while these
 are in cache: a wavefront that runs down the rows, or down the planes where there are planes.
+
+A step may be several calls, each with a border of its own.  What a call makes is kept with the
+rule of the border at its ends, and what lies beyond the ends is put there by the rule of the
+call that reads it; two calls with two rules read two copies.  A call that nobody looks beyond,
+and whose own rule leaves nothing out, is an ordinary stage, or computed where it is read.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..language.dtypes import value_type
-from ..language.ir import Assign, Kernel, Read, Ref, Stage, State, Values
-from .fusion import Naming, Part, parts_of, unfit
-from .kept import full, needed
+from ..language.box import Box
+from ..language.dtypes import DType, value_type
+from ..language.ir import Assign, Kernel, Offset, Read, Ref, State, Values
+from .fusion import Naming, Part, inlined, parts_of, renumbered, stages_of, unfit
+from .kept import full, needed, rolling_axis
+from .schedule import Schedule
+
+# A value that a border's rule writes, as the rule's border, the type, and who asks for it: what
+# stands beyond the ends of an array, or in the place of points that are left out.
+Constant: TypeAlias = tuple[int, np.dtype, Literal["constant", "fill"]]
 
 
-def chainable(kernel: Kernel, states: tuple[str, ...]) -> str:
-    """Why steps of a kernel cannot be chained; empty where they can."""
-    if any(np.dtype(dtype) == np.float16 for name, dtype in kernel.fields if name in states):
+@dataclass(frozen=True, slots=True)
+class Link:
+    """One call of a step.
+
+    `part` names the values of a step that it reads and makes; what the last link makes takes
+    the place of the states.  `types` and `reaches` are those of its outputs.  Links with equal
+    numbers as `border` have equal borders and constants.  The rule `keeps` values of the first
+    fields, or `leaves` out points near the ends of rows, or of planes; it puts any value at all
+    there if `unbounded`, else values of the array and zeros.
+    """
+
+    part: Part
+    types: tuple[np.dtype, ...]
+    reaches: tuple[Box, ...]
+    border: int
+    keeps: bool
+    leaves: bool
+    unbounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Absent:
+    """What is written in the place of points that have no neighbour: where, and by which rule.
+
+    `before` is the array whose values the rule "keep" keeps; empty if the rule keeps none.
+    """
+
+    border: int
+    reach: Box
+    constant: int
+    before: str
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """The ends of an array: what is written there, and by which border what lies beyond them.
+
+    `beyond` is the border and the constant; nothing where nobody looks beyond the ends.
+    """
+
+    beyond: tuple[int, int] | None
+    absent: Absent | None
+
+
+@dataclass(slots=True)
+class Edges:
+    """The ends of all arrays of a chain, by their names, and those of its results.
+
+    `borders` are the numbers of those that are used, and `axes` those, counted from the last,
+    at whose ends the chain puts the borders' rules itself.
+    """
+
+    axes: tuple[int, ...] = ()
+
+    arrays: dict[str, Edge] = field(default_factory=dict)
+    results: tuple[Absent, ...] = ()
+    borders: list[int] = field(default_factory=list)
+    constants: list[Constant] = field(default_factory=list)
+
+    def border(self, number: int) -> int:
+        """The number, noted as used."""
+        if number not in self.borders:
+            self.borders.append(number)
+        return number
+
+    def constant(self, *one: *Constant) -> int:
+        """The number of a constant."""
+        if one not in self.constants:
+            self.constants.append(one)
+        return self.constants.index(one)
+
+
+def unchainable(kernel: Kernel, made: Sequence[np.dtype]) -> str:
+    """Why a kernel that makes these types cannot be in a chain; empty where it can."""
+    if np.dtype(np.float16) in made:
         return "rows are kept as float32, and each step rounds to float16"
     return unfit(kernel)
 
 
 def chained(
-    kernel: Kernel,
-    states: tuple[str, ...],
+    links: Sequence[Link],
+    fields: Sequence[tuple[str, np.dtype]],
+    states: Sequence[str],
     steps: int,
-    varying: tuple[str, ...] = (),
-    *,
-    bordered: bool = False,
-    unbounded: bool = False,
-) -> Kernel:
-    """The kernel that does `steps` steps at once.
+    schedule: Schedule,
+) -> tuple[Kernel, Edges]:
+    """The kernel that does `steps` steps at once, and the ends of its arrays.
 
-    `states` are the fields that the outputs take the place of, in order.  A scalar named in
-    `varying` has a value for each step: the scalar `k_` of step 2 is called `k__2`.  With
-    `bordered` each step gives a `State`, and so does a copy of what is read of a field
-    beyond the ends of its rows, where the loops put the border's rule: any value
-    at all if `unbounded`.
+    The states are the first of the fields.  A scalar has a value for each step: `k_` is called
+    `k__2` in step 2.  A kernel of one axis has no rows whose ends were near, and no edges.
     """
-    stages: list[Stage] = []
-    storage = dict(kernel.fields)
-    source = {name: name for name in states}
-    if bordered:
-        copied = (*states, *(name for name in read_beyond(kernel) if name not in states))
-        source = {name: f"{name}_c0" for name in copied}
-        stages += [_copy(name, storage[name], kernel.ndim) for name in copied]
-    scalars = dict(kernel.scalars)
-    for step in range(steps):
-        names = {name: f"{name}_{step}" for name in varying}
-        part = Part(kernel, {n: n for n, _ in kernel.fields} | source, states, names)
-        naming = Naming(part, f"_s{step}")
-        last = step == steps - 1
-        stages += [naming.stage(stage) for stage in parts_of(kernel)]
-        body, outputs = naming.body(kernel.body, kernel.outputs)
-        before = tuple(source[name] for name in states)
-        if bordered:
-            types = tuple(storage[name] for name in states)
-            body += _kept(body, before, types, f"_k{step}", kernel.ndim)
-        if last:
-            break
-        made = tuple(f"{state}_{step}" for state in states)
-        if bordered:
-            stages.append(State(made, body, outputs, types, before, unbounded))
-        else:
-            stages.append(Values(made, body, outputs))
-        source |= dict(zip(states, made, strict=True))
-    fixed = tuple((n, d) for n, d in kernel.scalars if n not in varying)
-    copies = tuple((f"{n}_{step}", scalars[n]) for n in varying for step in range(steps))
-    return replace(
-        kernel, scalars=(*fixed, *copies), body=body, outputs=outputs, stages=tuple(stages)
-    )
+    return _Chain(links, fields, states).kernel(steps, schedule)
 
 
-def read_beyond(kernel: Kernel) -> tuple[str, ...]:
-    """The fields that are read at other columns, or other rows, than the result's own."""
+class _Chain:
+    def __init__(
+        self,
+        links: Sequence[Link],
+        fields: Sequence[tuple[str, np.dtype]],
+        states: Sequence[str],
+    ) -> None:
+        self.links = links
+        self.fields = fields
+        self.states = states
+        self.ndim = links[0].part.kernel.ndim
+        self.bordered = self.ndim > 1
+        self.edges = Edges()
+        self.stages: list[Values | State] = []
+        self.types = dict(fields)
+        # The arrays in which a value stands: by the border of who looks beyond its ends, and for
+        # all others.
+        self.sources: dict[str, dict[int | None, str]] = {}
+        self.far = [_read_beyond(link.part.kernel) if self.bordered else set() for link in links]
+        # Who looks beyond the ends of each value, and which values the rule "keep" keeps.
+        self.readers: dict[str, dict[int, bool]] = {}
+        self.kept: set[str] = set()
+        for link, far in zip(links, self.far, strict=True):
+            for name, source in link.part.sources.items():
+                if name in far:
+                    one = self.readers.setdefault(source, {})
+                    one[link.border] = one.get(link.border, False) or link.unbounded
+            self.kept |= set(self._before(link)) if self.bordered else set()
+
+    def kernel(self, steps: int, schedule: Schedule) -> tuple[Kernel, Edges]:
+        for name, dtype in self.fields:
+            self._given(name, dtype)
+        plain: set[str] = set()
+        owed: dict[str, Sequence[str]] = {}
+        scalars: list[tuple[str, DType]] = []
+        for step in range(steps):
+            for position, link in enumerate(self.links):
+                last = position == len(self.links) - 1
+                kernel = link.part.kernel
+                again = {n: f"{link.part.names.get(n, n)}_{step}" for n, _ in kernel.scalars}
+                scalars += [(again[n], d) for n, d in kernel.scalars]
+                sources = {
+                    name: self._source(value, link.border if name in self.far[position] else None)
+                    for name, value in link.part.sources.items()
+                }
+                part = replace(link.part, sources=sources, names={**link.part.names, **again})
+                naming = Naming(part, f"_s{step * len(self.links) + position}")
+                self.stages += [naming.stage(stage) for stage in parts_of(kernel)]
+                body, outputs = naming.body(kernel.body, kernel.outputs)
+                absent: tuple[Absent, ...] = ()
+                values = self.states if last else link.part.made
+                made = tuple(f"{value}_{step}" for value in values)
+                if self.bordered:
+                    before = [self._source(value, None) for value in self._before(link)]
+                    owed[made[0]] = self._states() if last else before
+                    absent = self._absent(link, before)
+                if last and step == steps - 1:
+                    self.edges.results = absent
+                    break
+                self.types |= dict(zip(made, link.types, strict=True))
+                stage = Values(made, body, outputs)
+                if self.bordered and (last or link.leaves or self._looked_at(values)):
+                    self.stages.append(self._stored(stage, link, values, absent))
+                else:
+                    self.stages.append(stage)
+                    plain |= set() if last else set(made)
+                for value, name in zip(values, made, strict=True):
+                    self._copies(value, name)
+        coefficients = {
+            link.part.names.get(n, n): (d, s)
+            for link in self.links
+            for n, d, s in link.part.kernel.coefficients
+        }
+        kernel = Kernel(
+            ndim=self.ndim,
+            fields=tuple(self.fields),
+            scalars=tuple(scalars),
+            coefficients=tuple((n, d, s) for n, (d, s) in coefficients.items()),
+            body=body,
+            outputs=outputs,
+            stages=tuple(self.stages),
+        )
+        if plain:
+            named = {name for stage in kernel.stages for name in stage.names}
+            kernel = renumbered(inlined(kernel, schedule, plain), named)
+        lasting = tuple(
+            replace(one, body=one.body + self._read(owed.get(one.names[0], ()), one.body))
+            for one in stages_of(kernel)
+        )
+        body = kernel.body + self._read(owed.get(made[0], ()), kernel.body)
+        kernel = replace(kernel, stages=lasting, body=body)
+        if self.bordered:
+            self.edges.axes = (-1, -2) if rolling_axis(kernel) < -2 else (-1,)
+        return kernel, self.edges
+
+    # The arrays in which values stand.
+
+    def _source(self, value: str, border: int | None) -> str:
+        return self.sources[value][border]
+
+    def _given(self, name: str, dtype: np.dtype) -> None:
+        """Copies of a field, which has no ends of its own."""
+        copied = self.bordered and (name in self.kept or name in self.states)
+        borders: list[int | None] = list(self.readers.get(name, {}))
+        borders = borders or ([None] if copied else [])
+        self.sources[name] = {None: name}
+        for k, border in enumerate(borders):
+            copy = self._copy(name, f"{name}_c{2 * k}", dtype, border)
+            self.sources[name][border] = copy
+            if not k:
+                self.sources[name][None] = copy
+
+    def _copies(self, value: str, made: str) -> None:
+        """Copies of what a call has made, for all readers but those that read itself."""
+        self.sources[value] = {None: made}
+        for k, border in enumerate(self.readers.get(value, {})):
+            self.sources[value][border] = (
+                self._copy(made, f"{made}_c{2 * k}", self.types[made], border) if k else made
+            )
+
+    def _copy(self, name: str, copy: str, dtype: np.dtype, border: int | None) -> str:
+        """A stage that is another array, with an end of its own."""
+        read = Read(value_type(dtype), name, (0,) * self.ndim)
+        one = Assign(f"{copy}_1", read)
+        free = border is not None and any(
+            link.unbounded for link in self.links if link.border == border
+        )
+        self.stages.append(
+            State((copy,), (one,), (Ref(read.dtype, one.name),), (dtype,), unbounded=free)
+        )
+        self.types[copy] = dtype
+        self.edges.arrays[copy] = Edge(self._beyond(border, dtype), None)
+        return copy
+
+    def _stored(
+        self, stage: Values, link: Link, values: Sequence[str], absent: Sequence[Absent]
+    ) -> State:
+        """A stage that is kept as an array would be."""
+        free = link.unbounded
+        for value, name, one in zip(values, stage.names, absent, strict=True):
+            readers = self.readers.get(value, {})
+            free = free or any(readers.values())
+            border = next(iter(readers), None)
+            self.edges.arrays[name] = Edge(self._beyond(border, self.types[name]), one)
+        return State(stage.names, stage.body, stage.values, link.types, unbounded=free)
+
+    def _read(self, arrays: Sequence[str], body: tuple[Assign, ...]) -> tuple[Assign, ...]:
+        """Reads of arrays at the own point, as far as a body lacks them.
+
+        Nobody uses what is read; but it is there when the rule "keep" asks for it, and no array
+        is read later than where the result is written.
+        """
+        own: Offset = (0,) * self.ndim
+        reads = [assign.value for assign in body if isinstance(assign.value, Read)]
+        there = {read.field for read in reads if read.offset == own}
+        return tuple(
+            Assign(f"{name}_k{len(body)}", Read(value_type(self.types[name]), name, own))
+            for name in dict.fromkeys(arrays)
+            if name not in there
+        )
+
+    # What the borders' rules do.
+
+    def _before(self, link: Link) -> tuple[str, ...]:
+        """The values that its rule keeps where it leaves out points, if it keeps any."""
+        if link is self.links[-1]:
+            return tuple(self.states)
+        names = [link.part.sources[name] for name, _ in link.part.kernel.fields]
+        return tuple(names[: len(link.types)]) if link.keeps else ()
+
+    def _states(self) -> list[str]:
+        """The arrays in which the states stand."""
+        return [array for name in self.states for array in self.sources[name].values()]
+
+    def _looked_at(self, values: Sequence[str]) -> bool:
+        return any(value in self.readers or value in self.kept for value in values)
+
+    def _absent(self, link: Link, before: Sequence[str]) -> tuple[Absent, ...]:
+        border = self.edges.border(link.border)
+        kept = before or ("",) * len(link.types)
+        return tuple(
+            Absent(border, reach, self.edges.constant(border, dtype, "fill"), name)
+            for dtype, reach, name in zip(link.types, link.reaches, kept, strict=True)
+        )
+
+    def _beyond(self, border: int | None, dtype: np.dtype) -> tuple[int, int] | None:
+        if border is None:
+            return None
+        return self.edges.border(border), self.edges.constant(border, dtype, "constant")
+
+
+def _read_beyond(kernel: Kernel) -> set[str]:
+    """The fields that are read at other columns, or other rows of a plane, than the result's."""
     nothing = full((0,) * kernel.ndim)
+    closed = -1 if kernel.ndim == 2 else -2
     need = needed(kernel)
     bodies = [(kernel.body, nothing, nothing)]
     bodies += [(s.body, *need[s.names[0]]) for s in kernel.stages if s.names[0] in need]
-    far = {
+    return {
         assign.value.field
         for body, *corners in bodies
         for assign in body
         if isinstance(assign.value, Read)
         for corner in corners
-        if any(a + b for a, b in zip(corner[-2:], full(assign.value.offset)[-2:], strict=True))
-    }
-    return tuple(name for name, _ in kernel.fields if name in far)
-
-
-def _copy(name: str, dtype: np.dtype, ndim: int) -> State:
-    """A state that is the field itself."""
-    read = Read(value_type(dtype), name, (0,) * ndim)
-    copy = Assign(f"{name}_c1", read)
-    return State((f"{name}_c0",), (copy,), (Ref(read.dtype, copy.name),), (dtype,))
-
-
-def _kept(
-    body: tuple[Assign, ...],
-    before: tuple[str, ...],
-    types: tuple[np.dtype, ...],
-    suffix: str,
-    ndim: int,
-) -> tuple[Assign, ...]:
-    """Reads of the states before that a body lacks, so that "keep" still finds them there."""
-    own = (0,) * ndim
-    reads = [assign.value for assign in body if isinstance(assign.value, Read)]
-    there = {read.field for read in reads if read.offset == own}
-    return tuple(
-        Assign(f"{name}{suffix}", Read(value_type(dtype), name, own))
-        for name, dtype in zip(before, types, strict=True)
-        if name not in there
-    )
+        if any(
+            a + b for a, b in zip(corner[closed:], full(assign.value.offset)[closed:], strict=True)
+        )
+    } & {name for name, _ in kernel.fields}

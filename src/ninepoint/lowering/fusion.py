@@ -163,16 +163,20 @@ class Naming:
         return tuple(made), tuple(renamed_atom(value, alias) for value in values)
 
 
-def inlined(kernel: Kernel, schedule: Schedule) -> Kernel:
+def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) -> Kernel:
     """Compute again, where it is read, what costs less than writing and reading a row.
 
     stage v = a[0] * a[0]                 s = a[-1] * a[-1]
     out = v[-1] + v[0]          ->        t = a[0] * a[0]
                                           out = s + t
+
+    If `only` some stages are named, the others stay.
     """
     # The parts' own names end otherwise; `renumbered` makes all of them short.
     fresh = (f"c{number}" for number in itertools.count())
-    for stage in reversed(parts_of(kernel)):
+    for stage in reversed(kernel.stages):
+        if not isinstance(stage, Values) or (only is not None and stage.names[0] not in only):
+            continue
         reads = sum(len(_offsets(body, stage.names)) for body in _bodies(kernel))
         how = dict(schedule.stages).get(stage.names[0])
         again = (reads - 1) * _work(stage) - (1 + reads)
@@ -185,7 +189,7 @@ def renumbered(kernel: Kernel, named: Set[str]) -> Kernel:
     """Short names for what has none of its own: stages but for those `named`, and operations."""
     stages: list[Stage] = []
     rows: dict[str, str] = {}
-    for stage in parts_of(kernel):
+    for stage in stages_of(kernel):
         for name in stage.names:
             short = f"v{len(rows) - len(named & rows.keys())}"
             rows[name] = name if name in named else short
@@ -208,6 +212,13 @@ def _numbered(
         alias[assign.name] = Ref(expr.dtype, f"{prefix}{len(made)}")
         made.append(Assign(f"{prefix}{len(made)}", expr))
     return tuple(made), tuple(renamed_atom(value, alias) for value in values)
+
+
+def stages_of(kernel: Kernel) -> tuple[Values | State, ...]:
+    """The stages of a kernel that is made of parts."""
+    stages = tuple(stage for stage in kernel.stages if isinstance(stage, Values | State))
+    assert len(stages) == len(kernel.stages), kernel.stages
+    return stages
 
 
 def _bodies(kernel: Kernel) -> list[tuple[Assign, ...]]:
@@ -234,7 +245,7 @@ def _work(stage: Values) -> float:
 def _without(kernel: Kernel, stage: Values, fresh: Iterator[str]) -> Kernel:
     """The kernel with what a stage computes in the place of the reads of it."""
     stages = []
-    for other in parts_of(kernel):
+    for other in stages_of(kernel):
         if other.names != stage.names:
             body, values = _inserted(other.body, other.values, stage, fresh)
             stages.append(replace(other, body=body, values=values))

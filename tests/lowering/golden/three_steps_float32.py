@@ -19,8 +19,8 @@ from ninepoint.backends.numba.support import (
 @row_function(noalias=True)
 def u_c0_row(u_0, o0, n):
     for j in range(n):
-        u_c1 = u_0[j]
-        o0[j] = u_c1
+        u_c0_1 = u_0[j]
+        o0[j] = u_c0_1
 
 
 @row_function()
@@ -45,14 +45,14 @@ def u_0_row(u_c0_0, u_c0_1, u_c0_2, u_c0_3, u_c0_4, o0, n):
         o0[j] = t15_s0
 
 
-def band(u, out0, ends1, ends2, constant0):
+def band(u, out0, ends1_0, ends2_0, constant0, constant1):
     n1 = out0.shape[3]
     n2 = out0.shape[2]
-    before1 = 1 if ends1[0] == 0 else 0
-    after1 = 1 if ends1[1] == 0 else 0
+    before1 = 1 if ends1_0[0] == 0 else 0
+    after1 = 1 if ends1_0[1] == 0 else 0
     ended1 = before1 + after1 < 2
-    before2 = 1 if ends2[0] == 0 else 0
-    after2 = 1 if ends2[1] == 0 else 0
+    before2 = 1 if ends2_0[0] == 0 else 0
+    after2 = 1 if ends2_0[1] == 0 else 0
     ended2 = before2 + after2 < 2
     u_c0 = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
     u_0 = aligned((3, out0.shape[2] + 6 | 1, padded(n1 + 19, 4)), np.float32)
@@ -62,35 +62,35 @@ def band(u, out0, ends1, ends2, constant0):
             for i in range(-3 * before2, n2 + 3 * after2):
                 u_c0_row(row_from(u, (b, i0 + 6, i + 3 * before2), 0), row_from(u_c0, ((i0 + 6) % 3, i + 3), -3 * before1 + 16), n1 + 3 * after1 + 3 * before1)
                 if ended1:
-                    beyond_ends(row(u_c0, ((i0 + 6) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
+                    beyond_ends(row(u_c0, ((i0 + 6) % 3, i + 3)), 16, n1, ends1_0, 1, 1, constant0[0])
             if ended2:
-                beyond_rows(u_c0[(i0 + 6) % 3], 3, n2, ends2, 1, 1, constant0[0])
+                beyond_rows(u_c0[(i0 + 6) % 3], 3, n2, ends2_0, 1, 1, constant0[0])
             if i0 >= -4:
                 for i in range(-2 * before2, n2 + 2 * after2):
                     u_0_row(row_from(u_c0, ((i0 + 4) % 3, i + 3), -2 * before1 + 15), row_from(u_c0, ((i0 + 5) % 3, i + 2), -2 * before1 + 15), row_from(u_c0, ((i0 + 5) % 3, i + 3), -2 * before1 + 15), row_from(u_c0, ((i0 + 5) % 3, i + 4), -2 * before1 + 15), row_from(u_c0, ((i0 + 6) % 3, i + 3), -2 * before1 + 15), row_from(u_0, ((i0 + 4) % 3, i + 3), -2 * before1 + 16), n1 + 2 * after1 + 2 * before1)
                     if ended1:
-                        absent_ends(row(u_0, ((i0 + 4) % 3, i + 3)), 16, n1, ends1, 1, 1, row(u_c0, ((i0 + 5) % 3, i + 3)), 16, constant0[0])
+                        absent_ends(row(u_0, ((i0 + 4) % 3, i + 3)), 16, n1, ends1_0, 1, 1, row(u_c0, ((i0 + 5) % 3, i + 3)), 16, constant1[0])
                     if ended2:
-                        absent_row(row(u_0, ((i0 + 4) % 3, i + 3)), i, n2, ends2, 1, 1, row(u_c0, ((i0 + 5) % 3, i + 3)), 0, constant0[0])
+                        absent_row(row(u_0, ((i0 + 4) % 3, i + 3)), i, n2, ends2_0, 1, 1, row(u_c0, ((i0 + 5) % 3, i + 3)), 0, constant1[0])
                     if ended1:
-                        beyond_ends(row(u_0, ((i0 + 4) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
+                        beyond_ends(row(u_0, ((i0 + 4) % 3, i + 3)), 16, n1, ends1_0, 1, 1, constant0[0])
                 if ended2:
-                    beyond_rows(u_0[(i0 + 4) % 3], 3, n2, ends2, 1, 1, constant0[0])
+                    beyond_rows(u_0[(i0 + 4) % 3], 3, n2, ends2_0, 1, 1, constant0[0])
             if i0 >= -2:
                 for i in range(-before2, n2 + after2):
                     u_0_row(row_from(u_0, ((i0 + 2) % 3, i + 3), -before1 + 15), row_from(u_0, ((i0 + 3) % 3, i + 2), -before1 + 15), row_from(u_0, ((i0 + 3) % 3, i + 3), -before1 + 15), row_from(u_0, ((i0 + 3) % 3, i + 4), -before1 + 15), row_from(u_0, ((i0 + 4) % 3, i + 3), -before1 + 15), row_from(u_1, ((i0 + 2) % 3, i + 3), -before1 + 16), n1 + after1 + before1)
                     if ended1:
-                        absent_ends(row(u_1, ((i0 + 2) % 3, i + 3)), 16, n1, ends1, 1, 1, row(u_0, ((i0 + 3) % 3, i + 3)), 16, constant0[0])
+                        absent_ends(row(u_1, ((i0 + 2) % 3, i + 3)), 16, n1, ends1_0, 1, 1, row(u_0, ((i0 + 3) % 3, i + 3)), 16, constant1[0])
                     if ended2:
-                        absent_row(row(u_1, ((i0 + 2) % 3, i + 3)), i, n2, ends2, 1, 1, row(u_0, ((i0 + 3) % 3, i + 3)), 0, constant0[0])
+                        absent_row(row(u_1, ((i0 + 2) % 3, i + 3)), i, n2, ends2_0, 1, 1, row(u_0, ((i0 + 3) % 3, i + 3)), 0, constant1[0])
                     if ended1:
-                        beyond_ends(row(u_1, ((i0 + 2) % 3, i + 3)), 16, n1, ends1, 1, 1, constant0[0])
+                        beyond_ends(row(u_1, ((i0 + 2) % 3, i + 3)), 16, n1, ends1_0, 1, 1, constant0[0])
                 if ended2:
-                    beyond_rows(u_1[(i0 + 2) % 3], 3, n2, ends2, 1, 1, constant0[0])
+                    beyond_rows(u_1[(i0 + 2) % 3], 3, n2, ends2_0, 1, 1, constant0[0])
             if i0 >= 0:
                 for i in range(0, n2):
                     u_0_row(row_from(u_1, (i0 % 3, i + 3), 15), row_from(u_1, ((i0 + 1) % 3, i + 2), 15), row_from(u_1, ((i0 + 1) % 3, i + 3), 15), row_from(u_1, ((i0 + 1) % 3, i + 4), 15), row_from(u_1, ((i0 + 2) % 3, i + 3), 15), row(out0, (b, i0, i)), n1)
                     if ended1:
-                        absent_ends(row(out0, (b, i0, i)), 0, n1, ends1, 1, 1, row(u_1, ((i0 + 1) % 3, i + 3)), 16, constant0[0])
+                        absent_ends(row(out0, (b, i0, i)), 0, n1, ends1_0, 1, 1, row(u_1, ((i0 + 1) % 3, i + 3)), 16, constant1[0])
                     if ended2:
-                        absent_row(row(out0, (b, i0, i)), i, n2, ends2, 1, 1, row(u_1, ((i0 + 1) % 3, i + 3)), 16, constant0[0])
+                        absent_row(row(out0, (b, i0, i)), i, n2, ends2_0, 1, 1, row(u_1, ((i0 + 1) % 3, i + 3)), 16, constant1[0])

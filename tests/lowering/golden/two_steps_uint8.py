@@ -20,8 +20,8 @@ from ninepoint.backends.numba.support import (
 @row_function(noalias=True)
 def x_c0_row(x_0, o0, n):
     for j in range(n):
-        x_c1 = x_0[j]
-        o0[j] = x_c1
+        x_c0_1 = x_0[j]
+        o0[j] = x_c0_1
 
 
 @row_function(noalias=True)
@@ -82,10 +82,10 @@ def band_row(x_0_0, v0_s1_1, o0, n):
         o0[j] = t11_s1
 
 
-def band(x, out0, ends1, constant0):
+def band(x, out0, ends1_0, constant0, constant1):
     n1 = out0.shape[2]
-    before1 = 1 if ends1[0] == 0 else 0
-    after1 = 1 if ends1[1] == 0 else 0
+    before1 = 1 if ends1_0[0] == 0 else 0
+    after1 = 1 if ends1_0[1] == 0 else 0
     ended1 = before1 + after1 < 2
     x_c0 = aligned((3, padded(n1 + 66, 1)), np.uint8)
     v0_s0 = aligned((1, padded(n1 + 66, 2)), np.uint16)
@@ -95,18 +95,18 @@ def band(x, out0, ends1, constant0):
         for i in range(-4, out0.shape[1]):
             x_c0_row(row_from(x, (b, i + 4), 0), row_from(x_c0, ((i + 4) % 3,), -2 * before1 + 64), n1 + 2 * after1 + 2 * before1)
             if ended1:
-                beyond_ends(row(x_c0, ((i + 4) % 3,)), 64, n1, ends1, 1, 1, constant0[0])
+                beyond_ends(row(x_c0, ((i + 4) % 3,)), 64, n1, ends1_0, 1, 1, constant0[0])
             if i >= -2:
                 v0_s0_row(row_from(x_c0, ((i + 2) % 3,), -before1 + 63), row_from(x_c0, ((i + 3) % 3,), -before1 + 63), row_from(x_c0, ((i + 4) % 3,), -before1 + 63), row_from(v0_s0, (0,), -before1 + 63), n1 + after1 + before1 + 2)
             if i >= -2:
                 x_0_row(row_from(x_c0, ((i + 3) % 3,), -before1 + 64), row_from(v0_s0, (0,), -before1 + 63), row_from(x_0, ((i + 2) % 3,), -before1 + 64), n1 + after1 + before1)
                 if ended1:
-                    absent_ends(row(x_0, ((i + 2) % 3,)), 64, n1, ends1, 1, 1, row(x_c0, ((i + 3) % 3,)), 64, constant0[0])
+                    absent_ends(row(x_0, ((i + 2) % 3,)), 64, n1, ends1_0, 1, 1, row(x_c0, ((i + 3) % 3,)), 64, constant1[0])
                 if ended1:
-                    beyond_ends(row(x_0, ((i + 2) % 3,)), 64, n1, ends1, 1, 1, constant0[0])
+                    beyond_ends(row(x_0, ((i + 2) % 3,)), 64, n1, ends1_0, 1, 1, constant0[0])
             if i >= 0:
                 v0_s1_row(row_from(x_0, (i % 3,), 63), row_from(x_0, ((i + 1) % 3,), 63), row_from(x_0, ((i + 2) % 3,), 63), row_from(v0_s1, (0,), 63), n1 + 2)
             if i >= 0:
                 band_row(row_from(x_0, ((i + 1) % 3,), 64), row_from(v0_s1, (0,), 63), row(out0, (b, i)), n1)
                 if ended1:
-                    absent_ends(row(out0, (b, i)), 0, n1, ends1, 1, 1, row(x_0, ((i + 1) % 3,)), 64, constant0[0])
+                    absent_ends(row(out0, (b, i)), 0, n1, ends1_0, 1, 1, row(x_0, ((i + 1) % 3,)), 64, constant1[0])

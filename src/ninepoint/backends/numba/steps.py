@@ -21,6 +21,7 @@ float32: 1.2x, Zen 4).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -28,6 +29,7 @@ import numpy as np
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
+from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
@@ -45,24 +47,19 @@ LINE = 64
 
 
 def module(
-    kernel: Kernel, before: tuple[str, ...], title: str, reaches: tuple[Box, ...], reach: Box,
-    *, fastmath: bool = False,
-) -> Module:  # fmt: skip
-    """Write the loops of a chain of steps.
+    kernel: Kernel, edges: Edges, title: str, reach: Box, *, fastmath: bool = False
+) -> Module:
+    """Write the loops of a chain of steps, which looks as far as `reach`.
 
-    `before` are the states before the last step, `reaches` where each output of one step
-    looks, and `reach` where the chain does.
+    Between its coefficients and its scalars it is given what `border_names` says.
     """
-    return _Writer(kernel, before, reaches, reach).module(title, fastmath)
+    return _Writer(kernel, edges, reach).module(title, fastmath)
 
 
 class _Writer:
-    def __init__(
-        self, kernel: Kernel, before: tuple[str, ...], reaches: tuple[Box, ...], reach: Box
-    ) -> None:
+    def __init__(self, kernel: Kernel, edges: Edges, reach: Box) -> None:
         self.kernel = kernel
-        self.before = before
-        self.reaches = reaches
+        self.edges = edges
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
         names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
@@ -76,8 +73,7 @@ class _Writer:
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         self.ends = needed(kernel, stored=True)
-        # Axes at whose ends the border's rule is put, from the last: columns, then rows.
-        self.axes = (-1, -2) if self.axis < -2 else (-1,)
+        self.axes = edges.axes
         boxes = [(kept.low, kept.high) for kept in self.kept] + list(self.ends.values())
         self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
         self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
@@ -101,7 +97,7 @@ class _Writer:
             *(self.names[n] for n in fields),
             *outs,
             *(self.names[n] for n in coefficients),
-            *border_names(kernel),
+            *border_names(self.edges),
             *(self.names[n] for n in scalars),
         ]
         lines = function_lines(written.values(), fastmath=fastmath)
@@ -151,9 +147,10 @@ class _Writer:
         if -2 in self.axes:
             lines.append(f"n2 = out0.shape[{ndim - 1}]")
         for axis in self.axes:
-            # 1 where the array goes on.
-            lines.append(f"before{-axis} = 1 if ends{-axis}[0] == 0 else 0")
-            lines.append(f"after{-axis} = 1 if ends{-axis}[1] == 0 else 0")
+            # 1 where the array goes on, which it does for all borders or for none.
+            ends = f"ends{-axis}_{self.edges.borders[0]}"
+            lines.append(f"before{-axis} = 1 if {ends}[0] == 0 else 0")
+            lines.append(f"after{-axis} = 1 if {ends}[1] == 0 else 0")
             lines.append(f"ended{-axis} = before{-axis} + after{-axis} < 2")
         for kept in self.kept:
             for name in kept.stage.names:
@@ -214,13 +211,14 @@ class _Writer:
         if not isinstance(stage, State):
             return lines
         rows = [f"row({self.names[n]}, {self._place(kept, place)})" for n in stage.names]
-        if stage.before:
-            lines += self._absent(rows, self.first, stage.before, place, 0)
+        edges = [self.edges.arrays[name] for name in stage.names]
+        lines += self._absent(rows, self.first, [edge.absent for edge in edges], place, 0)
         low, high = self.ends[stage.names[0]]
         beyond = [
-            f"beyond_ends({row}, {self.first}, n1, ends1, {-low[-1]}, {high[-1]}, "
-            f"{self._constant(name)})"
-            for name, row in zip(stage.names, rows, strict=True)
+            f"beyond_ends({row}, {self.first}, n1, ends1_{edge.beyond[0]}, {-low[-1]}, "
+            f"{high[-1]}, constant{edge.beyond[1]}[0])"
+            for edge, row in zip(edges, rows, strict=True)
+            if edge.beyond is not None
         ]
         return lines + self._guarded(1, beyond)
 
@@ -230,7 +228,7 @@ class _Writer:
         rows = [f"row({out}, {index})" for out in last.names]
         nothing = (0,) * len(self.indices)
         call = self._call(final, last.body, nothing, {}, rows, "n1")
-        return [call, *self._absent(rows, 0, self.before, nothing, self.first)]
+        return [call, *self._absent(rows, 0, self.edges.results, nothing, self.first)]
 
     def _rows(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a row, done for every row of a plane."""
@@ -254,24 +252,30 @@ class _Writer:
         return [f"if ended{axis}:", *_indented(calls)] if calls else []
 
     def _absent(
-        self, rows: list[str], at: int, before: tuple[str, ...], place: Offset, first: int
+        self, rows: list[str], at: int, absent: Sequence[Absent | None], place: Offset, first: int
     ) -> list[str]:
         """Write the ends of rows whose column 0 is element `at`, and rows at the ends."""
         columns: list[str] = []
         whole: list[str] = []
-        for k, (row, name) in enumerate(zip(rows, before, strict=True)):
-            kept = f"row({self.names[name]}, {self._place(self.by_name[name], place)})"
-            low, high = self._zone(k, -1)
+        for row, one in zip(rows, absent, strict=True):
+            if one is None:
+                continue
+            kept, began = row, (at, 0)
+            if one.before:
+                place_before = self._place(self.by_name[one.before], place)
+                kept, began = f"row({self.names[one.before]}, {place_before})", (self.first, first)
+            value = f"constant{one.constant}[0]"
+            low, high = _zone(one.reach, -1)
             if low or high:
                 columns.append(
-                    f"absent_ends({row}, {at}, n1, ends1, {low}, {high}, {kept}, {self.first}, "
-                    f"constant{k}[0])"
+                    f"absent_ends({row}, {at}, n1, ends1_{one.border}, {low}, {high}, {kept}, "
+                    f"{began[0]}, {value})"
                 )
-            low, high = self._zone(k, -2)
+            low, high = _zone(one.reach, -2)
             if -2 in self.axes and (low or high):
                 whole.append(
-                    f"absent_row({row}, i, n2, ends2, {low}, {high}, {kept}, {first}, "
-                    f"constant{k}[0])"
+                    f"absent_row({row}, i, n2, ends2_{one.border}, {low}, {high}, {kept}, "
+                    f"{began[1]}, {value})"
                 )
         return self._guarded(1, columns) + self._guarded(2, whole)
 
@@ -283,26 +287,12 @@ class _Writer:
         (low, high), at = self.ends[stage.names[0]], -self.low[-2]
         plane = self._plane(kept, self._made(kept))
         calls = [
-            f"beyond_rows({self.names[name]}[{plane}], {at}, n2, ends2, {-low[-2]}, {high[-2]}, "
-            f"{self._constant(name)})"
+            f"beyond_rows({self.names[name]}[{plane}], {at}, n2, ends2_{beyond[0]}, {-low[-2]}, "
+            f"{high[-2]}, constant{beyond[1]}[0])"
             for name in stage.names
+            if (beyond := self.edges.arrays[name].beyond) is not None
         ]
         return self._guarded(2, calls)
-
-    def _zone(self, output: int, axis: int) -> tuple[int, int]:
-        """How many points at each end of an axis an output has no neighbour for."""
-        reach = self.reaches[output]
-        return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
-
-    def _constant(self, name: str) -> str:
-        """The constant beyond the ends of what has the storage of a field."""
-        stage = self.by_name[name].stage
-        assert isinstance(stage, State), stage
-        field = stage.names.index(name)
-        if not stage.before:
-            (read,) = (a.value for a in stage.body if isinstance(a.value, Read))
-            field = [n for n, _ in self.kernel.fields].index(read.field)
-        return f"constant{field}[0]"
 
     # Places.
 
@@ -361,11 +351,17 @@ class _Writer:
         return plus(index, at[axis + 1] + low)
 
 
-def border_names(kernel: Kernel) -> tuple[str, ...]:
-    """The arguments that say what the border's rule is: ends of axes, and constants of fields."""
-    axes = (1, 2) if rolling_axis(kernel) < -2 else (1,)
-    fields = range(len(kernel.fields))
-    return (*(f"ends{axis}" for axis in axes), *(f"constant{k}" for k in fields))
+def border_names(edges: Edges) -> tuple[str, ...]:
+    """The arguments that say what the borders' rules are: ends of axes, and constants."""
+    return (
+        *(f"ends{-axis}_{border}" for axis in edges.axes for border in edges.borders),
+        *(f"constant{k}" for k in range(len(edges.constants))),
+    )
+
+
+def _zone(reach: Box, axis: int) -> tuple[int, int]:
+    """How many points at each end of an axis have no neighbour."""
+    return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
 
 
 def computed_name(dtype: np.dtype) -> str:

@@ -398,7 +398,8 @@ def absent_row(row, i, n, ends, low, high, before, first, value):
     if i < low and ends[0] >= FILL:
         kind = ends[0]
     if kind != OPEN:
-        for j in range(row.size):
+        # The rows of a shorter type may be fewer elements long.
+        for j in range(min(row.size, before.size - first)):
             row[j] = before[first + j] if kind == KEEP else value
 
 

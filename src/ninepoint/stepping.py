@@ -1,0 +1,154 @@
+"""Single steps of an iteration: the calls of a graph, with the scalars of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .arrays.borders import Array
+from .arrays.iterating import Calls, Numbers
+from .arrays.prepared import Options
+from .backends.compiled import Bound
+from .graph import Graph
+from .lowering.schedule import Schedule
+from .planning import plan
+from .running import CACHED, reaching, run
+from .scalars import Scalars
+
+# Gives the calls of one step for the types of the fields and the other arguments, and which of
+# their values are the results.
+Record = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Graph, tuple[int, ...]]]
+
+
+class Recorded:
+    """What each step is: its graph, recorded anew only where its scalars ask for it."""
+
+    def __init__(self, record: Record, dtypes: Sequence[np.dtype], scalars: Scalars) -> None:
+        self._record = record
+        self._dtypes = dtypes
+        self._scalars = scalars
+        self._known: dict[tuple[type, ...], Graph] = {}
+        self.graph, self.wanted = record(dtypes, scalars.at(0))
+        self.nodes = self.graph.needed(self.wanted)
+        # The shape of the whole state, which single calls on parts of it are told.
+        self.core: tuple[int, ...] = ()
+        self._at: tuple[int, tuple[Graph, list[Bound]]] | None = None
+
+    def at(self, step: int) -> tuple[Graph, list[Bound]]:
+        """The graph of a step, and what its calls run."""
+        if self._at is not None and (self._at[0] == step or not self._scalars.varying):
+            return self._at[1]
+        values = self._scalars.at(step)
+        graph = self._graph(values)
+        if len(graph.nodes) == 1:
+            bounds = [graph.nodes[0].compiled.bind(values).within(self.core)]
+        else:
+            nodes = graph.needed(self.wanted)
+            bounds = [node.compiled.bind(node.call.scalars).within(self.core) for node in nodes]
+        self._at = step, (graph, bounds)
+        return graph, bounds
+
+    def over(self, step: int, count: int) -> Numbers | None:
+        """The coefficients and scalars of some steps; None if their types differ."""
+        first = [node.compiled for node in self.nodes]
+        coefficients: list[Array] = []
+        scalars: list[Any] = []
+        for k in range(count):
+            _, bounds = self.at(step + k)
+            arrays = [array for bound in bounds for array in bound.coefficients]
+            if [bound.compiled for bound in bounds] != first:
+                return None
+            if k and not all(map(np.array_equal, arrays, coefficients)):
+                return None
+            coefficients = arrays
+            scalars += [value for bound in bounds for value in bound.scalars]
+        return tuple(coefficients), tuple(scalars)
+
+    def _graph(self, values: Mapping[str, Any]) -> Graph:
+        """The graph for these scalars: of one call it depends on no more than their types."""
+        if not self._scalars.varying:
+            return self.graph
+        varying = [values[name] for name in self._scalars.varying]
+        # The type says all of a plain number, save for integers that are too large.
+        simple = all(type(v) in (bool, float, complex) or _small(v) for v in varying)
+        if not simple or len(self.graph.nodes) > 1:
+            return self._record(self._dtypes, values)[0]
+        key = tuple(map(type, varying))
+        if key not in self._known:
+            self._known[key] = self._record(self._dtypes, values)[0]
+        return self._known[key]
+
+
+def _small(value: Any) -> bool:
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+class Steps:
+    """Single steps on arrays of one shape: one call after the other, or done together."""
+
+    def __init__(self, recorded: Recorded, schedule: Schedule, threads: int | None) -> None:
+        self._recorded = recorded
+        self._schedule = schedule
+        self._threads = threads
+        self._calls = [
+            Calls(Options(node.border, node.call.cval, threads)) for node in recorded.nodes
+        ]
+        # What calls make for others, by the shape of the arrays.
+        self._between: dict[tuple[int, ...], dict[int, Array]] = {}
+        last = recorded.nodes[-1]
+        self._alike = all(
+            node.along == last.along and not node.border.uses("valid") for node in recorded.nodes
+        ) and last.along == tuple(range(-last.ndim, 0))
+
+    def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one step, from and to contiguous arrays that are no others' than ours."""
+        if len(self._calls) == 1:
+            self._calls[0](self._recorded.at(step)[1][0], fields, outs)
+            return
+        shape = outs[0].shape
+        if not self._alike or any(field.shape != shape for field in fields):
+            self.general(step, fields, outs)
+            return
+        graph, bounds = self._recorded.at(step)
+        nodes = self._recorded.nodes
+        if len(nodes) > 1 and self._threads != 1 and self._together(graph, shape):
+            self.general(step, fields, outs)
+            return
+        values = dict(enumerate(fields)) | self._held(shape)
+        values |= zip(nodes[-1].outputs, outs, strict=True)
+        for node, call, bound in zip(nodes, self._calls, bounds, strict=True):
+            call(bound, [values[k] for k in node.fields], [values[k] for k in node.outputs])
+
+    def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one step, from arrays of any kind."""
+        graph, bounds = self._recorded.at(step)
+        wanted = self._recorded.wanted
+        if len(self._recorded.nodes) == 1:
+            self._calls[0].general(bounds[0], fields, outs)
+            return
+        fields = reaching(graph, fields, None)
+        targets = dict(zip(wanted, outs, strict=True))
+        made = run(
+            graph, plan(graph, wanted, self._schedule), fields, wanted, self._threads, targets
+        )
+        for out, one in zip(outs, made, strict=True):
+            if one is not out:
+                out[...] = one
+
+    def _together(self, graph: Graph, shape: tuple[int, ...]) -> bool:
+        """Whether the calls are done together: then what lies between is too much for a cache."""
+        size = sum(dtype.itemsize for dtype in graph.dtypes) * int(np.prod(shape))
+        return size > CACHED
+
+    def _held(self, shape: tuple[int, ...]) -> dict[int, Array]:
+        """Arrays for what the calls but the last make."""
+        if shape not in self._between:
+            dtypes = self._recorded.graph.dtypes
+            self._between[shape] = {
+                value: np.empty(shape, dtypes[value])
+                for node in self._recorded.nodes[:-1]
+                for value in node.outputs
+            }
+        return self._between[shape]
