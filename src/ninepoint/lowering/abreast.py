@@ -14,30 +14,22 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
-from ..analysis.ranges import ranges
 from ..language.ir import (
-    COMPARISONS,
     Assign,
     Atom,
-    Binary,
     Call,
     Kernel,
     Offset,
     Read,
     Reduce,
-    Ref,
     Values,
-    atoms,
     renamed,
     renamed_atom,
 )
+from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
 from .kept import rolling_axis
 from .lines import Lines
-from .machine import machine_type
 from .schedule import Schedule
-from .sharing import COSTLY, FUNCTION
 
 # LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
 POINTER_CHECKS = 8
@@ -51,13 +43,6 @@ _POINTERS = 14
 # took 0.1 s longer to compile, a bilateral filter of 3 x 3 with its 36 exponentials 4 s.
 _LONGEST = 450
 
-# What a load, a store, and the pass over a row that makes a stage cost, in additions.  With
-# these what is counted as less was faster: extremes, means and medians of 3 x 3 to 5 x 5
-# elements of 8 to 32 bits, 512 x 512 and 4096 x 4096 (Zen 4).
-_LOAD = 2
-_STORE = 2
-_PASS = 4
-
 # By how much several rows must be less work than as many by themselves, where stages are kept.
 _GAIN = 0.95
 
@@ -65,11 +50,9 @@ _GAIN = 0.95
 # in cache, where those of 5 x 5, 0.86 to 0.91, gained 5 to 20 % (512 x 512, Zen 4).
 _TURN = 0.92
 
-# LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
-# that take several registers each, which those of several rows do not fit into: a 5 x 5 window
-# of float32, weighted in float64, lost a third of its speed, one of 3 x 3 bytes as well (Zen 4).
-# So they cost more, and floats more than twice as wide are not tried.
-_WIDE = 1.5
+# Values wider than the widest load or store take several registers each, which those of several
+# rows do not fit into: a 5 x 5 window of float32, weighted in float64, lost a third of its speed,
+# one of 3 x 3 bytes as well (Zen 4).  So floats more than twice as wide are not tried.
 _WIDEST = 2
 
 
@@ -115,15 +98,15 @@ def _of_bytes(kernel: Kernel) -> bool:
 
 def _stays_in_bytes(kernel: Kernel) -> bool:
     """Whether no value is wider than a byte."""
-    sizes = _sizes(kernel)
+    sizes = sizes_of(kernel)
     return all(sizes[assign.name] == 1 for assign in kernel.body)
 
 
 def _narrow(kernel: Kernel) -> bool:
     """Whether registers would hold the floats of several rows."""
-    sizes = _sizes(kernel)
+    sizes = sizes_of(kernel)
     floats = [sizes[assign.name] for assign in kernel.body if not assign.value.dtype.is_integer]
-    return max(floats, default=0) <= _WIDEST * _lane(kernel.body, kernel.outputs, sizes)
+    return max(floats, default=0) <= _WIDEST * lane_size(kernel.body, kernel.outputs, sizes)
 
 
 def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
@@ -145,17 +128,17 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
         alone, abreast_ = _efforts(one)
         single += alone
         together += abreast_ if worthwhile(one) else alone
-    sizes = _sizes(kernel)
-    passes = sum(_PASS * sizes[stage.names[0]] for stage in kernel.stages)
+    sizes = sizes_of(kernel)
+    passes = sum(PASS * sizes[stage.names[0]] for stage in kernel.stages)
     return several if together + passes < (single + passes) * min(schedule.gain, _TURN) else kernel
 
 
 def _efforts(kernel: Kernel) -> tuple[float, float]:
     """What a row costs by itself, and as one of several, the stages aside."""
     written = abreast(kernel)
-    sizes = _sizes(written)
-    alone = _effort(kernel.body, kernel.outputs, sizes | _sizes(kernel))
-    return alone, _effort(written.body, written.outputs, sizes) / kernel.rows
+    sizes = sizes_of(written)
+    alone = row_effort(kernel.body, kernel.outputs, sizes | sizes_of(kernel))
+    return alone, row_effort(written.body, written.outputs, sizes) / kernel.rows
 
 
 def worthwhile(kernel: Kernel) -> bool:
@@ -189,61 +172,16 @@ def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
 def effort(kernel: Kernel) -> float:
     """What a point costs: bytes of vectors, as if all were additions."""
     written = abreast(kernel)
-    sizes = _sizes(written)
-    total = _effort(written.body, written.outputs, sizes) / kernel.rows
+    sizes = sizes_of(written)
+    total = row_effort(written.body, written.outputs, sizes) / kernel.rows
     for stage in kernel.stages:
-        total += _effort(stage.body, stage.values, sizes) + _PASS * sizes[stage.names[0]]
-    return total
-
-
-def _effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> float:
-    lane = _lane(body, values, sizes)
-    total = float(_STORE * lane * len(values))
-    varying: set[str] = set()
-    for assign in body:
-        used = {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
-        if not isinstance(assign.value, Read) and not used & varying:
-            continue  # of scalars alone: done once for the whole row
-        varying.add(assign.name)
-        cost = 1.0
-        match assign.value:
-            case Read():
-                cost = _LOAD
-            case Binary(op=op) if op in COMPARISONS:
-                cost = 0  # one instruction with the choice that it is made for
-            case Binary(op=op):
-                cost = COSTLY.get(op, 1)
-            case Call():
-                cost = FUNCTION
-        size = sizes[assign.name]
-        total += cost * (size * _WIDE if size > lane else lane)
+        total += row_effort(stage.body, stage.values, sizes) + PASS * sizes[stage.names[0]]
     return total
 
 
 def _length(body: tuple[Assign, ...]) -> int:
     """How much machine code a body becomes, in operations."""
     return sum(FUNCTION if isinstance(assign.value, Call) else 1 for assign in body)
-
-
-def _lane(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> int:
-    """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
-    read = [sizes[assign.value.field] for assign in body if isinstance(assign.value, Read)]
-    stored = [sizes[value.name] for value in values if isinstance(value, Ref)]
-    return max([1, *read, *stored])
-
-
-def _sizes(kernel: Kernel) -> dict[str, int]:
-    """The size of each value, and of the elements of each field and stage [bytes]."""
-    known = ranges(kernel)
-    sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
-    kinds = dict(kernel.scalars)
-    for stage in kernel.stages:
-        kinds |= {a.name: a.value.dtype for a in stage.body}
-        kinds |= {n: v.dtype for n, v in zip(stage.names, stage.values, strict=True)}
-    kinds |= {a.name: a.value.dtype for a in kernel.body}
-    for name, dtype in kinds.items():
-        sizes[name] = np.dtype(machine_type(dtype, known[name])).itemsize
-    return sizes
 
 
 def _row(assign: Assign) -> tuple[tuple[str, Offset], ...]:

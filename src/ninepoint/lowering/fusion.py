@@ -39,8 +39,8 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
+from .cost import operation, saved_by_row
 from .schedule import Schedule
-from .sharing import cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def inlined(kernel: Kernel, schedule: Schedule, only: Set[str] | None = None) ->
             continue
         reads = sum(len(_offsets(body, stage.names)) for body in _bodies(kernel))
         how = dict(schedule.stages).get(stage.names[0])
-        again = (reads - 1) * _work(stage) - (1 + reads)
+        again = saved_by_row(_work(stage), reads)
         if how == "inline" or (how is None and again <= schedule.shared - 1):
             kernel = _without(kernel, stage, fresh)
     return kernel
@@ -238,7 +238,7 @@ def _offsets(body: tuple[Assign, ...], names: tuple[str, ...]) -> list[Offset]:
 def _work(stage: Values) -> float:
     """What it costs to compute a point, loads counted as additions."""
     values = {assign.name: assign.value for assign in stage.body}
-    operations = sum(cost(expr) for expr in values.values())
+    operations = sum(operation(expr) for expr in values.values())
     return operations + sum(isinstance(expr, Read) for expr in values.values())
 
 

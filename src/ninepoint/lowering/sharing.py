@@ -14,7 +14,7 @@ that neither does any bit of the result.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Set
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -22,8 +22,6 @@ from ..analysis.simplify import drop_dead
 from ..language.ir import (
     Assign,
     Atom,
-    Binary,
-    Call,
     Expr,
     Kernel,
     Offset,
@@ -34,13 +32,10 @@ from ..language.ir import (
     atoms,
     renamed,
 )
+from .cost import operation, saved_by_row
 from .schedule import Schedule
 
 Shift: TypeAlias = tuple[int, int]
-
-# What an operation costs, in additions: latency hidden, per element of a vector (Zen 4).
-COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20, "round": 12}
-FUNCTION = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,18 +73,19 @@ def _most(kernel: Kernel) -> tuple[float, list[_Member] | None]:
         shifts = {member.shift for member in members}
         if len(shifts) < 2:
             continue
-        saved = (len(shifts) - 1) * _cost(members[0].name, values) - (1 + len(shifts))
+        saved = saved_by_row(_cost(members[0].name, values), len(shifts))
         if saved > most:
             best, most = members, saved
     return most, best
 
 
 def _classes(kernel: Kernel) -> dict[int, list[_Member]]:
+    scalars = {name for name, _ in kernel.scalars}
     numbers: dict[Hashable, int] = {}
     place: dict[str, tuple[int, Shift]] = {}
     found: dict[int, list[_Member]] = {}
     for assign in kernel.body:
-        known = _class(assign.value, place)
+        known = _class(assign.value, place, scalars)
         if known is None:
             continue
         key, shift = known
@@ -100,7 +96,9 @@ def _classes(kernel: Kernel) -> dict[int, list[_Member]]:
     return found
 
 
-def _class(expr: Expr, place: dict[str, tuple[int, Shift]]) -> tuple[Hashable, Shift] | None:
+def _class(
+    expr: Expr, place: dict[str, tuple[int, Shift]], scalars: Set[str]
+) -> tuple[Hashable, Shift] | None:
     """What an operation is but for its shift, and the shift; None if it has none."""
     if isinstance(expr, Read):
         shift = _last_two(expr.offset)
@@ -118,7 +116,7 @@ def _class(expr: Expr, place: dict[str, tuple[int, Shift]]) -> tuple[Hashable, S
         if isinstance(atom, Ref) and atom.name in place:
             number, shift = place[atom.name]
             parts.append((number, shift[0] - base[0], shift[1] - base[1]))
-        elif isinstance(atom, Ref) and atom.name[-1].isdigit():
+        elif isinstance(atom, Ref) and atom.name not in scalars:
             return None  # an operation that has no class
         else:
             parts.append(atom)
@@ -134,22 +132,9 @@ def _cost(name: str, values: dict[str, Expr]) -> float:
         if one in seen or one not in values:
             continue
         seen.add(one)
-        total += cost(values[one])
+        total += operation(values[one])
         pending += [a.name for a in atoms(values[one]) if isinstance(a, Ref)]
     return total
-
-
-def cost(expr: Expr) -> float:
-    """What an operation costs, in additions; a read costs nothing."""
-    match expr:
-        case Binary():
-            return COSTLY.get(expr.op, 1)
-        case Call():
-            return FUNCTION
-        case Read():
-            return 0
-        case _:
-            return 1
 
 
 def _kept(kernel: Kernel, members: list[_Member]) -> Kernel:

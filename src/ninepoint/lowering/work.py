@@ -21,7 +21,6 @@ from ..analysis.ranges import Interval, interval, of_type, ranges
 from ..language.ir import (
     Assign,
     Binary,
-    Call,
     Const,
     Element,
     Expr,
@@ -36,9 +35,9 @@ from ..language.ir import (
     Values,
 )
 from .abreast import abreast
+from .cost import operation
 from .division import multiplier
 from .machine import machine_type, working_type
-from .sharing import COSTLY, FUNCTION
 
 # What one operation that is not in a vector costs: as much as a vector of so many bytes.
 _SCALAR = 64
@@ -137,8 +136,7 @@ class _Count:
                 pass  # the same at every point
             case _:
                 own = machine_type(expr.dtype, self.known[name])
-                cost = COSTLY.get(expr.op, 1) if isinstance(expr, Binary) else 1
-                cost = FUNCTION if isinstance(expr, Call) else cost
+                cost = operation(expr)
                 lane = _lane(expr, own, self.known)
                 if lane != own and isinstance(expr, Binary) and expr.op in ("//", "%"):
                     cost = 2  # a product and a shift

@@ -1,0 +1,107 @@
+"""Cost: what a kernel costs at a point, in additions, and in bytes of vectors.
+
+    x of int8:   t2 = t0 / t1     4 additions        v = a + b in lanes of int16     2 bytes
+                 out = t2 + 1     1 addition         and 4 for the store of v
+
+Every choice between two ways of computing the same is made by these numbers: what neighbours
+share (`sharing`), which stage is computed again where it is read (`fusion`), and how many rows
+are made at once (`abreast`).  What `work` counts for `explain` is in the same additions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..analysis.ranges import ranges
+from ..language.ir import (
+    COMPARISONS,
+    Assign,
+    Atom,
+    Binary,
+    Call,
+    Expr,
+    Kernel,
+    Read,
+    Ref,
+    atoms,
+)
+from .machine import machine_type
+
+# What an operation costs, in additions: latency hidden, per element of a vector (Zen 4).
+COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20, "round": 12}
+FUNCTION = 12
+
+# What a load, a store, and the pass over a row that makes a stage cost, in additions.  With
+# these what is counted as less was faster: extremes, means and medians of 3 x 3 to 5 x 5
+# elements of 8 to 32 bits, 512 x 512 and 4096 x 4096 (Zen 4).
+LOAD = 2
+STORE = 2
+PASS = 4
+
+# LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
+# that take several registers each, and so cost more.
+WIDE = 1.5
+
+
+def operation(expr: Expr) -> float:
+    """What an operation costs, in additions; a read costs nothing."""
+    match expr:
+        case Binary():
+            return COSTLY.get(expr.op, 1)
+        case Call():
+            return FUNCTION
+        case Read():
+            return 0
+        case _:
+            return 1
+
+
+def saved_by_row(computed: float, reads: int) -> float:
+    """How many operations a point a row saves in which is kept what costs `computed`.
+
+    It is written once and loaded for each of `reads`, each of which would compute it.
+    """
+    return (reads - 1) * computed - (1 + reads)
+
+
+def row_effort(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> float:
+    """What a point of a row costs: bytes of vectors, as if all were additions."""
+    lane = lane_size(body, values, sizes)
+    total = float(STORE * lane * len(values))
+    varying: set[str] = set()
+    for assign in body:
+        used = {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        if not isinstance(assign.value, Read) and not used & varying:
+            continue  # of scalars alone: done once for the whole row
+        varying.add(assign.name)
+        match assign.value:
+            case Read():
+                cost: float = LOAD
+            case Binary(op=op) if op in COMPARISONS:
+                cost = 0  # one instruction with the choice that it is made for
+            case _:
+                cost = operation(assign.value)
+        size = sizes[assign.name]
+        total += cost * (size * WIDE if size > lane else lane)
+    return total
+
+
+def lane_size(body: tuple[Assign, ...], values: tuple[Atom, ...], sizes: dict[str, int]) -> int:
+    """The widest element that is loaded or stored: so wide are the lanes of the loop [bytes]."""
+    read = [sizes[assign.value.field] for assign in body if isinstance(assign.value, Read)]
+    stored = [sizes[value.name] for value in values if isinstance(value, Ref)]
+    return max([1, *read, *stored])
+
+
+def sizes_of(kernel: Kernel) -> dict[str, int]:
+    """The size of each value, and of the elements of each field and stage [bytes]."""
+    known = ranges(kernel)
+    sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
+    kinds = dict(kernel.scalars)
+    for stage in kernel.stages:
+        kinds |= {a.name: a.value.dtype for a in stage.body}
+        kinds |= {n: v.dtype for n, v in zip(stage.names, stage.values, strict=True)}
+    kinds |= {a.name: a.value.dtype for a in kernel.body}
+    for name, dtype in kinds.items():
+        sizes[name] = np.dtype(machine_type(dtype, known[name])).itemsize
+    return sizes
