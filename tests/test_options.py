@@ -145,6 +145,44 @@ def test_every_way_takes_or_refuses_an_option_alike(option, target):
 # Fields of fewer axes.
 
 
+@npt.stencil(boundary="wrap")
+def beside(x, y):
+    return 10 * x[-1, 0] + y[0, 1]
+
+
+@npt.stencil(boundary="wrap")
+def beside_a_stage(x, y):
+    s = alike(x)
+    return 10 * s[-1, 0] + y[0, 1]
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (2, 0), (-2, -1)])
+def test_a_field_beside_another_may_lack_axes_of_the_call(axes):
+    wanted = beside(FILM, FILM[0], axes=axes)
+    np.testing.assert_array_equal(beside_a_stage(FILM, FILM[0], axes=axes), wanted)
+    np.testing.assert_array_equal(beside_a_stage.debug(FILM, FILM[0], axes=axes), wanted)
+    cut = da.from_array(FILM, chunks=(3, 4, 5))
+    np.testing.assert_array_equal(beside_a_stage(cut, FILM[0], axes=axes).compute(), wanted)
+    given = npt.lazy(FILM)
+    np.testing.assert_array_equal(beside_a_stage(given, FILM[0], axes=axes).compute(), wanted)
+
+
+@pytest.mark.parametrize("option", ["dtype", "overflow", "axes", "dims"])
+def test_iterate_says_which_options_only_calls_have(option):
+    for one in (kernel, staged):
+        with pytest.raises(TypeError, match=f"'{option}=' is an option of calls only"):
+            one.iterate(FILM, steps=1, **{option: None})
+
+
+def test_what_looks_inside_refuses_options_as_calls_do():
+    for one in (kernel, staged):
+        for look in (one, one.explain, one.bench, one.debug):
+            with pytest.raises(TypeError, match="use axes= here"):
+                look(FILM, dims=("y", "x"))
+            with pytest.raises(TypeError, match="cval must be a number, not 'a'"):
+                look(FILM, boundary="fill", cval="a")
+
+
 @npt.stencil(boundary="constant", cval=5)
 def edges(k):
     return k[-1, 0] + k[0, 1] - 2 * k[0, 0]

@@ -12,11 +12,10 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.channels import check_steps, may_hold
-from .arrays.datasets import over_variables, refuse_for_datasets
+from .arrays.datasets import over_variables
 from .arrays.keys import Parameters, call_key
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.compiled import Compiled
-from .backends.threads import thread_count
 from .calls import Call, Prepared
 from .definition import Definition, Registry
 from .graph import graph_of
@@ -29,8 +28,8 @@ from .iteration import Iteration, check_watching, iterate_arrays, iterate_calls
 from .language.page import Page
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, hint, refuse_out
-from .recording import Lazy, Place, known, recordable, recorded
+from .options import CALL_OPTIONS, Place, hint
+from .recording import Lazy, known, recordable, recorded
 from .running import evaluate, steps_on_dask
 from .scalars import Scalars
 
@@ -192,7 +191,7 @@ class Stencil(ArrayFunction):
         values = self._bound(args, named)
         fields = [values[name] for name in self.fields]
         if any(map(is_dataset, fields)):
-            refuse_for_datasets(axes, out)
+            Place(axes, dims, out, threads).check(fields)
             options = {
                 "boundary": boundary, "cval": cval, "dims": dims, "dtype": dtype,
                 "overflow": overflow, "threads": threads,
@@ -263,6 +262,8 @@ class Stencil(ArrayFunction):
             )
         values = dict(zip(parameters, args, strict=False))
         for name, value in named.items():
+            if name in CALL_OPTIONS:
+                raise TypeError(f"'{name}=' is an option of calls only; leave it out here.")
             if name not in parameters:
                 raise TypeError(
                     f"{self.__name__}() has no parameter '{name}'; it has "
@@ -360,8 +361,6 @@ class Stencil(ArrayFunction):
         ):
             raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
         check_watching(callback, until, progress)
-        if threads is not None:
-            thread_count(threads)
         values = self._bound(args, named)
         fields = [_field(values[name], name) for name in self.fields]
         if any(map(is_dataset, fields)):
@@ -369,6 +368,7 @@ class Stencil(ArrayFunction):
                 "iterate takes DataArrays, not a Dataset; give its variables one by one, "
                 "as dataset[name]."
             )
+        Place(out=out, threads=threads).check(fields)
         scalars = Scalars(
             {name: values[name] for name in self.scalars},
             self.definition.options.standard_indexing,
@@ -385,8 +385,6 @@ class Stencil(ArrayFunction):
             threads,
             progress,
         )
-        if any(is_dask(f) or is_xarray(f) for f in fields):
-            refuse_out(out, "Dask arrays and xarray objects")
         if steps and any(map(may_hold, fields)):
             types = [on_numpy.native(field.dtype) for field in fields]
             check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, self.__name__)
@@ -452,8 +450,7 @@ class Stencil(ArrayFunction):
         array or tuple of arrays
             As a call gives.
         """
-        if named.pop("dims", None) is not None:
-            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+        Place(axes, named.pop("dims", None)).check(())
         values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
@@ -613,8 +610,6 @@ class Stencil(ArrayFunction):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        if named.pop("dims", None) is not None:
-            raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
         one, options = self._real(args, named, "bench()")
         return measuring.measured(self._by_values, one, options, repeat, 5.0)
 

@@ -10,14 +10,17 @@ import numpy as np
 
 from .arrays.borders import Boundary
 from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .backends.threads import thread_count
 from .language.elsewhere import hint as hint
 from .language.frame import FAR, Neighborhood
+from .language.stages import OPTIONS
 from .lowering.schedule import Schedule
 
+# The options of a call that say where it works; the others say what it gives.
+PLACE = ("axes", "dims", "out", "threads")
+
 # The names of the options of a call; no parameter can be called so.
-CALL_OPTIONS = frozenset(
-    ("boundary", "cval", "axes", "dims", "out", "dtype", "overflow", "threads")
-)
+CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,49 @@ class Options:
     schedule: Schedule
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a call works, where its results go, and how many threads there may be."""
+
+    axes: Any = None
+    dims: Any = None
+    out: Any = None
+    threads: int | None = None
+
+    def check(self, fields: Iterable[Any]) -> None:
+        """Raise where an option is given that fields of this kind do not have.
+
+        Everything that takes these options asks here, so that all refuse them alike.
+
+        Raises
+        ------
+        TypeError
+            If the kind has no such option, or `threads` is no whole number.
+        ValueError
+            If `threads` is less than 1.
+        """
+        fields = list(fields)
+        if any(map(is_dataset, fields)):
+            if self.axes is not None:
+                raise TypeError(
+                    "the variables of a Dataset have axes of their own; use dims= here."
+                )
+            self._refuse_out("xarray objects")
+        elif any(map(is_xarray, fields)):
+            self._refuse_out("xarray objects")
+        else:
+            if self.dims is not None:
+                raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+            if any(map(is_dask, fields)):
+                self._refuse_out("Dask arrays")
+        if self.threads is not None:
+            thread_count(self.threads)
+
+    def _refuse_out(self, words: str) -> None:
+        if self.out is not None:
+            raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
+
+
 def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
     """The dtypes of the results, or None where none is asked for."""
     if dtype is None:
@@ -45,24 +91,6 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
         if one.kind not in "biufc" or one.char in "gG":
             raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
     return found
-
-
-def refuse_misplaced(fields: Iterable[Any], dims: Any, out: Any) -> None:
-    """Raise where an option is given that arrays of this kind do not have."""
-    fields = list(fields)
-    if any(is_xarray(field) or is_dataset(field) for field in fields):
-        refuse_out(out, "xarray objects")
-        return
-    if dims is not None:
-        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-    if any(map(is_dask, fields)):
-        refuse_out(out, "Dask arrays")
-
-
-def refuse_out(out: Any, words: str) -> None:
-    """Raise where there is an `out` for results of another kind."""
-    if out is not None:
-        raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
 
 
 def overflow_rule(overflow: Any) -> str | None:

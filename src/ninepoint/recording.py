@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,11 +12,10 @@ from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, core_dims, stretched, whole_shape
 from .arrays.channels import has_channels
 from .arrays.recognise import is_dask, is_xarray
-from .backends.threads import thread_count
 from .calls import Call
 from .graph import Graph
 from .lowering.schedule import Schedule
-from .options import refuse_misplaced
+from .options import Place
 from .running import evaluate, least_axes
 
 Dims: TypeAlias = tuple[Hashable, ...]
@@ -97,16 +95,6 @@ class Lazy(NDArrayOperatorsMixin):
         return f"<lazy {'x'.join(map(str, self.shape))} {self.dtype}{done}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a call works, and where its results go."""
-
-    axes: Any = None
-    dims: Any = None
-    out: Any = None
-    threads: int | None = None
-
-
 class _Made:
     """One recorded call, and what it gives."""
 
@@ -127,8 +115,7 @@ class _Made:
         shapes = [field.shape for field in fields]
         along: Behind | None = None
         if first is None:
-            if place.dims is not None:
-                refuse_misplaced([first], place.dims, None)
+            Place(dims=place.dims).check(())
             shape = whole_shape(fields)
             if place.axes is not None:
                 along = self.axes = behind(place.axes, len(shape), ndim)
@@ -262,8 +249,7 @@ def recordable(fields: Sequence[Any], place: Place) -> bool:
 
 def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
     """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
-    if place.threads is not None:
-        thread_count(place.threads)
+    Place(threads=place.threads).check(())
     made = _Made(call, [lazy(field) for field in fields], place)
     results = tuple(Lazy(None, made, k) for k in range(len(made.dtypes)))
     if place.out is not None:

@@ -21,7 +21,7 @@ from .calls import Call
 from .definition import digest
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .options import refuse_misplaced
+from .options import Place
 from .planning import Group, Plan, plan
 
 # Bytes of all values below which calls are done one after the other: they stay in cache.
@@ -40,9 +40,7 @@ def evaluate(
     threads: int | None = None,
 ) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
-    refuse_misplaced(arrays, dims, out)
-    if threads is not None:
-        thread_count(threads)
+    Place(axes, dims, out, threads).check(arrays)
     arrays = [
         array if is_dask(array) or is_xarray(array) else on_numpy.as_field(array, name)
         for array, name in zip(arrays, graph.names, strict=False)
@@ -57,9 +55,8 @@ def evaluate(
             return _one_by_one_on_xarray(graph, arrays, wanted, order)
         return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads)
     if len(graph.nodes) == 1 and unnamed:
-        return _alone(
-            graph.nodes[0], arrays, wanted, order if axes is None else axes, out, threads
-        )
+        along = order if axes is None else axes
+        return _alone(graph.nodes[0], dict(enumerate(arrays)), wanted, along, out, threads)
     if axes is not None:
         order = behind(axes, len(whole_shape(arrays)), graph.nodes[-1].ndim)
     arrays = reaching(graph, arrays, order)
@@ -70,14 +67,14 @@ def evaluate(
 
 def _alone(
     node: Node,
-    arrays: Sequence[Any],
+    values: Mapping[int, Any],
     wanted: Sequence[int],
     axes: Sequence[int] | None,
     out: Any,
     threads: int | None,
 ) -> list[Any]:
-    """The wanted results of the only call of a graph, whose fields may be in any order."""
-    fields = [arrays[value] for value in node.fields]
+    """The wanted results of one call, of all values that are known before it."""
+    fields = [values[value] for value in node.fields]
     if any(map(is_dask, fields)):
         made = _call_on_dask(node.call, fields, axes)
     else:
@@ -100,7 +97,10 @@ def _on_numpy(
 ) -> list[Array]:
     ends = range(-len(order), 0) if order is not None else ()
     if order is not None:
-        fields = [np.moveaxis(field, order, ends) for field in fields]
+        # Where it stands beside others, a field may have fewer axes than the call names.
+        shape = whole_shape(fields)
+        whole = [stretched(field, -min(order), shape) for field in fields]
+        fields = [np.moveaxis(field, order, ends) for field in whole]
     outs: dict[int, Array] = {}
     given: list[Array] = []
     if out is not None:
@@ -129,11 +129,8 @@ def _on_dask(
     """One lazy call after the other."""
     values: dict[int, Any] = dict(enumerate(arrays))
     for node in graph.needed(wanted):
-        fields = [values[value] for value in node.fields]
-        along = _axes(node, order)
-        values |= zip(
-            node.outputs, _alone(node, fields, node.outputs, along, None, None), strict=True
-        )
+        made = _alone(node, values, node.outputs, _axes(node, order), None, None)
+        values |= zip(node.outputs, made, strict=True)
     return [values[value] for value in wanted]
 
 
@@ -290,7 +287,9 @@ def _run_group(
     ndim, along = group.nodes[0].ndim, group.nodes[0].along
     ends = tuple(range(-ndim, 0))
     if along != ends:
-        fields = [np.moveaxis(field, along, ends) for field in fields]
+        shape = whole_shape(fields)
+        whole = [stretched(field, -min(along), shape) for field in fields]
+        fields = [np.moveaxis(field, along, ends) for field in whole]
         values = dict(zip(group.fields, fields, strict=True))
         outs = {v: np.moveaxis(o, along, ends) for v, o in outs.items() if v in group.outputs}
     made = _group(graph, group, fields, values, threads, outs)

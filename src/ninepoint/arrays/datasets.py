@@ -99,11 +99,3 @@ def _whole(dataset: Any, made: Mapping[Hashable, Any]) -> Any:
             "another boundary."
         )
     return dataset.drop_dims(cut).assign(made)[list(dataset.data_vars)]
-
-
-def refuse_for_datasets(axes: Any, out: Any) -> None:
-    """Raise where an option is given that datasets do not have."""
-    if axes is not None:
-        raise TypeError("the variables of a Dataset have axes of their own; use dims= here.")
-    if out is not None:
-        raise TypeError("out= is for NumPy arrays; the result of xarray objects is made anew.")

@@ -16,10 +16,10 @@ from typing import Any, ParamSpec, TypeAlias, TypedDict
 import numpy as np
 
 from ..api import Stencil
-from ..arrays.datasets import over_variables, refuse_for_datasets
+from ..arrays.datasets import over_variables
 from ..arrays.numpy import as_field
 from ..arrays.recognise import is_dask, is_dataset, is_xarray
-from ..options import hint
+from ..options import PLACE, Place, hint
 from ..recording import Lazy
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -96,7 +96,8 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
         image = args[0] if args else options.get("x")
         if not is_dataset(image):
             return function(*args, **options)
-        refuse_for_datasets(options.get("axes"), options.get("out"))
+        place: dict[str, Any] = {name: options[name] for name in PLACE if name in options}
+        Place(**place).check([image])
         dims = options.get("dims")
         if dims is None:
             raise TypeError("a filter of a Dataset needs to know which dimensions; give dims=.")

@@ -18,7 +18,7 @@ from ..calls import Call
 from ..definition import Definition
 from ..graph import Graph, graph_of
 from ..language.stages import OPTIONS
-from ..options import CALL_OPTIONS, hint
+from ..options import CALL_OPTIONS, PLACE, Place, hint
 from ..planning import Plan, plan
 
 
@@ -82,6 +82,8 @@ def asked(
     defaults = definition.defaults
     values = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
     options = {name: named[name] for name in OPTIONS if name in named}
+    place = {name: named[name] for name in PLACE if name in named}
+    Place(**place).check(given)
     types = tuple(types_of(definition, given))
     given = tuple(given) * (len(types) if len(given) == 1 else 1)
     return Asked(Call.of(definition, values, **options), types, given)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..arrays import numpy as on_numpy
-from ..arrays.axes import behind, whole_shape
+from ..arrays.axes import behind, stretched, whole_shape
+from ..arrays.layout import layout
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
@@ -25,23 +26,29 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     if len(shape) < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, shape)
     order = None if axes is None else behind(axes, len(shape), last.ndim)
+    along = tuple(range(-last.ndim, 0)) if order is None else order
+    border, compiled = last.border, last.compiled
+    placed = layout(tuple(shape[axis] for axis in along), compiled.reaches, border)
+    on_numpy.check_values(placed, call.cval, compiled.field_dtypes, compiled.out_dtypes)
     fields = reaching(graph, fields, order)
     ends = range(-last.ndim, 0)
     if order is not None:
-        fields = [np.moveaxis(one, order, ends) for one in fields]
+        # The axes are counted in the whole shape; a field beside another may have fewer.
+        whole = [stretched(one, -min(order), shape) for one in fields]
+        fields = [np.moveaxis(one, order, ends) for one in whole]
     computed = reference.evaluate(
         frozen(call.definition.function),
         dict(zip(names, fields, strict=True)),
         scalars=dict(call.scalars),
         standard=call.definition.options.standard_indexing,
-        boundary=last.border.rules,
+        boundary=border.rules,
         cval=call.cval,
         ndim=last.ndim,
-        footprints=[(box.lo, box.hi) for box in last.compiled.reaches],
+        footprints=[(box.lo, box.hi) for box in compiled.reaches],
     )
     results = [
         reference.store(value, dtype, call.overflow)
-        for value, dtype in zip(computed, last.compiled.out_dtypes, strict=True)
+        for value, dtype in zip(computed, compiled.out_dtypes, strict=True)
     ]
     if order is not None:
         results = [np.moveaxis(one, ends, order) for one in results]
