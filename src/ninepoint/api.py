@@ -10,14 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from . import preparing
 from .arrays import numpy as on_numpy
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables
 from .arrays.keys import Parameters, call_key
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.compiled import Compiled
-from .calls import Call, Prepared
+from .calls import Call
 from .definition import Definition, Registry
+from .flow import Flow, Leaves
 from .graph import graph_of
 from .inspecting import debugging, explaining, measuring
 from .inspecting.asked import Asked, asked, types_of
@@ -29,6 +31,7 @@ from .language.page import Page
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place, hint
+from .preparing import Prepared
 from .recording import Lazy, known, recordable, recorded
 from .running import evaluate, steps_on_dask
 from .scalars import Scalars
@@ -68,6 +71,8 @@ class Stencil(ArrayFunction):
         self._arguments = Parameters(
             function.parameters, function.defaults, self._positional, self._unnamed
         )
+        # A program of several calls is prepared for what each of them is given.
+        self._flow = None if definition.stages is None else Flow(definition)
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -180,10 +185,14 @@ class Stencil(ArrayFunction):
         key = None
         if bound is not None and dims is None:
             key = call_key(bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads)
+        leaves: Leaves = ()
         if key is not None and bound is not None:
+            if self._flow is not None:
+                leaves, more = self._flow.of(bound)
+                key = None if more is None else (*key, more)
             short = self._prepared.get(key)
             if short is not None:
-                result = short(bound, out)
+                result = short(bound, leaves, out)
                 if result is not None:
                     return result
                 # It is prepared, and this time the rest is to be done.
@@ -205,14 +214,28 @@ class Stencil(ArrayFunction):
             fields = [known(field) for field in fields]
         result = self._evaluated(call, fields, axes, dims, out, threads)
         asked = axes is None and any(map(may_hold, fields))
-        single = self.definition.stages is None
-        if key is not None and bound is not None and single and not asked:
+        if key is not None and bound is not None and not asked:
             # Only what went well is prepared, so that mistakes are found in one place; and
             # nothing that may be a colour image, which depends on its numbers.
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()
-            self._prepared[key] = call.prepared(bound, axes, out, threads)
+            self._prepared[key] = self._prepare(call, bound, axes, out, threads)
         return result
+
+    def _prepare(
+        self, call: Call, values: Sequence[Any], axes: Any, out: Any, threads: int | None
+    ) -> Prepared:
+        """How calls like one that went well are done from now on."""
+        names = self.parameters
+        at = [names.index(name) for name in self.fields]
+        types = [on_numpy.native(values[k].dtype) for k in at]
+        graph, wanted = graph_of(call, types)
+        if self._flow is None:
+            return preparing.single(graph, names, values, axes, out, threads)
+        if not self._flow.settled or axes is not None:
+            return preparing.no_way
+        schedule = self.definition.schedule_for(types)
+        return preparing.several(graph, wanted, schedule, at, values, out, threads)
 
     def _evaluated(
         self,

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from .arrays import numpy as on_numpy
-from .arrays import prepared
 from .arrays.borders import Boundary
-from .backends.compiled import Bound, Compiled, readable
+from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Stages
 from .definition import Definition, digest
-from .language import ir
-from .language.dtypes import DType
 from .lowering.schedule import Schedule
 from .options import overflow_rule, storage_types
 
 _NUMBERS = (int, float, complex, np.generic)
-
-# Values of all parameters, out -> result, or None if the call must be done the ordinary way.
-Prepared: TypeAlias = Callable[[Sequence[Any], Any], Any]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +71,7 @@ class Call:
     @property
     def key(self) -> Any:
         """What tells this call from others, for as long as the arrays it is given are there."""
-        scalars = tuple((name, _identity(value)) for name, value in self.scalars.items())
+        scalars = tuple((name, identity(value)) for name, value in self.scalars.items())
         cval = type(self.cval), repr(self.cval)
         return self.definition, scalars, self.boundary, cval, self.dtypes, self.overflow
 
@@ -107,58 +99,7 @@ class Call:
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
         return replace(self, scalars=scalars)
 
-    def prepared(
-        self, values: Sequence[Any], axes: Any, out: Any, threads: int | None
-    ) -> Prepared:
-        """How calls like this one, which went well, are done in short.
 
-        They are given the values of all parameters, in the order of the function.
-        """
-        names = self.definition.parameters
-        at = [names.index(name) for name in self.definition.fields]
-        fields = [values[k] for k in at]
-        program = self.program([on_numpy.native(field.dtype) for field in fields])
-        compiled = program.compiled
-        core = on_numpy.core_shape(fields, program.ndim, axes)
-        taken: list[tuple[int, Callable[[Any], Any] | None]] = []
-        for called, array in zip(compiled.coefficients, program.coefficients, strict=True):
-            k = names.index(called)
-            taken.append((k, _coefficients(values[k], array)))
-        for name, dtype in zip(compiled.scalars, compiled.scalar_types, strict=True):
-            if isinstance(name, ir.Length):
-                taken.append((at[0], partial(_always, core[name.axis])))
-                continue
-            k = names.index(name)
-            taken.append((k, _number(values[k], dtype)))
-        # An array may change later.
-        cval = np.array(self.cval)[()] if isinstance(self.cval, np.ndarray) else self.cval
-        border = self.boundary.on(program.ndim)
-        options = prepared.Options(border, cval, threads)
-        run = prepared.prepare(program, compiled.entry, fields, options, out, axes)
-
-        def call(values: Sequence[Any], out: Any) -> Any:
-            numbers = [values[k] if to is None else to(values[k]) for k, to in taken]
-            return run([values[k] for k in at], numbers, out)
-
-        return call
-
-
-def _number(value: Any, dtype: DType) -> Callable[[Any], Any] | None:
-    """How to give values like this one to machine code; None if they are taken as they are."""
-    kind: type = {"b": bool, "i": int, "u": int, "f": float, "c": complex}[dtype.numpy.kind]
-    return None if type(value) is kind else kind
-
-
-def _always(number: int, value: Any) -> int:
-    """Give a number that calls with equal keys have in common, whatever the value."""
-    return number
-
-
-def _coefficients(value: Any, array: np.ndarray) -> Callable[[Any], Any] | None:
-    """The same for arrays like this one, of which the program has `array`."""
-    return None if value is array else partial(readable, dtype=array.dtype)
-
-
-def _identity(value: Any) -> Any:
+def identity(value: Any) -> Any:
     """What tells a number from others, or one array from others while it is there."""
     return (type(value), repr(value)) if isinstance(value, _NUMBERS) else id(value)

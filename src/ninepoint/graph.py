@@ -68,6 +68,8 @@ class Graph:
         self.nodes: list[Node] = []
         self.given = len(self.names)
         self._known: dict[Any, tuple[int, ...]] = {}
+        # The results of each call that was added; of equal calls they are the same.
+        self.added: list[tuple[int, ...]] = []
         # What was planned for it: see `planning.plan`.
         self.plans: dict[Any, Any] = {}
 
@@ -89,6 +91,7 @@ class Graph:
         key = call.key, tuple(fields), axes
         known = self._known.get(key)
         if known is not None:
+            self.added.append(known)
             return known
         outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
         whole = labels[0] if labels else call.definition.name
@@ -97,6 +100,7 @@ class Graph:
             self.names.append(labels[k] if k < len(labels) else whole)
             self.dtypes.append(dtype)
         self._known[key] = outputs
+        self.added.append(outputs)
         return outputs
 
     def record(

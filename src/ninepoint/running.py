@@ -307,7 +307,7 @@ def _group(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What a group gives, whose axes come last."""
-    if not _can_fuse(graph, group, fields):
+    if not can_fuse(graph, group, fields):
         return _one_by_one(group.nodes, values, group.outputs, threads, outs)
     assert group.program is not None
     ndim, shape = group.program.ndim, fields[0].shape
@@ -336,7 +336,7 @@ def _group(
     return results
 
 
-def _can_fuse(graph: Graph, group: Group, fields: Sequence[Array]) -> bool:
+def can_fuse(graph: Graph, group: Group, fields: Sequence[Array]) -> bool:
     """Whether these arrays can be read by the fused kernel, and are worth it."""
     if group.compiled is None:
         return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 import numpy as np
@@ -414,3 +415,195 @@ def test_lengths_are_those_along_the_axes_of_the_call():
             wanted = across.debug(rows, 2, **options)
             for _ in range(2):
                 np.testing.assert_array_equal(across(rows, by=2, **options), wanted)
+
+
+# Programs of several calls.
+
+
+@npt.stencil(boundary="wrap")
+def slope(x, r, w=2):
+    return r * (x[0, 1] - x[0, -1]) + w * x[1, 0]
+
+
+@npt.stencil(boundary="nearest", cval=1)
+def waves(x, y, r, k=3):
+    s = slope(x, r * 2, boundary=("reflect", "constant"), cval=5)
+    t = slope(s, r, w=k)
+    return t[0, 0] - r * s[1, 1] + y[0, 1], s[0, 0] + k
+
+
+@npt.stencil
+def unnumbered(x):
+    a = difference(x)
+    b = difference(a)
+    return a[1, 0] + b[0, 1] + difference(x)[0, 0]
+
+
+def by_hand(x, y, r, k=3, **options):
+    if options.get("boundary") == "keep":
+        # Values of the kernel's own fields are kept, which what is left of it does not read.
+        return waves.debug(x, y, r, k, **options)
+    s = slope(x, r * 2, boundary=("reflect", "constant"), cval=5)
+    t = slope(s, r, w=k)
+
+    @npt.stencil(boundary="nearest", cval=1)
+    def rest(t, s, y, r, k):
+        return t[0, 0] - r * s[1, 1] + y[0, 1], s[0, 0] + k
+
+    return rest(t, s, y, r, k, **options)
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (40, 30), (3, 9, 8), (2, 3, 5, 4), (1, 1)])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"boundary": "keep"},
+        {"boundary": ("fill", "valid"), "cval": 7.5},
+        {"dtype": ("f4", "f8")},
+    ],
+    ids=str,
+)
+def test_programs_are_prepared(shape, options):
+    x, y = image(*shape), image(*shape, seed=1)
+    for r in (0.25, -2.0, 3):
+        waves(x, y, r, **options)
+    outs = tuple(np.empty_like(one) for one in waves(x, y, 0.25, **options))
+    waves(x, y, 0.25, **options, out=outs)
+    pairs = [(0.25, 3), (0.5, 3), (-1.0, 2), (2, 3), (5, 5)]
+    with Counted(waves) as slow:
+        found = [waves(y, x, r, k=k, **options) for r, k in pairs]
+        into = waves(y, x, 0.75, **options, out=outs)
+    assert slow.count == 0
+    for got, (r, k) in zip(found, pairs, strict=True):
+        for one, other in zip(got, by_hand(y, x, r, k, **options), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+    for one, out, other in zip(into, outs, by_hand(y, x, 0.75, **options), strict=True):
+        assert one is out
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (600, 700)])
+def test_results_of_programs_are_their_own(shape):
+    x = image(*shape)
+    wanted = unnumbered(x)
+    kept = [unnumbered(x) for _ in range(4)]
+    for k, one in enumerate(kept):
+        np.testing.assert_array_equal(one, wanted)
+        one[...] = k
+    np.testing.assert_array_equal(unnumbered(x), wanted)
+    assert [one[1, 1] for one in kept] == [0, 1, 2, 3]
+
+
+def test_equal_numbers_once_and_others_then():
+    @npt.stencil(boundary="reflect")
+    def two(x, a, b):
+        return difference(x, a)[0, 1] - 2 * difference(x, b)[1, 0]
+
+    x = image(9, 8)
+    for a, b in ((2, 2), (2, 3), (3, 3), (3, 2), (2, 2.0), (2.0, 2), (0.0, -0.0)):
+        wanted = two.debug(x, a, b)
+        for _ in range(3):
+            np.testing.assert_array_equal(two(x, a, b), wanted)
+
+
+def test_numbers_that_decide_about_options_of_calls():
+    @npt.stencil(boundary="reflect")
+    def outside(x, c, wide):
+        s = difference(x, boundary="wrap" if wide else "constant", cval=c)
+        return s[0, 1] + x[0, 0]
+
+    x = image(9, 8)
+    for c, wide in ((1, True), (2, True), (2, False), (3, False), (1, True)):
+        wanted = outside.debug(x, c, wide)
+        for _ in range(2):
+            np.testing.assert_array_equal(outside(x, c, wide), wanted)
+
+
+def test_numbers_of_calls_that_change_their_type_or_fail():
+    @npt.stencil
+    def power(x, k):
+        return difference(x, 2**k)[0, 1] + difference(x, 8 // k)[0, 0]
+
+    x = image(9, 8, dtype="int32")
+    for k in (2, 1, -1, -2, 2, 4):
+        wanted = power.debug(x, k)
+        for _ in range(2):
+            got = power(x, k)
+            assert got.dtype == wanted.dtype
+            np.testing.assert_array_equal(got, wanted)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            power(x, 0)
+
+
+def test_programs_with_coefficients():
+    w = np.arange(9.0).reshape(3, 3)
+
+    @npt.stencil
+    def twice(x, v, scale):
+        return weighted(x, v, scale)[0, 1] - scale * x[0, 0]
+
+    x = image(12, 13)
+    twice(x, w, 2)
+    for k in range(3):
+        w[0, 1] = k
+        with Counted(twice) as slow:
+            got = twice(x, v=w, scale=k)
+        assert slow.count == 0
+        np.testing.assert_allclose(got, twice.debug(x, w, k), rtol=1e-12)
+
+
+def test_an_out_that_a_later_call_still_reads():
+    x, y = image(20, 30), image(20, 30, seed=1)
+    wanted = by_hand(x, y, 0.5)
+    for _ in range(3):
+        a, b = x.copy(), y.copy()
+        got = waves(a, b, 0.5, out=(b, a))
+        np.testing.assert_array_equal(got[0], wanted[0])
+        np.testing.assert_array_equal(got[1], wanted[1])
+    out = np.empty((20, 30))
+    for wrong in ((out, out), (out, np.broadcast_to(0.0, (20, 30)))):
+        waves(x, y, 0.5, out=(out, out.copy()))
+        with pytest.raises(ValueError, match="out"):
+            waves(x, y, 0.5, out=wrong)
+
+
+def test_threads_and_children_in_one_program():
+    images = [image(60, 70, seed=k) for k in range(4)]
+    wanted = [by_hand(one, one, 0.5) for one in images]
+    for one in images[:2]:
+        waves(one, one, 0.5)
+    wrong = []
+
+    def work(k):
+        for _ in range(60):
+            got = waves(images[k], images[k], r=0.5)
+            if not all(map(np.array_equal, got, wanted[k])):
+                wrong.append(k)
+
+    threads = [threading.Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    child = os.fork()
+    if not child:
+        work(0)
+        os._exit(1 if wrong else 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
+    x = image(700, 800)
+    wanted = unnumbered(x)
+    for count in ("1", "2", "3"):
+        monkeypatch.setenv("NINEPOINT_THREADS", count)
+        for _ in range(5):
+            np.testing.assert_array_equal(unnumbered(x), wanted)
+            difference(x, 2)
+    monkeypatch.setenv("NINEPOINT_THREADS", "many")
+    with pytest.raises(ValueError, match="NINEPOINT_THREADS"):
+        unnumbered(x)

@@ -122,6 +122,20 @@ def call_key(
     return (*parts, out, boundary, cval, axes, dtype, overflow, threads)
 
 
+def kinds(values: Sequence[Any]) -> Key | None:
+    """Give what calls depend on of numbers and coefficient arrays; None if some are neither."""
+    parts: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
+            parts.append(kind)
+        elif kind is np.ndarray:
+            parts += (value.shape, value.strides, value.dtype, value.flags.aligned)
+        else:
+            return None
+    return tuple(parts)
+
+
 def _names(value: Any) -> Hashable | None:
     """Give names, or tuples and lists of them, as something to look up; None if it is neither."""
     if isinstance(value, str | type | np.dtype):

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
+import types
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
@@ -77,12 +79,25 @@ class Stages:
         self, arguments: Mapping[str, ast.expr], scalars: Mapping[str, Any]
     ) -> dict[str, Any]:
         """What the arguments of a call come to, for values of the kernel's scalars."""
-        names = live_names(self.function) | dict(scalars)
-        return {name: _evaluated(node, names) for name, node in arguments.items()}
+        found: dict[str, Any] = {}
+        names: dict[str, Any] | None = None
+        for name, node in arguments.items():
+            if isinstance(node, ast.Name) and node.id in scalars:
+                found[name] = scalars[node.id]
+                continue
+            if names is None:
+                names = live_names(self.function) | dict(scalars)
+            found[name] = _evaluated(node, names)
+        return found
 
 
 def _evaluated(node: ast.expr, names: dict[str, Any]) -> Any:
-    return eval(compile(ast.Expression(node), "<argument>", "eval"), dict(names))
+    return eval(_code(node), dict(names))
+
+
+@functools.lru_cache(maxsize=1024)
+def _code(node: ast.expr) -> types.CodeType:
+    return compile(ast.Expression(node), "<argument>", "eval")
 
 
 def split(function: Function) -> Stages | None:

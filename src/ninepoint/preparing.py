@@ -1,0 +1,236 @@
+"""Prepared programs: the calls of a graph, on arrays and numbers like those of a call before.
+
+    graph, plan, arrays   ->   steps, one for each call, and arrays for what lies between them
+    run(fields, leaves, out)  ->  results
+
+A small array is done call by call, each of them prepared (see `arrays.prepared`).  What calls
+give to each other is written to arrays that are kept for the next time, and used by one thread
+at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .arrays.arranging import Run, are_writable, listed
+from .arrays.borders import Array
+from .arrays.numpy import core_shape
+from .arrays.prepared import Options, prepare
+from .backends.memory import empty
+from .backends.numba.cpu import Compiled, computed, readable
+from .flow import Leaves
+from .graph import Graph, Node
+from .language import ir
+from .lowering.schedule import Schedule
+from .planning import Group, plan
+from .running import can_fuse, evaluate, least_axes
+
+# Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
+# ordinary way.
+Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
+
+# Where each number of a call is found, and how it is converted, if it is; or None and a number
+# that calls with equal keys have in common.
+Taken: TypeAlias = Sequence[tuple[Any, Any]]
+
+# Up to this many bytes of arrays between the calls of a program are kept from call to call.
+KEPT_BYTES = 4 << 20
+
+
+# Machine code takes Python's numbers.
+_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a program: what it reads and makes, by number, and how it gets its numbers.
+
+    What it makes is `kept` for the next time if nobody asked for it.
+    """
+
+    run: Run
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    leaf: int
+    taken: Taken
+    kept: bool
+
+
+def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
+    """Do nothing: some calls have no short way."""
+
+
+def single(
+    graph: Graph,
+    names: Sequence[str],
+    values: Sequence[Any],
+    axes: Any,
+    out: Any,
+    threads: int | None,
+) -> Prepared:
+    """Prepare a call that is the only one of a graph, for values of parameters of these names."""
+    (node,) = graph.nodes
+    at = [names.index(name) for name in node.call.definition.fields]
+    fields = [values[k] for k in at]
+    run = _run(node, fields, axes, out, threads)
+    core = core_shape(fields, node.ndim, axes)
+    taken = _taken(node.compiled, node.call.scalars, core, names.index)
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        return run([values[k] for k in at], _numbers(taken, values), out)
+
+    return call
+
+
+def several(
+    graph: Graph,
+    wanted: Sequence[int],
+    schedule: Schedule,
+    at: Sequence[int],
+    values: Sequence[Any],
+    out: Any,
+    threads: int | None,
+) -> Prepared:
+    """Prepare a program of several calls; the values at `at` are its fields."""
+    fields = [values[k] for k in at]
+    least = least_axes(graph, None, [field.ndim for field in fields])
+    if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
+        return no_way
+    groups = plan(graph, wanted, schedule).groups
+    shapes = graph.shapes(field.shape for field in fields)[len(fields) :]
+    made = list(zip(shapes, graph.dtypes[len(fields) :], strict=True))
+    known: list[Any] = [*fields, *(empty(*one) for one in made)]
+    if any(group.program is not None and _together(graph, group, known) for group in groups):
+        if any(node.call.scalars for node in graph.nodes):
+            return no_way
+        return _as_ever(graph, wanted, schedule, at, threads)
+    targets = dict(zip(wanted, listed(out), strict=False))
+    steps: list[Step] = []
+    for node in (node for group in groups for node in group.nodes):
+        asked = [value in wanted for value in node.outputs]
+        if any(asked) and out is not None and not all(asked):
+            return no_way
+        into: Any = None
+        if not any(asked):
+            into = tuple(known[value] for value in node.outputs)
+        elif out is not None:
+            into = tuple(targets[value] for value in node.outputs)
+        inputs = [known[value] for value in node.fields]
+        core = core_shape(inputs, node.ndim, node.axes)
+        taken = _taken(node.compiled, node.call.scalars, core, str)
+        run = _run(node, inputs, node.axes, into, threads)
+        leaf = graph.added.index(node.outputs)
+        steps.append(Step(run, node.fields, node.outputs, leaf, taken, not any(asked)))
+    return _one_by_one(steps, made, at, wanted)
+
+
+def _together(graph: Graph, group: Group, known: Sequence[Array]) -> bool:
+    """Whether the calls of a group are done in one pass over arrays like these."""
+    moved = group.nodes[0].axes is not None
+    return moved or can_fuse(graph, group, [known[value] for value in group.fields])
+
+
+def _as_ever(
+    graph: Graph,
+    wanted: Sequence[int],
+    schedule: Schedule,
+    at: Sequence[int],
+    threads: int | None,
+) -> Prepared:
+    """The ordinary way of a graph without numbers."""
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        fields = [values[k] for k in at]
+        made = evaluate(graph, fields, wanted, schedule, out=out, threads=threads)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    return call
+
+
+def _one_by_one(
+    steps: Sequence[Step],
+    made: Sequence[tuple[tuple[int, ...], np.dtype]],
+    at: Sequence[int],
+    wanted: Sequence[int],
+) -> Prepared:
+    """One call after the other; `made` are the shapes and types of what they make."""
+    given = len(at)
+    kept = {value for step in steps if step.kept for value in step.outputs}
+    between = [one if given + k in kept else None for k, one in enumerate(made)]
+    size = sum(math.prod(one[0]) * one[1].itemsize for one in between if one is not None)
+    free: list[list[Array | None]] = []
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        fields = [values[k] for k in at]
+        targets = listed(out)
+        if targets and not are_writable(targets, fields):
+            return None
+        try:
+            rooms = free.pop()
+        except IndexError:
+            rooms = [None if one is None else empty(*one) for one in between]
+        known: list[Any] = [*fields, *rooms]
+        for value, target in zip(wanted, targets, strict=False):
+            known[value] = target
+        for step in steps:
+            into = None
+            if step.kept or targets:
+                into = tuple([known[value] for value in step.outputs])
+            numbers = _numbers(step.taken, leaves[step.leaf])
+            results = step.run([known[value] for value in step.fields], numbers, into)
+            if results is None:
+                return None
+            if into is None:
+                for value, one in zip(step.outputs, listed(results), strict=True):
+                    known[value] = one
+        if size <= KEPT_BYTES:
+            free.append(rooms)
+        return known[wanted[0]] if len(wanted) == 1 else tuple([known[v] for v in wanted])
+
+    return call
+
+
+def _run(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
+    """Prepare one call of a graph."""
+    cval = node.call.cval
+    # An array may change later.
+    cval = np.array(cval)[()] if isinstance(cval, np.ndarray) else cval
+    options = Options(node.border, cval, threads)
+    program = node.compiled.bind(node.call.scalars)
+    return prepare(program, node.compiled.entry, fields, options, out, axes)
+
+
+def _taken(
+    compiled: Compiled,
+    scalars: Mapping[str, Any],
+    core: Sequence[int],
+    place: Callable[[str], Any],
+) -> Taken:
+    """Say where the numbers of a call are found, and how machine code is given numbers like them.
+
+    `place` says where the number of a name is.
+    """
+    module = compiled.module
+    taken: list[tuple[Any, Any]] = []
+    for name, (dtype, _) in zip(module.coefficients, compiled.coefficient_types, strict=True):
+        value, wanted = scalars[name], computed(dtype)
+        as_it_is = readable(value, wanted) is value
+        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
+    for one, scalar in zip(module.scalars, compiled.scalar_types, strict=True):
+        if isinstance(one, ir.Length):
+            taken.append((None, core[one.axis]))
+            continue
+        kind: type = _KINDS[scalar.numpy.kind]
+        taken.append((place(one), None if type(scalars[one]) is kind else kind))
+    return taken
+
+
+def _numbers(taken: Taken, values: Any) -> list[Any]:
+    """Give the numbers of a call, from values by place."""
+    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]
