@@ -39,7 +39,8 @@ Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
 # that calls with equal keys have in common.
 Taken: TypeAlias = Sequence[tuple[Any, Any]]
 
-# Up to this many bytes of arrays between the calls of a program are kept from call to call.
+# Programs whose calls make more bytes than this are done as ever: beside that, to find out how
+# takes no time.
 KEPT_BYTES = 4 << 20
 
 
@@ -102,11 +103,12 @@ def several(
     least = least_axes(graph, None, [field.ndim for field in fields])
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
-    groups = plan(graph, wanted, schedule).groups
     shapes = graph.shapes(field.shape for field in fields)[len(fields) :]
     made = list(zip(shapes, graph.dtypes[len(fields) :], strict=True))
-    known: list[Any] = [*fields, *(empty(*one) for one in made)]
-    if any(group.program is not None and _together(graph, group, known) for group in groups):
+    groups = plan(graph, wanted, schedule).groups
+    small = sum(math.prod(shape) * dtype.itemsize for shape, dtype in made) <= KEPT_BYTES
+    known: list[Any] = [*fields, *(empty(*one) for one in made)] if small else []
+    if not small or any(_together(graph, group, known) for group in groups):
         if any(node.call.scalars for node in graph.nodes):
             return no_way
         return _as_ever(graph, wanted, schedule, at, threads)
@@ -132,6 +134,8 @@ def several(
 
 def _together(graph: Graph, group: Group, known: Sequence[Array]) -> bool:
     """Whether the calls of a group are done in one pass over arrays like these."""
+    if group.program is None:
+        return False
     moved = group.nodes[0].axes is not None
     return moved or can_fuse(graph, group, [known[value] for value in group.fields])
 
@@ -163,7 +167,6 @@ def _one_by_one(
     given = len(at)
     kept = {value for step in steps if step.kept for value in step.outputs}
     between = [one if given + k in kept else None for k, one in enumerate(made)]
-    size = sum(math.prod(one[0]) * one[1].itemsize for one in between if one is not None)
     free: list[list[Array | None]] = []
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
@@ -189,8 +192,7 @@ def _one_by_one(
             if into is None:
                 for value, one in zip(step.outputs, listed(results), strict=True):
                     known[value] = one
-        if size <= KEPT_BYTES:
-            free.append(rooms)
+        free.append(rooms)
         return known[wanted[0]] if len(wanted) == 1 else tuple([known[v] for v in wanted])
 
     return call
