@@ -22,8 +22,8 @@ from .arrays.arranging import Run, are_writable, listed
 from .arrays.borders import Array
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, prepare
+from .backends.compiled import Compiled, computed, readable
 from .backends.memory import empty
-from .backends.numba.cpu import Compiled, computed, readable
 from .flow import Leaves
 from .graph import Graph, Node
 from .language import ir
@@ -218,13 +218,12 @@ def _taken(
 
     `place` says where the number of a name is.
     """
-    module = compiled.module
     taken: list[tuple[Any, Any]] = []
-    for name, (dtype, _) in zip(module.coefficients, compiled.coefficient_types, strict=True):
+    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
         value, wanted = scalars[name], computed(dtype)
         as_it_is = readable(value, wanted) is value
         taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
-    for one, scalar in zip(module.scalars, compiled.scalar_types, strict=True):
+    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
         if isinstance(one, ir.Length):
             taken.append((None, core[one.axis]))
             continue
