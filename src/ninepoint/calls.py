@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays.borders import Boundary
 from .backends.compiled import Bound, Compiled
-from .backends.pipeline import Stages
+from .backends.pipeline import Forms
 from .definition import Definition, digest
 from .lowering.schedule import Schedule
 from .options import overflow_rule, storage_types
@@ -88,7 +88,7 @@ class Call:
 
     def compiled(
         self, types: Sequence[np.dtype], schedule: Schedule | None = None
-    ) -> tuple[Compiled, Stages | None, str]:
+    ) -> tuple[Compiled, Forms | None, str]:
         """What the definition is compiled to, with a schedule of its own or another one."""
         return self.definition.compiled(
             types, self.scalars, self.boundary.keeps, self.dtypes, self.overflow, schedule

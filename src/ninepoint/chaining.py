@@ -9,7 +9,7 @@ from typing import Any
 from .arrays.borders import ABSENT, Border
 from .arrays.iterating import Chain
 from .backends.compiled import Compiled
-from .backends.pipeline import Request, Stages, compile_chain
+from .backends.pipeline import Forms, Request, compile_chain
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.chain import Edges, Link, unchainable
@@ -17,7 +17,7 @@ from .lowering.schedule import Schedule
 from .planning import common_margin, named_parts
 
 # Compiled chains, by what they were made of.
-Chains = dict[Any, tuple[Compiled, Edges, tuple[Stages, ...]]]
+Chains = dict[Any, tuple[Compiled, Edges, tuple[Forms, ...]]]
 
 
 def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
@@ -110,14 +110,14 @@ def chain(
     return Chain(compiled, edges, tuple(borders))
 
 
-def _lowered(graph: Graph, node: Node) -> Stages | str:
+def _lowered(graph: Graph, node: Node) -> Forms | str:
     """The stages of a node's compilation; or why it has none."""
     _, stages, reason = node.call.compiled([graph.dtypes[k] for k in node.fields])
     return stages if stages is not None else reason
 
 
-def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Stages, ...]:
-    return tuple(one for node in nodes if isinstance(one := _lowered(graph, node), Stages))
+def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
+    return tuple(one for node in nodes if isinstance(one := _lowered(graph, node), Forms))
 
 
 def _leaves(node: Node) -> bool:

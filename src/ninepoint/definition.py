@@ -27,7 +27,7 @@ from .arrays import numpy as on_numpy
 from .arrays.recognise import is_dask, is_xarray, refuse_foreign
 from .backends import tuned
 from .backends.compiled import Compiled
-from .backends.pipeline import Request, Stages, compile_kernel
+from .backends.pipeline import Forms, Request, compile_kernel
 from .language import errors, ir
 from .language.depth import with_room
 from .language.dtypes import DType, value_type
@@ -100,7 +100,7 @@ class Definition:
         The function itself, in the process where it was decorated.
     fields, scalars : tuple of str
         The parameters that are read relative to the point, and all others.
-    stages : Stages or None
+    stages : Forms or None
         The calls of other stencils.
     token : str
         Names the meaning, in any process.
@@ -124,7 +124,7 @@ class Definition:
         self.stages = split(function) if whole is None else None
         self.kept: dict[Any, Any] = {}
         self._whole, self._keeping = whole, keeping
-        self._compiled: dict[Any, tuple[Compiled, Stages | None, str]] = {}
+        self._compiled: dict[Any, tuple[Compiled, Forms | None, str]] = {}
         self._compiling = threading.Lock()
         self.chains: dict[Any, Any] = {}
         self._schedules: dict[str, Schedule] = {}
@@ -252,7 +252,7 @@ class Definition:
         dtypes: tuple[np.dtype, ...] | None = None,
         overflow: str | None = None,
         schedule: Schedule | None = None,
-    ) -> tuple[Compiled, Stages | None, str]:
+    ) -> tuple[Compiled, Forms | None, str]:
         """Compile for fields of these types and scalars such as these, once.
 
         The stages are None if the kernel takes the general path; then the text says why.

@@ -18,7 +18,7 @@ import numpy as np
 from .analysis.footprint import extents
 from .arrays.fusing import KEPT, NARROW
 from .backends.compiled import Bound, Compiled
-from .backends.pipeline import Request, Stages, compile_fused
+from .backends.pipeline import Forms, Request, compile_fused
 from .graph import Graph, Node, reads
 from .language.box import Box, joined
 from .language.ir import Kernel
@@ -164,7 +164,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
     return ""
 
 
-def lowered(graph: Graph, node: Node) -> Stages | str:
+def lowered(graph: Graph, node: Node) -> Forms | str:
     """The stages of a node's compilation for being a part; or why it has none."""
     schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
     dtypes = [graph.dtypes[k] for k in node.fields]
@@ -188,7 +188,7 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-_compiled_groups: dict[Any, tuple[Kernel, Compiled, tuple[Stages, ...]]] = {}
+_compiled_groups: dict[Any, tuple[Kernel, Compiled, tuple[Forms, ...]]] = {}
 
 
 def _compiled(
@@ -205,7 +205,7 @@ def _compiled(
     if len(nodes) == 1:
         return Group(tuple(nodes), tuple(fields), nodes[0].outputs)
     found_stages = [lowered(graph, node) for node in nodes]
-    stages = tuple(one for one in found_stages if isinstance(one, Stages))
+    stages = tuple(one for one in found_stages if isinstance(one, Forms))
     assert len(stages) == len(nodes), found_stages
     flat = nodes[0].ndim < 3
     kernels = [
@@ -279,7 +279,7 @@ def named_parts(
     return names, parts
 
 
-def common_margin(nodes: Sequence[Node], stages: Sequence[Stages], outputs: Sequence[int]) -> Box:
+def common_margin(nodes: Sequence[Node], stages: Sequence[Forms], outputs: Sequence[int]) -> Box:
     """Where the nodes look, all together, to give one point of the outputs.
 
     Each counts as if it looked at the point itself too: at a border a neighbour to the one side

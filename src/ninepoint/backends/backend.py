@@ -17,6 +17,7 @@ import numpy as np
 from ..language.box import Box, joined
 from ..language.dtypes import DType
 from ..language.ir import Kernel, Length
+from ..lowering.chain import Edges
 from ..lowering.schedule import Schedule
 
 
@@ -72,8 +73,19 @@ class Backend(Protocol):
     def schedule(self, kernel: Kernel, schedule: Schedule) -> Kernel:
         """Choose for a lowered kernel what is a matter of this target alone."""
 
-    def text(self, kernel: Kernel, title: str, reach: Box, *, fastmath: bool) -> Module:
-        """Write a kernel whose outputs are in their storage types already."""
+    def text(
+        self,
+        kernel: Kernel,
+        title: str,
+        reach: Box,
+        edges: Edges | None = None,
+        *,
+        fastmath: bool,
+    ) -> Module:
+        """Write a kernel whose outputs are in their storage types already.
+
+        The `edges` of a chain say what is written at the ends of its arrays, between its steps.
+        """
 
     def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:
         """Compile the text, or find what was compiled of it, and give its function."""

@@ -40,12 +40,10 @@ from ..lowering.passes import (
 )
 from ..lowering.schedule import Schedule
 from ..lowering.storage import check_kept, natural_dtypes
-from .backend import Backend
+from .backend import Backend, Module
 from .compiled import Compiled
 from .numba.cache import identifier
 from .numba.cpu import NUMBA
-from .numba.steps import border_names
-from .numba.steps import module as stepping
 
 # The one back end that there is.
 BACKEND: Backend = NUMBA
@@ -64,8 +62,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
-    """Every stage of one compilation, for those who want to look.
+class Forms:
+    """A kernel after one pass and the next, and what it was compiled to.
 
     `single` makes one row of the result after the other, which steps in a chain do.
     """
@@ -84,10 +82,10 @@ class Stages:
 
 def compile_kernel(
     function: Function, arguments: Mapping[str, Argument], request: Request
-) -> tuple[Compiled, Stages | None, str]:
+) -> tuple[Compiled, Forms | None, str]:
     """Compile, on the first path or the general one.
 
-    The stages are None for the general path; then the text says why it was taken.
+    There are no forms on the general path; then the text says why it was taken.
     """
     try:
         stages = compile_understood(function, arguments, request)
@@ -113,8 +111,8 @@ def compile_kernel(
 
 def compile_understood(
     function: Function, arguments: Mapping[str, Argument], request: Request
-) -> Stages:
-    """Every stage of the first path, one after the other."""
+) -> Forms:
+    """The first path: one form after the other."""
     kernel = read(function, arguments, request.neighborhood)
     looks = reaches(kernel)
     if request.neighborhood is not None:
@@ -136,22 +134,16 @@ def compile_understood(
     else:
         # As a part of another kernel it gives the same bits as by itself.
         single = passed(ROWS_AS_IN_PLACE, forms["windowed"], options, reach)["shared"]
-    text = BACKEND.text(checked(lowered, reach), function.name, reach, fastmath=request.fastmath)
-    compiled = Compiled(
-        name=identifier(function.name),
+    lowered = checked(lowered, reach)
+    module = BACKEND.text(lowered, function.name, reach, fastmath=request.fastmath)
+    compiled = replace(
+        _compiled(kernel, function.name, module, looks, tuple(dtypes), request.fastmath),
+        # The kernel has names of its own for the function's parameters, in the same order.
         fields=_named(arguments, Field),
         coefficients=_named(arguments, Coefficients),
         scalars=(*_named(arguments, Value), *kernel.lengths),
-        reaches=looks,
-        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
-        out_dtypes=tuple(dtypes),
-        coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
-        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
-        fastmath=request.fastmath,
-        module=text,
-        backend=BACKEND,
     )
-    return Stages(
+    return Forms(
         kernel,
         forms["simplified"],
         forms["widened"],
@@ -162,6 +154,31 @@ def compile_understood(
         lowered,
         compiled,
         request,
+    )
+
+
+def _compiled(
+    kernel: Kernel,
+    name: str,
+    module: Module,
+    reaches: tuple[Box, ...],
+    out_dtypes: tuple[np.dtype, ...],
+    fastmath: bool,
+) -> Compiled:
+    """What a kernel is compiled to, with its own names for its arguments."""
+    return Compiled(
+        name=identifier(name),
+        fields=tuple(n for n, _ in kernel.fields),
+        coefficients=tuple(n for n, *_ in kernel.coefficients),
+        scalars=tuple(n for n, _ in kernel.scalars),
+        reaches=reaches,
+        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
+        out_dtypes=out_dtypes,
+        coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
+        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
+        fastmath=fastmath,
+        module=module,
+        backend=BACKEND,
     )
 
 
@@ -189,29 +206,15 @@ def compile_chain(
     kernel, edges = chained(links, fields, states, steps, request.schedule)
     kernel = checked(merged(checked(kernel, reach)), reach)
     title = f"{steps} steps of {name}"
-    coefficients = tuple(name for name, *_ in kernel.coefficients)
-    types = tuple((d, len(s)) for _, d, s in kernel.coefficients)
-    if kernel.ndim > 1:
-        text = stepping(kernel, edges, title, reach, fastmath=request.fastmath)
-        tables = border_names(edges)
-        coefficients += tables
-        types += ((np.dtype("int64"), 1),) * (len(tables) - len(edges.constants))
-        types += tuple((dtype, 1) for _, dtype, _ in edges.constants)
-    else:
-        text = BACKEND.text(kernel, title, reach, fastmath=request.fastmath)
-    compiled = Compiled(
-        name=identifier(name),
-        fields=tuple(name for name, _ in kernel.fields),
-        coefficients=coefficients,
-        scalars=tuple(name for name, _ in kernel.scalars),
-        reaches=(reach,) * len(states),
-        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
-        out_dtypes=links[-1].types,
-        coefficient_types=types,
-        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
-        fastmath=request.fastmath,
-        module=text,
-        backend=BACKEND,
+    module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath)
+    compiled = _compiled(
+        kernel, name, module, (reach,) * len(states), links[-1].types, request.fastmath
+    )
+    tables = edges.tables if kernel.ndim > 1 else ()
+    compiled = replace(
+        compiled,
+        coefficients=(*compiled.coefficients, *(name for name, _ in tables)),
+        coefficient_types=(*compiled.coefficient_types, *((dtype, 1) for _, dtype in tables)),
     )
     return compiled, edges
 
@@ -232,20 +235,9 @@ def compile_fused(
     whole = checked(fused(parts, outputs), margin)
     whole = checked(merged(checked(inlined(whole, request.schedule), margin)), margin)
     kernel = checked(BACKEND.schedule(renumbered(whole, named), request.schedule), margin)
-    text = BACKEND.text(kernel, name, margin, fastmath=request.fastmath)
-    compiled = Compiled(
-        name=identifier(name),
-        fields=tuple(name for name, _ in kernel.fields),
-        coefficients=tuple(name for name, *_ in kernel.coefficients),
-        scalars=tuple(name for name, _ in kernel.scalars),
-        reaches=(margin,) * len(outputs),
-        field_dtypes=tuple(dtype for _, dtype in kernel.fields),
-        out_dtypes=tuple(out_dtypes),
-        coefficient_types=tuple((d, len(s)) for _, d, s in kernel.coefficients),
-        scalar_types=tuple(dtype for _, dtype in kernel.scalars),
-        fastmath=request.fastmath,
-        module=text,
-        backend=BACKEND,
+    module = BACKEND.text(kernel, name, margin, fastmath=request.fastmath)
+    compiled = _compiled(
+        kernel, name, module, (margin,) * len(outputs), tuple(out_dtypes), request.fastmath
     )
     return kernel, compiled
 

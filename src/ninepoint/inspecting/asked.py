@@ -13,7 +13,7 @@ import numpy as np
 
 from ..arrays import numpy as on_numpy
 from ..backends.compiled import Compiled
-from ..backends.pipeline import Stages
+from ..backends.pipeline import Forms
 from ..calls import Call
 from ..definition import Definition
 from ..graph import Graph, graph_of
@@ -51,7 +51,7 @@ class Asked:
         return self.graph[0].nodes[-1].compiled
 
     @property
-    def stages(self) -> tuple[Stages | None, str]:
+    def stages(self) -> tuple[Forms | None, str]:
         """The stages of the compilation of what gives the results; or why it has none."""
         graph, _ = self.graph
         last = graph.nodes[-1]

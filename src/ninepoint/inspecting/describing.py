@@ -10,7 +10,7 @@ import numpy as np
 from ..analysis.footprint import extents
 from ..analysis.ranges import Interval, ranges
 from ..backends.compiled import Compiled
-from ..backends.pipeline import Stages
+from ..backends.pipeline import Forms
 from ..language.box import Box
 from ..language.ir import Kernel, Ref
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
@@ -44,7 +44,7 @@ class _Lines:
 
 
 def explanation(
-    name: str, compiled: Compiled, stages: Stages | None, reason: str, border: str
+    name: str, compiled: Compiled, stages: Forms | None, reason: str, border: str
 ) -> str:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
 
@@ -83,7 +83,7 @@ def _where(compiled: Compiled) -> tuple[str, ...]:
     return () if place is None else (f"in line {place.line}: {place.text.strip()}",)
 
 
-def measured(compiled: Compiled, stages: Stages | None, found: Measurement) -> str:
+def measured(compiled: Compiled, stages: Forms | None, found: Measurement) -> str:
     """Tell what was to be expected of this machine, and what was measured."""
     page = _Lines([])
     speed = machine(found.threads)
@@ -106,7 +106,7 @@ def measured(compiled: Compiled, stages: Stages | None, found: Measurement) -> s
 
 
 def _predicted(
-    compiled: Compiled, stages: Stages | None, found: Measurement, speed: Machine
+    compiled: Compiled, stages: Forms | None, found: Measurement, speed: Machine
 ) -> tuple[str, ...]:
     """The lesser of what memory and what operations allow, and which of them it is."""
     # Somebody else's work may have slowed the copy beside it, but not below that from afar.
@@ -160,7 +160,7 @@ def _numbers(page: _Lines, kernel: Kernel) -> None:
         page.add("unread", ", ".join(unread))
 
 
-def notes(stages: Stages) -> tuple[Note, ...]:
+def notes(stages: Forms) -> tuple[Note, ...]:
     """What the passes chose, in the order of the passes."""
     request = stages.request
     return (
@@ -172,7 +172,7 @@ def notes(stages: Stages) -> tuple[Note, ...]:
     )
 
 
-def _choices(page: _Lines, stages: Stages) -> None:
+def _choices(page: _Lines, stages: Forms) -> None:
     found = notes(stages) or (Note("as written", ("no window, and nothing to share",)),)
     label = "algorithm"
     for note in found:

@@ -92,6 +92,15 @@ class Edges:
     borders: list[int] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)
 
+    @property
+    def tables(self) -> tuple[tuple[str, np.dtype], ...]:
+        """What a chain is given after its coefficients: ends of axes, and constants."""
+        ends = (f"ends{-axis}_{border}" for axis in self.axes for border in self.borders)
+        return (
+            *((name, np.dtype("int64")) for name in ends),
+            *((f"constant{k}", dtype) for k, (_, dtype, _) in enumerate(self.constants)),
+        )
+
     def border(self, number: int) -> int:
         """The number, noted as used."""
         if number not in self.borders:

@@ -13,13 +13,13 @@ from ...language.box import Box
 from ...language.dtypes import DType
 from ...language.ir import Kernel
 from ...lowering.abreast import rolled
+from ...lowering.chain import Edges
 from ...lowering.schedule import Schedule
 from ..backend import Lowered, Module
 from ..compiled import computed
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
-from . import cache, native
-from .loops import module as written
+from . import cache, loops, native, steps
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -34,9 +34,19 @@ class Numba:
         """Make several rows in each turn, where stages roll down the rows and gain by it."""
         return rolled(kernel, schedule)
 
-    def text(self, kernel: Kernel, title: str, reach: Box, *, fastmath: bool) -> Module:
-        """Write the loops of a kernel, whose outputs are already in their storage types."""
-        return written(kernel, title, reach, fastmath=fastmath)
+    def text(
+        self,
+        kernel: Kernel,
+        title: str,
+        reach: Box,
+        edges: Edges | None = None,
+        *,
+        fastmath: bool,
+    ) -> Module:
+        """Write the loops of a kernel, or of a chain with what is written at the ends."""
+        if edges is None or kernel.ndim == 1:
+            return loops.module(kernel, title, reach, fastmath=fastmath)
+        return steps.module(kernel, edges, title, reach, fastmath=fastmath)
 
     def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:
         """Compile a text, or load what was compiled of it before."""

@@ -51,7 +51,7 @@ def module(
 ) -> Module:
     """Write the loops of a chain of steps, which looks as far as `reach`.
 
-    Between its coefficients and its scalars it is given what `border_names` says.
+    Between its coefficients and its scalars it is given the tables of the `edges`.
     """
     return _Writer(kernel, edges, reach).module(title, fastmath)
 
@@ -97,7 +97,7 @@ class _Writer:
             *(self.names[n] for n in fields),
             *outs,
             *(self.names[n] for n in coefficients),
-            *border_names(self.edges),
+            *(name for name, _ in self.edges.tables),
             *(self.names[n] for n in scalars),
         ]
         lines = function_lines(written.values(), fastmath=fastmath)
@@ -349,14 +349,6 @@ class _Writer:
         if axis in self.axes:
             return _text({index: 1, "": at[axis + 1], f"before{-axis}": low})
         return plus(index, at[axis + 1] + low)
-
-
-def border_names(edges: Edges) -> tuple[str, ...]:
-    """The arguments that say what the borders' rules are: ends of axes, and constants."""
-    return (
-        *(f"ends{-axis}_{border}" for axis in edges.axes for border in edges.borders),
-        *(f"constant{k}" for k in range(len(edges.constants))),
-    )
 
 
 def _zone(reach: Box, axis: int) -> tuple[int, int]:
