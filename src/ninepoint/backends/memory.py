@@ -51,7 +51,7 @@ _KEPT = 4.0
 _BLOCKS = 32
 
 # The part of the machine's memory, or of what the process may have of it, that is kept at most.
-_PART = 4
+_PART = 8
 
 # Where Linux says how much a group of processes may have.
 _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

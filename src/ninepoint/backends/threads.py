@@ -33,7 +33,7 @@ _MOST = 1024
 # the machine was quiet, and 120 us when it was busy.  With the crew, 4 us while its threads look
 # for work and 20 us once they sleep, and to make views of eight parts 10 us (Zen 4).
 HANDOFF = 200e-6
-CREW_HANDOFF = 20e-6
+CREW_HANDOFF = 40e-6
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
