@@ -9,10 +9,11 @@ from typing import Any
 from .arrays.borders import ABSENT, Border
 from .arrays.iterating import Chain
 from .backends.compiled import Compiled
-from .backends.pipeline import Forms, Request, compile_chain
+from .backends.pipeline import Forms, compile_chain
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.chain import Edges, Link, unchainable
+from .lowering.passes import Request
 from .lowering.schedule import Schedule
 from .planning import common_margin, named_parts
 

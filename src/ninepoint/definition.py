@@ -27,7 +27,7 @@ from .arrays import numpy as on_numpy
 from .arrays.recognise import is_dask, is_xarray, refuse_foreign
 from .backends import tuned
 from .backends.compiled import Compiled
-from .backends.pipeline import Forms, Request, compile_kernel
+from .backends.pipeline import Forms, compile_kernel
 from .language import errors, ir
 from .language.depth import with_room
 from .language.dtypes import DType, value_type
@@ -39,6 +39,7 @@ from .language.source import Function
 from .language.stages import split
 from .language.values import Coefficients, Field, NotUnderstood, Value
 from .language.warned import SlowKernelWarning, slow_kernel, warn
+from .lowering.passes import Request
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options
 

@@ -18,7 +18,7 @@ import numpy as np
 from .analysis.footprint import extents
 from .arrays.fusing import KEPT, NARROW
 from .backends.compiled import Bound, Compiled
-from .backends.pipeline import Forms, Request, compile_fused
+from .backends.pipeline import Forms, compile_fused
 from .graph import Graph, Node, reads
 from .language.box import Box, joined
 from .language.ir import Kernel
@@ -26,6 +26,7 @@ from .language.text import kernel_text
 from .lowering.fusion import Part, unfit
 from .lowering.kept import rows_kept
 from .lowering.names import unlike
+from .lowering.passes import Request
 from .lowering.schedule import Schedule
 
 # Compiled groups that are kept.

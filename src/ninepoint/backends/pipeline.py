@@ -13,14 +13,13 @@ A function that `read` does not understand takes the general path instead.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..analysis.footprint import reaches
 from ..analysis.simplify import simplify
 from ..language.box import Box, joined
-from ..language.frame import Neighborhood
 from ..language.ir import Kernel
 from ..language.parse import Argument, read
 from ..language.source import Function
@@ -34,11 +33,10 @@ from ..lowering.passes import (
     ROWS,
     ROWS_AS_IN_PLACE,
     WINDOWED,
-    Options,
+    Request,
     checked,
     passed,
 )
-from ..lowering.schedule import Schedule
 from ..lowering.storage import check_kept, natural_dtypes
 from .backend import Backend, Module
 from .compiled import Compiled
@@ -47,18 +45,6 @@ from .numba.cpu import NUMBA
 
 # The one back end that there is.
 BACKEND: Backend = NUMBA
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a kernel is compiled for, besides the types of its arguments."""
-
-    neighborhood: Neighborhood | None = None
-    dtypes: tuple[np.dtype, ...] | None = None
-    overflow: str | None = None
-    kept: int = 0
-    fastmath: bool = False
-    schedule: Schedule = field(default_factory=Schedule)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +109,17 @@ def compile_understood(
     check_outputs(function.name, kernel, request)
     dtypes = request.dtypes or natural_dtypes(simplify(kernel), request.kept)
     schedule = request.schedule
-    options = Options(tuple(dtypes), request.overflow, request.fastmath, schedule)
-    forms = dict(passed(WINDOWED, kernel, options, reach))
-    forms |= passed(ROWS, forms["windowed"], options, reach)
-    in_place = passed(IN_PLACE, forms["windowed"], options, reach)["wholesome"]
+    request = replace(request, dtypes=tuple(dtypes))
+    forms = dict(passed(WINDOWED, kernel, request, reach))
+    forms |= passed(ROWS, forms["windowed"], request, reach)
+    in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
     single, kept = forms["shared"], forms["merged"]
     lowered = fastest(kept, in_place, schedule)
     if lowered is kept:
         lowered = BACKEND.schedule(kept, schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
-        single = passed(ROWS_AS_IN_PLACE, forms["windowed"], options, reach)["shared"]
+        single = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)["shared"]
     lowered = checked(lowered, reach)
     module = BACKEND.text(lowered, function.name, reach, fastmath=request.fastmath)
     compiled = replace(

@@ -17,9 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from itertools import pairwise
+from dataclasses import replace
 from typing import TypeAlias
 
 from ..language.dtypes import DType
@@ -45,9 +43,23 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
-from .choices import Method, Refused, Step
+from .choices import Method, Refused, Way
+from .doubling import SEARCHED, fewest, powers
+from .elements import (
+    Elements,
+    Piece,
+    added,
+    along_rows,
+    grounded,
+    joined,
+    moved,
+    ordered,
+    read,
+    squared,
+    weighed,
+)
 from .lines import Lines
-from .ranks import interpolated, not_nan, of_sorted, quantile_position, sort
+from .ranks import interpolated, not_nan, of_sorted, quantile_position
 from .schedule import Schedule
 from .separable import factors
 from .windows import is_picked
@@ -55,32 +67,8 @@ from .windows import is_picked
 # Of an element taken twice nothing changes, so pieces of a window may overlap.
 IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
 
-# Elements up to which all sets of levels are tried: those of 1000 take 0.1 s.
-SEARCHED = 500
-
-# What it costs to write a level of doubling to a row of its own, in loads: so counted, what
-# needs least was within 3 % of the fastest for 15, 31 and 51 elements of 8 and 32 bits (Zen 4).
-LEVEL = 1
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where elements are read: a field or a stage, and the offset of the window's first.
-
-    `axes` are the core axes along which the window runs.
-    """
-
-    name: str
-    dtype: DType
-    origin: Offset
-    axes: Offset
-
-
 # Makes a stage of its names, its body and its values.
 Build: TypeAlias = Callable[[tuple[str, ...], tuple[Assign, ...], tuple[Atom, ...]], Stage]
-
-# A source, how many steps further along the axis it is read, and its weight if it has one.
-Piece: TypeAlias = tuple[Source, int, float | None]
 
 
 def staged(
@@ -103,13 +91,13 @@ def staged(
     return replace(kernel, body=tuple(plan.main.body), outputs=outputs, stages=tuple(plan.stages))
 
 
-def steps(
+def ways(
     kernel: Kernel, reduce: Reduce, schedule: Schedule, *, in_place: bool = False
-) -> tuple[Step, ...] | Refused:
+) -> tuple[Way, ...] | Refused:
     """How `staged` does a window of a kernel, or why it leaves it."""
     plan = _Plan(kernel, schedule, in_place)
     made = plan.reduction(reduce)
-    return made if isinstance(made, Refused) else tuple(plan.steps)
+    return made if isinstance(made, Refused) else tuple(plan.ways)
 
 
 class _Plan:
@@ -124,7 +112,7 @@ class _Plan:
         self.in_place = in_place
         self.main = Lines("t")
         self.stages: list[Stage] = []
-        self.steps: list[Step] = []
+        self.ways: list[Way] = []
         self.known: dict[Stage, tuple[str, ...]] = {}
 
     def stage(
@@ -162,7 +150,7 @@ class _Plan:
 
     # Elements.
 
-    def _element(self, reduce: Reduce) -> tuple[Source, tuple[tuple[float, ...], ...]] | Refused:
+    def _element(self, reduce: Reduce) -> tuple[Elements, tuple[tuple[float, ...], ...]] | Refused:
         """Where the window's elements can be read, and the weights of each axis."""
         values = {assign.name: assign.value for assign in reduce.body}
         taps = [value for value in values.values() if isinstance(value, Tap)]
@@ -186,9 +174,9 @@ class _Plan:
         if isinstance(tap, Cast) and not tap.storage and isinstance(tap.arg, Ref):
             tap = values.get(tap.arg.name)
         if isinstance(tap, Tap):
-            return Source(tap.field, tap.dtype, tap.origin, tap.axes), weights
+            return Elements(tap.field, tap.dtype, tap.origin, tap.axes), weights
         # The element is computed: a stage of its own, at the first tap's origin.
-        origin = _along_rows(taps[0].origin)
+        origin = along_rows(taps[0].origin)
         if isinstance(result, Const):
             return Refused("its elements are one constant")
         if min(taps[0].axes) < self.kernel.ndim - 2:
@@ -206,12 +194,12 @@ class _Plan:
             return [renamed_atom(result, alias)]
 
         (name,) = self.stage(make)
-        self.steps.append(Step("element", -1, 1, True, result.dtype))
-        return Source(name, result.dtype, origin, taps[0].axes), weights
+        self.ways.append(Way("element", -1, 1, True, result.dtype))
+        return Elements(name, result.dtype, origin, taps[0].axes), weights
 
     def _weightless(
         self, reduce: Reduce
-    ) -> tuple[Source, tuple[tuple[float, ...], ...]] | Refused:
+    ) -> tuple[Elements, tuple[tuple[float, ...], ...]] | Refused:
         """The elements of a window that is no weighted sum."""
         element = self._element(reduce)
         if not isinstance(element, Refused) and any(element[1]):
@@ -230,16 +218,16 @@ class _Plan:
             # Sums of such elements might wrap before they become floats.
             if min(source.axes) < self.kernel.ndim - 2:
                 return Refused("sums of its elements might wrap before they become floats")
-            ground, first = _grounded(source), source.axes[-1]
-            (name,) = self.stage(lambda lines: [_read(lines, ground, first, 0, dtype)])
-            self.steps.append(Step("element", -1, 1, True, dtype))
-            source = Source(name, dtype, _along_rows(source.origin), source.axes)
+            ground, first = grounded(source), source.axes[-1]
+            (name,) = self.stage(lambda lines: [read(lines, ground, first, 0, dtype)])
+            self.ways.append(Way("element", -1, 1, True, dtype))
+            source = Elements(name, dtype, along_rows(source.origin), source.axes)
         total = self._over_axes(source, reduce.shape, weights, dtype, "+")
         if reduce.kind == "sum":
             return total
         return self._divided(total, reduce.dtype, float(math.prod(reduce.shape)))
 
-    def _short(self, source: Source) -> bool:
+    def _short(self, source: Elements) -> bool:
         """Whether sums of a window's elements surely fit in 64 bits."""
         storage = dict(self.kernel.fields).get(source.name)
         return storage is not None and storage.itemsize < 8
@@ -269,13 +257,13 @@ class _Plan:
             return Refused("sums of squares are exact for small integers of a field only")
         if min(source.axes) < self.kernel.ndim - 2:
             return Refused("squares are kept for the rows of one plane only")
-        ground, last = _grounded(source), _along_rows(source.origin)
-        (square,) = self.stage(lambda lines: [_squared(lines, ground)])
-        self.steps.append(Step("squared", -1, 1, True, DType.INT))
+        ground, last = grounded(source), along_rows(source.origin)
+        (square,) = self.stage(lambda lines: [squared(lines, ground)])
+        self.ways.append(Way("squared", -1, 1, True, DType.INT))
         plain = tuple(() for _ in reduce.shape)
         total = self._over_axes(source, reduce.shape, plain, DType.INT, "+")
-        squared = Source(square, DType.INT, last, source.axes)
-        squares = self._over_axes(squared, reduce.shape, plain, DType.INT, "+")
+        of_squares = Elements(square, DType.INT, last, source.axes)
+        squares = self._over_axes(of_squares, reduce.shape, plain, DType.INT, "+")
         emit = self.main.emit
         scaled = emit(Binary(DType.INT, "*", squares, Const(DType.INT, str(count))))
         mean_square = emit(Binary(DType.INT, "*", total, total))
@@ -283,7 +271,7 @@ class _Plan:
         divisor = count * max(0.0, count - reduce.quantile)
         return self._divided(apart, reduce.dtype, divisor)
 
-    def _exact_squares(self, source: Source, count: int) -> bool:
+    def _exact_squares(self, source: Elements, count: int) -> bool:
         storage = dict(self.kernel.fields).get(source.name)
         if storage is None or storage.kind not in "biu" or source.dtype is DType.UINT:
             return False
@@ -316,7 +304,7 @@ class _Plan:
             return [lines.emit(Read(tap.dtype, tap.field, tap.origin))] * wanted
 
         names = self.stage(make, lambda names, body, _: Histogram(names, body[0], shape, low))
-        self.steps.append(Step("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
+        self.ways.append(Way("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
         here = (0,) * ndim
         found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
         return interpolated(found, fraction, reduce.dtype, self.main.emit)
@@ -342,40 +330,37 @@ class _Plan:
         value = interpolated(found, fraction, reduce.dtype, self.main.emit)
         return not_nan(value, [one[-1] for one in lists], self.main.emit)
 
-    def _sorted_columns(self, source: Source, shape: Offset, dtype: DType) -> list[list[Atom]]:
+    def _sorted_columns(self, source: Elements, shape: Offset, dtype: DType) -> list[list[Atom]]:
         """Columns in order, which are kept for the neighbours."""
-        ground, (height, width) = _grounded(source), shape
+        ground, (height, width) = grounded(source), shape
 
         def make(lines: Lines) -> list[Atom]:
-            items = [_read(lines, ground, source.axes[0], k, dtype) for k in range(height)]
-            return _ordered(items, lines)
+            items = [read(lines, ground, source.axes[0], k, dtype) for k in range(height)]
+            return ordered(items, lines)
 
         names = self.stage(make)
-        self.steps += [
-            Step("sorted", source.axes[0], height, True, dtype),
-            Step("merged", source.axes[1], width, False, dtype),
+        self.ways += [
+            Way("sorted", source.axes[0], height, True, dtype),
+            Way("merged", source.axes[1], width, False, dtype),
         ]
-        kept = replace(source, dtype=dtype, origin=_along_rows(source.origin))
+        kept = replace(source, dtype=dtype, origin=along_rows(source.origin))
         return [
-            [
-                _read(self.main, replace(kept, name=name), source.axes[1], k, dtype)
-                for name in names
-            ]
+            [read(self.main, replace(kept, name=name), source.axes[1], k, dtype) for name in names]
             for k in range(width)
         ]
 
-    def _sorted_rows(self, source: Source, shape: Offset, dtype: DType) -> list[list[Atom]]:
+    def _sorted_rows(self, source: Elements, shape: Offset, dtype: DType) -> list[list[Atom]]:
         """Rows of the window in order, which the rows of the result below need as well."""
         height, width = shape
-        self.steps += [
-            Step("sorted", source.axes[1], width, False, dtype),
-            Step("merged", source.axes[0], height, False, dtype),
+        self.ways += [
+            Way("sorted", source.axes[1], width, False, dtype),
+            Way("merged", source.axes[0], height, False, dtype),
         ]
         lists: list[list[Atom]] = []
         for k in range(height):
-            row = _moved(source, source.axes[0], k)
-            items = [_read(self.main, row, source.axes[1], j, dtype) for j in range(width)]
-            lists.append(_ordered(items, self.main))
+            row = moved(source, source.axes[0], k)
+            items = [read(self.main, row, source.axes[1], j, dtype) for j in range(width)]
+            lists.append(ordered(items, self.main))
         return lists
 
     def _short_enough(self, shape: Offset) -> bool:
@@ -386,7 +371,7 @@ class _Plan:
 
     def _over_axes(
         self,
-        source: Source,
+        source: Elements,
         shape: Offset,
         weights: tuple[tuple[float, ...], ...],
         dtype: DType,
@@ -412,7 +397,7 @@ class _Plan:
 
     def _nested(
         self,
-        source: Source,
+        source: Elements,
         work: Sequence[tuple[int, int, tuple[float, ...]]],
         dtype: DType,
         op: BinaryOp,
@@ -423,59 +408,58 @@ class _Plan:
         places = [k for k in range(length) if weights[k] != 0]
         if len(work) == 1:
             pieces = [(source, k, weights[k]) for k in places]
-            return _joined(self.main, axis, pieces, dtype, op)
+            return joined(self.main, axis, pieces, dtype, op)
         items = [
-            (self._nested(_moved(source, axis, k), work[1:], dtype, op), weights[k])
-            for k in places
+            (self._nested(moved(source, axis, k), work[1:], dtype, op), weights[k]) for k in places
         ]
-        return _weighed(self.main, items, dtype, op)
+        return weighed(self.main, items, dtype, op)
 
     def _along(
         self,
-        source: Source,
+        source: Elements,
         axis: int,
         length: int,
         factor: tuple[float, ...],
         dtype: DType,
         op: BinaryOp,
-    ) -> Source:
+    ) -> Elements:
         long = length > self.schedule.direct and not (factor or op in IDEMPOTENT)
         rows = axis == len(source.origin) - 2
         if rows and long and dtype.is_integer and self.schedule.running:
-            ground = _grounded(source)
-            self.steps.append(Step("running", axis, length, True, dtype))
+            ground = grounded(source)
+            self.ways.append(Way("running", axis, length, True, dtype))
             (name,) = self.stage(
-                lambda lines: [_read(lines, ground, axis, 0, dtype)],
+                lambda lines: [read(lines, ground, axis, 0, dtype)],
                 lambda names, body, values: RunningSum(names[0], body, values[0], length),
             )
-            return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
-        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op)
+            return replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
+        pieces = self._doubled(grounded(source), axis, length, factor, dtype, op)
         self._note(axis, length, len(pieces), factor, dtype, op, kept=True)
 
         def make(lines: Lines) -> list[Atom]:
-            return [_joined(lines, axis, pieces, dtype, op)]
+            return [joined(lines, axis, pieces, dtype, op)]
 
         (name,) = self.stage(make)
-        return replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
+        return replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
 
     def _combined(
         self,
         lines: Lines,
-        source: Source,
+        source: Elements,
         axis: int,
         length: int,
         factor: tuple[float, ...],
         dtype: DType,
         op: BinaryOp,
     ) -> Atom:
-        pieces = self._doubled(_grounded(source), axis, length, factor, dtype, op)
+        pieces = self._doubled(grounded(source), axis, length, factor, dtype, op)
         self._note(axis, length, len(pieces), factor, dtype, op, kept=False)
-        last = _along_rows(source.origin)
-        moved = [
-            (replace(one, origin=_added(one.origin, last)), step, weight)
+        last = along_rows(source.origin)
+        shifted = [
+            (replace(one, origin=added(one.origin, last)), step, weight)
             for one, step, weight in pieces
         ]
-        return _joined(lines, axis, moved, dtype, op)
+        return joined(lines, axis, shifted, dtype, op)
 
     def _note(
         self,
@@ -493,11 +477,11 @@ class _Plan:
         method: Method = "at once" if pieces == elements else "doubling"
         if length > 1:
             weighted, idempotent = bool(factor), op in IDEMPOTENT
-            self.steps.append(Step(method, axis, length, kept, dtype, weighted, idempotent))
+            self.ways.append(Way(method, axis, length, kept, dtype, weighted, idempotent))
 
     def _doubled(
         self,
-        source: Source,
+        source: Elements,
         axis: int,
         length: int,
         factor: tuple[float, ...],
@@ -518,13 +502,13 @@ class _Plan:
             step, below = levels[-1]
 
             def make(
-                lines: Lines, size: int = size, step: int = step, below: Source = below
+                lines: Lines, size: int = size, step: int = step, below: Elements = below
             ) -> list[Atom]:
                 parts = [(below, start, None) for start in range(0, size, step)]
-                return [_joined(lines, axis, parts, dtype, op)]
+                return [joined(lines, axis, parts, dtype, op)]
 
             (name,) = self.stage(make)
-            level = replace(source, name=name, dtype=dtype, origin=_along_rows(source.origin))
+            level = replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
             levels.append((size, level))
         size, top = levels[-1]
         if op in IDEMPOTENT:
@@ -539,81 +523,6 @@ class _Plan:
         return pieces
 
 
-def powers(length: int, radix: int) -> tuple[int, ...]:
-    """How many elements each level of doubling holds, each `radix` times as many."""
-    sizes = [1]
-    while sizes[-1] * radix <= length:
-        sizes.append(sizes[-1] * radix)
-    return tuple(sizes)
-
-
-@cache
-def fewest(length: int, idempotent: bool) -> tuple[int, ...]:
-    """The levels of doubling that need the fewest loads, a level's own row counted as one."""
-
-    def loads(sizes: tuple[int, ...]) -> int:
-        total = sum(last // first + LEVEL for first, last in pairwise(sizes))
-        if idempotent:
-            return total - (-length // sizes[-1])
-        rest = length
-        for size in reversed(sizes):
-            total, rest = total + rest // size, rest % size
-        return total
-
-    found: list[tuple[int, ...]] = [(1,)]
-    for sizes in found:
-        found += [(*sizes, sizes[-1] * k) for k in range(2, 9) if sizes[-1] * k <= length]
-    return min(found, key=lambda sizes: (loads(sizes), -len(sizes), sizes))
-
-
-def _joined(
-    lines: Lines,
-    axis: int,
-    pieces: Sequence[Piece],
-    dtype: DType,
-    op: BinaryOp,
-) -> Atom:
-    """Combine reads, each `step` further along the axis and with its weight."""
-    items: list[tuple[Atom, float | None]] = []
-    for piece, step, weight in pieces:
-        offset = list(piece.origin)
-        offset[axis] += step
-        item: Atom = lines.emit(Read(piece.dtype, piece.name, tuple(offset)))
-        if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
-            item = lines.emit(Cast(DType.INT, item))
-        elif not piece.dtype.is_integer and piece.dtype is not dtype:
-            item = lines.emit(Cast(dtype, item))
-        items.append((item, weight))
-    return _weighed(lines, items, dtype, op)
-
-
-def _weighed(
-    lines: Lines, items: Sequence[tuple[Atom, float | None]], dtype: DType, op: BinaryOp
-) -> Atom:
-    """Combine values, each with its weight."""
-    groups: dict[float | None, list[Atom]] = {}
-    for item, weight in items:
-        groups.setdefault(weight, []).append(item)
-    totals: list[Atom] = []
-    for weight, group in groups.items():
-        # Equal weights are applied to the sum: fewer products, and no more rounding. Integers
-        # are added as such, in narrow lanes, before they become floats.
-        total = lines.tree(group, op)
-        if total.dtype is not dtype:
-            total = lines.emit(Cast(dtype, total))
-        if weight is not None and weight != 1:
-            total = lines.emit(Binary(dtype, "*", total, number(dtype, weight)))
-        totals.append(total)
-    return lines.tree(totals, op)
-
-
-def _ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
-    """The elements in order; the last one is NaN if there is any."""
-    ordered = sort(items, lines.emit)
-    # Comparisons leave a NaN anywhere: the last element says that there is one.
-    return [*ordered[:-1], not_nan(ordered[-1], items, lines.emit)]
-
-
 def _named(
     name: str, body: list[Assign], values: tuple[Atom, ...]
 ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
@@ -624,47 +533,3 @@ def _named(
         renumbered.append(Assign(f"{name}_{k}", renamed(assign.value, alias)))
         alias[assign.name] = Ref(assign.value.dtype, f"{name}_{k}")
     return tuple(renumbered), tuple(renamed_atom(value, alias) for value in values)
-
-
-def _along_rows(origin: Offset) -> Offset:
-    """An offset without its outer axes: a stage is kept for rows of one plane only."""
-    return tuple(0 if axis < len(origin) - 2 else o for axis, o in enumerate(origin))
-
-
-def _grounded(source: Source) -> Source:
-    """The source at the point's own row and column."""
-    origin = source.origin
-    outer = tuple(o if axis < len(origin) - 2 else 0 for axis, o in enumerate(origin))
-    return replace(source, origin=outer)
-
-
-def _moved(source: Source, axis: int, step: int) -> Source:
-    """The source, `step` further along an axis."""
-    origin = tuple(o + step * (k == axis) for k, o in enumerate(source.origin))
-    return replace(source, origin=origin)
-
-
-def _added(left: Offset, right: Offset) -> Offset:
-    return tuple(a + b for a, b in zip(left, right, strict=True))
-
-
-def number(dtype: DType, value: float) -> Const:
-    """A weight as a constant of the type in which it is applied."""
-    if dtype.is_integer:
-        return Const(dtype, str(int(value)))
-    return Const(dtype, repr(dtype.numpy.type(value).item()))
-
-
-def _read(lines: Lines, source: Source, axis: int, step: int, dtype: DType) -> Atom:
-    """One element, `step` further along an axis, as `dtype`."""
-    offset = list(source.origin)
-    offset[axis] += step
-    item: Atom = lines.emit(Read(source.dtype, source.name, tuple(offset)))
-    return item if source.dtype is dtype else lines.emit(Cast(dtype, item))
-
-
-def _squared(lines: Lines, source: Source) -> Atom:
-    item: Atom = lines.emit(Read(source.dtype, source.name, source.origin))
-    if source.dtype is not DType.INT:
-        item = lines.emit(Cast(DType.INT, item))
-    return lines.emit(Binary(DType.INT, "*", item, item))

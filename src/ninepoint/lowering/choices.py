@@ -16,7 +16,7 @@ NO_PRODUCT = "its weights are no product of one factor for each axis"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Way:
     """One part of a window: how it is done, and for what.
 
     `length` counts elements along `axis`, which is -1 for what is done to each element.

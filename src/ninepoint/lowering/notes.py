@@ -4,7 +4,7 @@
                            axis 1: 3 added at once, at each point
                            no running sum: up to 8 are added at once
 
-The facts come from the passes themselves: `linear.sums` and `algorithms.steps` run the same
+The facts come from the passes themselves: `linear.sums` and `algorithms.ways` run the same
 code as the compilation, and the rest compares the kernel before a pass with that after it.
 """
 
@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from ..analysis.footprint import tap_offsets
 from ..language.dtypes import DType
 from ..language.ir import Kernel, Read, Reduce, Stage
-from .algorithms import steps
-from .choices import Refused, Step
+from .algorithms import ways
+from .choices import Refused, Way
 from .linear import sums
 from .schedule import Schedule
 from .sharing import saving
@@ -68,7 +68,7 @@ def window_notes(
         reduce = assign.value
         if not isinstance(reduce, Reduce):
             continue
-        made = steps(windowed, reduce, schedule, in_place=in_place)
+        made = ways(windowed, reduce, schedule, in_place=in_place)
         if isinstance(made, Refused):
             lines = [_at_each_point(reduce, schedule), f"not shared: {made.reason}"]
         else:
@@ -158,7 +158,7 @@ def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
     return f"{count} elements, written out at each point"
 
 
-def _words(step: Step, reduce: Reduce) -> str:
+def _words(step: Way, reduce: Reduce) -> str:
     """What a step does."""
     verb = "compared" if step.idempotent else "added"
     if step.weighted:
@@ -184,7 +184,7 @@ def _words(step: Step, reduce: Reduce) -> str:
             return f"{reduce.kind}: from sums and sums of squares, exact for these integers"
 
 
-def _others(step: Step, ndim: int, schedule: Schedule) -> str:
+def _others(step: Way, ndim: int, schedule: Schedule) -> str:
     """Why a step was not done in another way; nothing where there is no other."""
     integer = step.dtype.is_integer and step.dtype is not DType.BOOL
     match step.method:

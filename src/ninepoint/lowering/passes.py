@@ -25,6 +25,7 @@ import numpy as np
 
 from ..analysis.simplify import simplify
 from ..language.box import Box
+from ..language.frame import Neighborhood
 from ..language.ir import Kernel
 from .algorithms import staged
 from .linear import windowed
@@ -42,34 +43,36 @@ VARIABLE = "NINEPOINT_VERIFY"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What the passes are told, besides the kernel."""
+class Request:
+    """What a kernel is compiled for, besides the types of its arguments."""
 
-    dtypes: tuple[np.dtype, ...]
+    neighborhood: Neighborhood | None = None
+    dtypes: tuple[np.dtype, ...] | None = None
     overflow: str | None = None
+    kept: int = 0
     fastmath: bool = False
     schedule: Schedule = field(default_factory=Schedule)
 
 
-Pass: TypeAlias = tuple[str, Callable[[Kernel, Options], Kernel]]
+Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
 
 # Up to windows, however they are written.
 WINDOWED: tuple[Pass, ...] = (
     ("simplified", lambda kernel, _: simplify(kernel)),
-    ("stored", lambda kernel, options: stored(kernel, options.dtypes, options.overflow)),
+    ("stored", lambda kernel, request: _stored(kernel, request)),
     ("widened", lambda kernel, _: widened(kernel)),
-    ("windowed", lambda k, options: windowed(k, options.schedule, floats=options.fastmath)),
+    ("windowed", lambda k, request: windowed(k, request.schedule, floats=request.fastmath)),
 )
 
 _WRITTEN: tuple[Pass, ...] = (
-    ("unrolled", lambda kernel, options: unrolled(kernel, options.schedule)),
+    ("unrolled", lambda kernel, request: unrolled(kernel, request.schedule)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
 )
-_SHARED: Pass = ("shared", lambda kernel, options: shared(kernel, options.schedule))
+_SHARED: Pass = ("shared", lambda kernel, request: shared(kernel, request.schedule))
 
 # What neighbours compute as well is kept in rows.
 ROWS: tuple[Pass, ...] = (
-    ("staged", lambda kernel, options: staged(kernel, options.schedule)),
+    ("staged", lambda kernel, request: staged(kernel, request.schedule)),
     *_WRITTEN,
     _SHARED,
     ("merged", lambda kernel, _: merged(kernel)),
@@ -77,25 +80,30 @@ ROWS: tuple[Pass, ...] = (
 
 # Small windows are done at each point; several rows together share what they have in common.
 IN_PLACE: tuple[Pass, ...] = (
-    ("staged", lambda kernel, options: staged(kernel, options.schedule, in_place=True)),
+    ("staged", lambda kernel, request: staged(kernel, request.schedule, in_place=True)),
     *_WRITTEN,
 )
 
 # In rows, but floats are added in the order in which they are in place.
 ROWS_AS_IN_PLACE: tuple[Pass, ...] = (
-    ("staged", lambda kernel, options: staged(kernel, options.schedule, as_in_place=True)),
+    ("staged", lambda kernel, request: staged(kernel, request.schedule, as_in_place=True)),
     *_WRITTEN,
     _SHARED,
 )
 
 
+def _stored(kernel: Kernel, request: Request) -> Kernel:
+    assert request.dtypes is not None, "the types of the results are chosen before"
+    return stored(kernel, request.dtypes, request.overflow)
+
+
 def passed(
-    passes: Sequence[Pass], kernel: Kernel, options: Options, reach: Box
+    passes: Sequence[Pass], kernel: Kernel, request: Request, reach: Box
 ) -> Mapping[str, Kernel]:
     """The kernel after each pass, by its name."""
     forms: dict[str, Kernel] = {}
     for name, run in passes:
-        kernel = forms[name] = checked(run(kernel, options), reach)
+        kernel = forms[name] = checked(run(kernel, request), reach)
     return forms
 
 
