@@ -16,6 +16,7 @@ import ninepoint as npt
 from ninepoint.analysis.ranges import I64, Interval, holds, interval, ranges, smallest_integer
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.language.dtypes import DType
+from ninepoint.language.ir import Length
 
 KERNELS = 350
 BATCH = 50
@@ -59,7 +60,7 @@ def compiled_stages(drawn: agreement.Drawn) -> Any:
     return stages, others
 
 
-def named(items: Any, parameters: tuple[str, ...], values: dict[str, Any]) -> dict[str, Any]:
+def named(items: Any, parameters: Any, values: dict[Any, Any]) -> dict[str, Any]:
     """Values by the names that the kernel has for its parameters."""
     return {i[0]: values[p] for i, p in zip(items, parameters, strict=True)}
 
@@ -85,9 +86,10 @@ def test_every_value_is_in_its_range_and_no_pass_changes_the_result(first):
             continue
         rng = Random(seed)
         dtypes = dict(stages.simplified.fields)
-        module = stages.compiled.module
-        scalars = named(stages.simplified.scalars, module.scalars, others)
-        arrays = named(stages.simplified.coefficients, module.coefficients, others)
+        one = stages.compiled
+        others |= {Length(k): rng.choice([0, 1, 9, 2**31, 2**63 - 1]) for k in range(one.ndim)}
+        scalars = named(stages.simplified.scalars, one.scalars, others)
+        arrays = named(stages.simplified.coefficients, one.coefficients, others)
         for point in range(POINTS):
             look = Around(rng, dtypes, same=point == 0)
             results = []
