@@ -165,7 +165,8 @@ def iterate_arrays(
             )
     single = Steps(recorded, schedule, plan.threads)
     reach = step_reach(recorded.graph, recorded.wanted) if longest > 1 else last.reach
-    passes = Passes(lambda: Steps(recorded, schedule, 1), reach, thread_count(plan.threads))
+    threads = thread_count(plan.threads)
+    passes = Passes(lambda: Steps(recorded, schedule, 1), reach, count, threads)
 
     states, owned = given, False
     spare: list[np.ndarray] | None = None
@@ -183,31 +184,24 @@ def iterate_arrays(
                 spare = target
     with shown(plan.progress, plan.steps, "steps") as advanced:
         for first, length, numbers, looked in _moves(plan, longest, recorded, scalars):
-            chain = None
+            over = False
             if numbers is not None:
                 chain = chained(recorded.graph, recorded.wanted, length, schedule, known)
-                if owned and passes.over(length, core, itemsize):
-                    one, two = ([stacked(a, ndim) for a in part] for part in (states, others))
-                    passes(chain, numbers, first, length, one, two, one, over=True)
-                    advanced(length)
-                    if looked:
-                        ended, owned = _look(plan, first + length, states, states)
-                        if ended:
-                            break
-                    continue
-            results = spare or [empty(shape, dtype) for dtype in dtypes[:count]]
-            if chain is not None and numbers is not None:
-                one, two, three = (
-                    [stacked(a, ndim) for a in part] for part in (states, others, results)
-                )
-                passes(chain, numbers, first, length, one, two, three)
+                over = owned and passes.over(chain, length, core)
+            results = states if over else spare or [empty(shape, d) for d in dtypes[:count]]
+            if numbers is not None:
+                one, two = ([stacked(a, ndim) for a in part] for part in (states, others))
+                three = one if over else [stacked(a, ndim) for a in results]
+                passes(chain, numbers, first, length, [*one, *two], three)
             elif owned:
                 single(first, [*states, *others], results)
             else:
                 single.general(first, [*states, *others], results)
-            # What the caller gave, or has kept from a callback, is never written to.
-            spare = states if owned else None
-            before, states, owned = states, results, True
+            before = states
+            if not over:
+                # What the caller gave, or has kept from a callback, is never written to.
+                spare = states if owned else None
+                states, owned = results, True
             advanced(length)
             if looked:
                 ended, owned = _look(plan, first + length, states, before)

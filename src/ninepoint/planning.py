@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .analysis.footprint import extents
-from .arrays.fusing import KEPT, NARROW
+from .arrays.bands import KEPT, NARROW
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_fused
 from .graph import Graph, Node, reads

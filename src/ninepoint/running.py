@@ -10,9 +10,9 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, last_of, stretched, whole_shape
+from .arrays.bands import fits, run_fused
 from .arrays.borders import Array
 from .arrays.channels import working_axes
-from .arrays.fusing import fits, run_fused
 from .arrays.recognise import is_dask, is_xarray
 from .arrays.views import plain, stacked
 from .backends.memory import empty

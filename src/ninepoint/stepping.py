@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .arrays.arranging import Run
 from .arrays.borders import Array
-from .arrays.iterating import Calls, Numbers
-from .arrays.prepared import Options
+from .arrays.iterating import Numbers
+from .arrays.numpy import apply
+from .arrays.prepared import Options, prepare
 from .backends.compiled import Bound
 from .graph import Graph
 from .lowering.schedule import Schedule
@@ -83,6 +85,33 @@ class Recorded:
 
 def _small(value: Any) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
+
+
+class Calls:
+    """One call after the other on arrays of one shape: after the first, what can is prepared."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._known: dict[int, Run] = {}
+
+    def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one call, from and to contiguous arrays that are no others' than ours."""
+        known = self._known.get(id(program.compiled))
+        out = tuple(outs) if len(outs) > 1 else outs[0]
+        numbers = (*program.coefficients, *program.scalars)
+        if known is not None and known(fields, numbers, out) is not None:
+            return
+        self.general(program, fields, outs)
+        if known is None:
+            self._known[id(program.compiled)] = prepare(
+                program, program.compiled.entry, fields, self._options, out
+            )
+
+    def general(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one call, from arrays of any kind."""
+        one = self._options
+        out = tuple(outs) if len(outs) > 1 else outs[0]
+        apply(program, fields, border=one.border, cval=one.cval, out=out, threads=one.threads)
 
 
 class Steps:

@@ -11,31 +11,22 @@ rows, and of planes, itself; at the ends of other axes the steps are done one by
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..backends.compiled import Bound, Compiled
 from ..backends.memory import empty
-from ..backends.threads import run_parallel
 from ..language.box import Box
 from ..lowering.chain import Edges
-from .arranging import Run
+from .bands import KEPT, Ends, Region, run_in_bands
 from .borders import Array, Border, Rule, fitting_cval, source_indices
-from .numpy import apply
-from .prepared import Options, prepare
-from .views import at, cut
 
 # Bytes of a state below which it stays in a core's cache from step to step.
 CACHED = 1 << 20
-
-# Bytes of the rows that the steps of a chain keep: half of a second-level cache.
-KEPT = 1 << 19
 
 # Bytes of the planes that they keep, beyond which planes are cut into tiles of rows: a quarter
 # of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread and two: whole planes,
@@ -60,13 +51,11 @@ STEPS_OF_PLANES = 4
 PASS = 2.0
 SINGLE = 2.7
 
-ALL = slice(None)
-
 # Coefficients and scalars.
 Numbers: TypeAlias = tuple[tuple[Array, ...], tuple[Any, ...]]
 
 # Does one step, from fields to arrays of their shape.
-Single = Callable[[int, Sequence[Array], Sequence[Array]], None]
+Single: TypeAlias = Callable[[int, Sequence[Array], Sequence[Array]], None]
 
 
 def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 0) -> int:
@@ -74,7 +63,7 @@ def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 
 
     `asked` is `Schedule.steps`: a number is taken as far as the array is long enough for it.
     """
-    spans = [max(-lo, 0) + max(hi, 0) for lo, hi in zip(reach.lo, reach.hi, strict=True)]
+    spans = _spans(reach)
     if asked:
         # Both ends and a point between them.
         return max(1, min([asked, *((n - 1) // s for n, s in zip(core, spans, strict=True) if s)]))
@@ -98,33 +87,6 @@ def _cost(length: int, steps: int) -> float:
     return steps // length * (length + PASS) + steps % length * SINGLE
 
 
-class Calls:
-    """One call after the other on arrays of one shape: after the first, what can is prepared."""
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._known: dict[int, Run] = {}
-
-    def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one call, from and to contiguous arrays that are no others' than ours."""
-        known = self._known.get(id(program.compiled))
-        out = tuple(outs) if len(outs) > 1 else outs[0]
-        numbers = (*program.coefficients, *program.scalars)
-        if known is not None and known(fields, numbers, out) is not None:
-            return
-        self.general(program, fields, outs)
-        if known is None:
-            self._known[id(program.compiled)] = prepare(
-                program, program.compiled.entry, fields, self._options, out
-            )
-
-    def general(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one call, from arrays of any kind."""
-        one = self._options
-        out = tuple(outs) if len(outs) > 1 else outs[0]
-        apply(program, fields, border=one.border, cval=one.cval, out=out, threads=one.threads)
-
-
 @dataclass(frozen=True, slots=True)
 class Chain:
     """What some steps at once are compiled to, and the borders and constants of their calls."""
@@ -141,28 +103,22 @@ class Chain:
 class Passes:
     """Several steps in one pass over arrays, whose shape is the same for all passes."""
 
-    def __init__(self, single: Callable[[], Single], reach: Box, threads: int) -> None:
+    def __init__(
+        self, single: Callable[[], Single], reach: Box, states: int, threads: int
+    ) -> None:
         """Take what makes single steps on one thread, and where one step looks."""
         self._reach = reach
         self._threads = threads
-        self._ends = [_Ends(single(), axis) for axis in range(reach.ndim)]
+        self._turns = [_Turns(single(), states) for _ in range(reach.ndim)]
+        self._ends = [Ends(turns, axis) for axis, turns in enumerate(self._turns)]
 
-    def over(self, steps: int, core: tuple[int, ...], itemsize: int) -> bool:
+    def over(self, chain: Chain, steps: int, core: tuple[int, ...]) -> bool:
         """Whether results may take the place of the states that they are made from.
 
         A row of the result is written long after the last row that it was made from was read,
-        if no tile beside it needs that row as well.  `itemsize` is that of all states.
+        if no tile beside it needs that row as well.
         """
-        if len(core) < 2:
-            return False
-        far = self._far(steps)
-        each = itemsize * 3 * steps
-        return all(n == 1 for n in _counts(core, [a + b for a, b in far], each, 1)[1:])
-
-    def _far(self, steps: int) -> list[tuple[int, int]]:
-        """How far so many steps look before and after a point."""
-        reach = zip(self._reach.lo, self._reach.hi, strict=True)
-        return [(steps * max(-lo, 0), steps * max(hi, 0)) for lo, hi in reach]
+        return len(core) > 1 and all(n == 1 for n in self._counts(chain, steps, core)[1:])
 
     def __call__(
         self,
@@ -170,113 +126,91 @@ class Passes:
         numbers: Numbers,
         first: int,
         steps: int,
-        states: Sequence[Array],
-        others: Sequence[Array],
+        fields: Sequence[Array],
         results: Sequence[Array],
-        over: bool = False,
     ) -> None:
-        """Do the steps from `first` on, from `states` to `results`.
+        """Do the steps from `first` on, from fields, the states first, to `results`.
 
         `numbers` are coefficients and scalars of these steps.  All arrays have one shape: a
-        stack axis and the core axes.  The results are the states themselves if they go `over`
-        them; then what bands need of each other is made before.
+        stack axis and the core axes.  The results may be the states themselves.
         """
-        fields = [*states, *others]
-        core = states[0].shape[1:]
-        far = self._far(steps)
-        each = sum(state.itemsize for state in states) * 3 * steps
-        counts = _counts(core, [a + b for a, b in far], each, self._threads)
-        tasks: list[Callable[[], object]] = []
-        cuts: list[list[slice]] = []
-        closed: list[bool] = []
-        ended: list[_Ends] = []
-        for axis, (n, (a, b), count) in enumerate(zip(core, far, counts, strict=True)):
-            # A tile does not hold what is at the other end of the array.
-            wraps = count > 1 and chain.wraps(axis)
-            closed.append(axis - len(core) in chain.edges.axes and not wraps)
-            if closed[-1]:
-                a = b = 0
-            if a or b:
-                ended.append(self._ends[axis])
-                tasks.append(partial(ended[-1], first, steps, (a, b), fields, len(results)))
-            cuts.append(cut((a, n - b), count))
+        core = fields[0].shape[1:]
+        counts = self._counts(chain, steps, core)
+        # A tile does not hold what is at the other end of the array.
+        closed = [
+            axis - len(core) in chain.edges.axes and not (count > 1 and chain.wraps(axis))
+            for axis, count in enumerate(counts)
+        ]
+        for turns in self._turns:
+            turns.first, turns.steps = first, steps
+        spans = [steps * one for one in _spans(self._reach)]
+        coefficients, scalars = numbers
         constants = _constants(chain)
 
-        def inside(region: tuple[slice, ...], outs: Sequence[Array]) -> Callable[[], object]:
+        def inside(region: Region) -> Bound:
             told = [
                 _told(
                     region[axis],
                     core[axis],
                     chain.borders[border][0].rules[axis],
                     closed[axis],
-                    sum(far[axis]),
+                    spans[axis],
                 )
                 for axis in chain.edges.axes
                 for border in chain.edges.borders
             ]
-            opened = [
-                (
-                    lo * (not shut or part.start > 0),
-                    hi * (not shut or part.stop < n),
-                )
-                for part, n, shut, lo, hi in zip(
-                    region,
-                    core,
-                    closed,
-                    chain.compiled.reach.lo,
-                    chain.compiled.reach.hi,
-                    strict=True,
-                )
-            ]
-            source = (
-                ALL,
-                *(
-                    slice(p.start + lo, p.stop + hi)
-                    for p, (lo, hi) in zip(region, opened, strict=True)
-                ),
-            )
-            coefficients, scalars = numbers
-            bound = Bound(chain.compiled, (*coefficients, *told, *constants), scalars)
-            return partial(bound.run, [f[source] for f in fields], outs)
+            return Bound(chain.compiled, (*coefficients, *told, *constants), scalars)
 
-        seams: list[tuple[tuple[slice, ...], list[Array]]] = []
-        if over:
-            cuts[0], between = _parted(cuts[0], max(far[0]))
-            for part in between:
-                region = (part, *(one for (one,) in cuts[1:]))
-                shape = (states[0].shape[0], *(one.stop - one.start for one in region))
-                seams.append((region, [empty(shape, result.dtype) for result in results]))
-            run_parallel([*tasks, *(inside(*seam) for seam in seams)], self._threads)
-            tasks = []
-        regions = itertools.product(*cuts)
-        bands = [inside(region, [r[(ALL, *region)] for r in results]) for region in regions]
-        # The ends do not run long, but on one thread: they come first.
-        run_parallel([*tasks, *bands], self._threads)
-        for region, made in seams:
-            for result, one in zip(results, made, strict=True):
-                result[(ALL, *region)] = one
-        for end in ended:
-            end.write(results)
+        run_in_bands(
+            inside,
+            self._ends.__getitem__,
+            chain.compiled.reach,
+            closed,
+            counts,
+            fields,
+            results,
+            self._threads,
+            over=results[0] is fields[0],
+        )
+
+    def _counts(self, chain: Chain, steps: int, core: tuple[int, ...]) -> list[int]:
+        """In how many bands of the first axis, and tiles of the others, to cut."""
+        # Three rows, or planes, of each step, if it looks at the next.
+        kept = 3 * steps * sum(dtype.itemsize for dtype in chain.compiled.out_dtypes)
+        kept = max(kept, chain.compiled.module.kept)
+        return _counts(core, [steps * one for one in _spans(self._reach)], kept, self._threads)
 
 
-def _parted(parts: list[slice], gap: int) -> tuple[list[slice], list[slice]]:
-    """Bands so far apart that none reads what another one writes, and what lies between."""
-    bands, between = [parts[0]], list[slice]()
-    for part in parts[1:]:
-        last = bands[-1]
-        if part.start + gap >= part.stop:
-            bands[-1] = slice(last.start, part.stop)
-            continue
-        between.append(slice(part.start, part.start + gap))
-        bands.append(slice(part.start + gap, part.stop))
-    return bands, between if gap else []
+def _spans(reach: Box) -> list[int]:
+    return [max(-lo, 0) + max(hi, 0) for lo, hi in zip(reach.lo, reach.hi, strict=True)]
+
+
+class _Turns:
+    """Steps one after the other, from the one half of some memory to the other and back."""
+
+    def __init__(self, single: Single, states: int) -> None:
+        self._single = single
+        self._states = states
+        self._spare: dict[tuple[int, ...], list[Array]] = {}
+        self.first = 0
+        self.steps = 0
+
+    def __call__(self, fields: list[Array]) -> Sequence[Array]:
+        states, others = fields[: self._states], fields[self._states :]
+        shape = states[0].shape
+        if shape not in self._spare:
+            self._spare[shape] = [empty(shape, state.dtype) for state in states]
+        spare = self._spare[shape]
+        for step in range(self.first, self.first + self.steps):
+            self._single(step, [*states, *others], spare)
+            states, spare = spare, states
+        return states
 
 
 def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:
     """In how many bands of the first axis, and tiles of the others, to cut.
 
-    `each` is how many bytes are kept for a point of a row or plane: three rows, or planes, of
-    each step, if it looks at the next.
+    `each` is how many bytes are kept for a point of a row or plane.
     """
     bands = threads * BANDS if threads > 1 else 1
     if len(core) == 1:
@@ -316,65 +250,3 @@ def _constants(chain: Chain) -> list[Array]:
         value = fitting_cval(cval, dtype, "the result") if border.uses(rule) else 0
         constants.append(np.full(1, value, dtype))
     return constants
-
-
-class _Ends:
-    """Both ends of an axis: step by step, on one copy that holds all that they depend on.
-
-        low | high       with the border's rule outside, and a seam between the two
-
-    What is wrong creeps in by one reach a step, and never gets to what is wanted.  The copy
-    is made in the same memory for each pass: memory that is new to the process costs as much
-    as a step.
-    """
-
-    def __init__(self, single: Single, axis: int) -> None:
-        self._step = single
-        self._axis = axis
-        self._held: dict[int, list[Array]] = {}
-        self._made: list[Array] = []
-        self._lengths = (0, 0)
-
-    def __call__(
-        self,
-        first: int,
-        steps: int,
-        lengths: tuple[int, int],
-        fields: Sequence[Array],
-        count: int,
-    ) -> None:
-        """Compute so many points at both ends, of `count` states."""
-        axis, (before, after) = self._axis, lengths
-        n = fields[0].shape[axis + 1]
-        length = before + after + 1
-        parts = [slice(0, length), slice(n - length, n)]
-        held = self._memory(2 * length, fields, count)
-        for field, piece in zip(fields, held, strict=False):
-            np.concatenate([field[at(axis, part)] for part in parts], axis + 1, piece)
-        states, others = held[:count], held[count : len(fields)]
-        spare = held[len(fields) :]
-        for step in range(first, first + steps):
-            self._step(step, [*states, *others], spare)
-            states, spare = spare, states
-        self._made, self._lengths = states, lengths
-
-    def write(self, results: Sequence[Array]) -> None:
-        """Put the points where they belong."""
-        axis, (before, after) = self._axis, self._lengths
-        n, length = results[0].shape[axis + 1], before + after + 1
-        for result, made in zip(results, self._made, strict=True):
-            result[at(axis, slice(0, before))] = made[at(axis, slice(0, before))]
-            result[at(axis, slice(n - after, n))] = made[at(axis, slice(2 * length - after, None))]
-
-    def _memory(self, length: int, fields: Sequence[Array], states: int) -> list[Array]:
-        """Arrays for the pieces of all fields, and for those of the states once more."""
-        if length not in self._held:
-            self._held[length] = [
-                empty(_with_length(field.shape, self._axis + 1, length), field.dtype)
-                for field in [*fields, *fields[:states]]
-            ]
-        return self._held[length]
-
-
-def _with_length(shape: tuple[int, ...], axis: int, length: int) -> tuple[int, ...]:
-    return (*shape[:axis], length, *shape[axis + 1 :])

@@ -222,10 +222,10 @@ class _Chain:
             named = {name for stage in kernel.stages for name in stage.names}
             kernel = renumbered(inlined(kernel, schedule, plain), named)
         lasting = tuple(
-            replace(one, body=one.body + self._read(owed.get(one.names[0], ()), one.body))
-            for one in stages_of(kernel)
+            replace(one, body=one.body + self._read(owed.get(one.names[0], ()), one.body, number))
+            for number, one in enumerate(stages_of(kernel))
         )
-        body = kernel.body + self._read(owed.get(made[0], ()), kernel.body)
+        body = kernel.body + self._read(owed.get(made[0], ()), kernel.body, len(lasting))
         kernel = replace(kernel, stages=lasting, body=body)
         if self.bordered:
             self.edges.axes = (-1, -2) if rolling_axis(kernel) < -2 else (-1,)
@@ -282,8 +282,10 @@ class _Chain:
             self.edges.arrays[name] = Edge(self._beyond(border, self.types[name]), one)
         return State(stage.names, stage.body, stage.values, link.types, unbounded=free)
 
-    def _read(self, arrays: Sequence[str], body: tuple[Assign, ...]) -> tuple[Assign, ...]:
-        """Reads of arrays at the own point, as far as a body lacks them.
+    def _read(
+        self, arrays: Sequence[str], body: tuple[Assign, ...], number: int
+    ) -> tuple[Assign, ...]:
+        """Reads of arrays at the own point, as far as the body of this number lacks them.
 
         Nobody uses what is read; but it is there when the rule "keep" asks for it, and no array
         is read later than where the result is written.
@@ -292,7 +294,7 @@ class _Chain:
         reads = [assign.value for assign in body if isinstance(assign.value, Read)]
         there = {read.field for read in reads if read.offset == own}
         return tuple(
-            Assign(f"{name}_k{len(body)}", Read(value_type(self.types[name]), name, own))
+            Assign(f"{name}_k{number}", Read(value_type(self.types[name]), name, own))
             for name in dict.fromkeys(arrays)
             if name not in there
         )

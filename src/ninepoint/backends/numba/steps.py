@@ -104,7 +104,9 @@ class _Writer:
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, last)]
         text = whole_text(title, lines, [*SUPPORT, *BORDERS])
-        return Module(text, self.warm)
+        sizes = {name: np.dtype(self._type(name)).itemsize for name in self.by_name}
+        kept = sum(self.by_name[name].count * size for name, size in sizes.items())
+        return Module(text, self.warm, kept)
 
     @property
     def warm(self) -> int:
