@@ -48,6 +48,19 @@ def blocks(page: str) -> list[Block]:
     ]
 
 
+# A path of a file or of a folder in the text of a page.
+FILE = re.compile(r"`((?:\w+/)+(?:[\w-]+\.\w+)?|[a-z_]+\.py)")
+
+
+@pytest.mark.parametrize("page", ["docs/adding.md", "CONTRIBUTING.md"])
+def test_the_files_that_a_page_names_are_there(page):
+    found = FILE.findall((ROOT / page).read_text())
+    places = (ROOT, ROOT / "src" / "ninepoint", ROOT / "tests")
+    missing = [name for name in found if not any((place / name).exists() for place in places)]
+    assert len(found) > 10
+    assert not missing
+
+
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
 def test_page(path, tmp_path, monkeypatch):
     page = path.read_text()
