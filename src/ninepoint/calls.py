@@ -49,8 +49,8 @@ class Call:
             {name: values[name] for name in definition.scalars},
             options.boundary if boundary is None else Boundary.of(boundary),
             options.cval if cval is None else cval,
-            storage_types(options.dtype if dtype is None else dtype),
-            overflow_rule(options.overflow if overflow is None else overflow),
+            options.dtypes if dtype is None else storage_types(dtype),
+            options.overflow if overflow is None else overflow_rule(overflow),
         )
 
     def __eq__(self, other: object) -> bool:

@@ -117,7 +117,7 @@ def stencil(
         cval,
         checked_neighborhood(neighborhood),
         parameter_names(standard_indexing),
-        dtype if storage_types(dtype) is None else storage_types(dtype),
+        storage_types(dtype),
         overflow_rule(overflow),
         bool(fastmath),
         schedule or Schedule(),

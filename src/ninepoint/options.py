@@ -31,7 +31,7 @@ class Options:
     cval: Any
     neighborhood: Neighborhood | None
     standard_indexing: tuple[str, ...]
-    dtype: Any
+    dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
     fastmath: bool
     schedule: Schedule

@@ -426,7 +426,7 @@ def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0
     return ops.emit(as_box(ir.Reduce(dtype, kind, window.shape, body, atom, parameter)))
 
 
-def _whole(ops: Operations, axis: Any) -> None:
+def whole(ops: Operations, axis: Any) -> None:
     """Leave what reduces along one axis only to the general path."""
     if axis is not None:
         raise NotUnderstood("the argument 'axis'", ops.span)
@@ -434,31 +434,37 @@ def _whole(ops: Operations, axis: Any) -> None:
 
 def _reduction(kind: ReduceKind) -> Builder:
     def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        _whole(ops, axis)
+        whole(ops, axis)
         return reduce(ops, kind, value)
 
     return build
 
 
-def _spread(root: bool) -> Builder:
+def spread(name: str, root: bool, variance: Callable[[Operations, Any, Any], Value]) -> Builder:
+    """Build `np.var` or its like, or with `root` the square root of it."""
+
     def build(
         ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
         ddof: Any = 0,
     ) -> Any:  # fmt: skip
-        _whole(ops, axis)
+        whole(ops, axis)
         if dtype is not None or out is not None:
             raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
-        if not is_number(ddof):
-            raise errors.wrong_arguments(ops.span, "var", "'ddof' is not constant")
-        variance = reduce(ops, "var", value, float(ddof))
-        return ops.call("sqrt", variance.atom.dtype, variance) if root else variance
+        if not is_number(ddof) or isinstance(ddof, complex):
+            raise errors.wrong_arguments(ops.span, name, "'ddof' is not a constant number")
+        found = variance(ops, value, ddof)
+        return ops.call("sqrt", found.atom.dtype, found) if root else found
 
     return build
 
 
+def _variance(ops: Operations, value: Any, ddof: Any) -> Value:
+    return reduce(ops, "var", value, float(ddof))
+
+
 def _quantile(scale: float) -> Builder:
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
-        _whole(ops, axis)
+        whole(ops, axis)
         if isinstance(q, Value) and q.shape is None:
             raise NotUnderstood("a fraction that is not constant", ops.span)
         if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
@@ -470,7 +476,7 @@ def _quantile(scale: float) -> Builder:
 
 
 def _median(ops: Operations, value: Any, axis: Any = None) -> Any:
-    _whole(ops, axis)
+    whole(ops, axis)
     return reduce(ops, "quantile", value, 0.5)
 
 
@@ -511,8 +517,8 @@ METHODS: dict[str, Builder] = {
     "all": _reduction("all"),
     "argmin": _reduction("argmin"),
     "argmax": _reduction("argmax"),
-    "std": _spread(True),
-    "var": _spread(False),
+    "std": spread("var", True, _variance),
+    "var": spread("var", False, _variance),
     "median": _median,
     "ptp": _peak_to_peak,
 }
@@ -564,8 +570,8 @@ def _table() -> dict[Any, Builder]:
         np.quantile: _quantile(1.0),
         np.median: _median,
         np.ptp: _peak_to_peak,
-        np.std: _spread(True),
-        np.var: _spread(False),
+        np.std: spread("var", True, _variance),
+        np.var: spread("var", False, _variance),
     }
     for name in ("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"):
         table[getattr(np, name)] = METHODS[name]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import errors
-from .callables import FUNCTIONS, Builder, reduce
+from .callables import FUNCTIONS, Builder, reduce, spread, whole
 from .ir import Const, ReduceKind
 from .values import Coefficients, NotUnderstood, Operations, Value, is_number, words
 
@@ -90,29 +90,18 @@ def _nan_extreme(kind: ReduceKind, last: str) -> Builder:
     return build
 
 
-def _nan_spread(root: bool) -> Builder:
-    def build(
-        ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
-        ddof: Any = 0,
-    ) -> Any:  # fmt: skip
-        if axis is not None or dtype is not None or out is not None:
-            raise NotUnderstood("the arguments 'axis', 'dtype' and 'out'", ops.span)
-        window = _window(ops, value, "np.nanvar")
-        if not is_number(ddof) or isinstance(ddof, complex):
-            raise errors.wrong_arguments(ops.span, "nanvar", "'ddof' is not a constant number")
-        if window.atom.dtype.is_integer or window.atom.dtype.is_complex:
-            variance = reduce(ops, "var", window, float(ddof))
-        else:
-            # In two passes, as NumPy does it: nothing cancels.
-            apart = ops.binary("-", window, _nanmean(ops, window))
-            zero = Value(Const(window.atom.dtype, "0.0"), window.weak)
-            squares = ops.select(_there(ops, window), ops.binary("*", apart, apart), zero)
-            count = ops.binary("-", reduce(ops, "sum", _there(ops, window)), ddof)
-            found = ops.binary("/", reduce(ops, "sum", squares), count)
-            variance = ops.select(ops.binary(">", count, 0), found, _nan(found))
-        return ops.call("sqrt", variance.atom.dtype, variance) if root else variance
-
-    return build
+def _nan_variance(ops: Operations, value: Any, ddof: Any) -> Value:
+    window = _window(ops, value, "np.nanvar")
+    if window.atom.dtype.is_integer or window.atom.dtype.is_complex:
+        return reduce(ops, "var", window, float(ddof))
+    # In two passes, as NumPy does it: nothing cancels.
+    apart = ops.binary("-", window, _nanmean(ops, window))
+    zero = Value(Const(window.atom.dtype, "0.0"), window.weak)
+    squares = ops.select(_there(ops, window), ops.binary("*", apart, apart), zero)
+    count = ops.binary("-", reduce(ops, "sum", _there(ops, window)), ddof)
+    found = ops.binary("/", reduce(ops, "sum", squares), count)
+    variance: Value = ops.select(ops.binary(">", count, 0), found, _nan(found))
+    return variance
 
 
 def _count_nonzero(ops: Operations, value: Any) -> Any:
@@ -121,8 +110,7 @@ def _count_nonzero(ops: Operations, value: Any) -> Any:
 
 
 def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None) -> Any:
-    if axis is not None:
-        raise NotUnderstood("the argument 'axis'", ops.span)
+    whole(ops, axis)
     window = _window(ops, value, "np.average")
     if weights is None:
         return reduce(ops, "mean", window)
@@ -145,8 +133,8 @@ REDUCTIONS: dict[Any, Builder] = {
     np.nanmean: _nanmean,
     np.nanmin: _nan_extreme("min", "inf"),
     np.nanmax: _nan_extreme("max", "-inf"),
-    np.nanvar: _nan_spread(False),
-    np.nanstd: _nan_spread(True),
+    np.nanvar: spread("nanvar", False, _nan_variance),
+    np.nanstd: spread("nanvar", True, _nan_variance),
     np.count_nonzero: _count_nonzero,
     np.average: _average,
 }
