@@ -159,7 +159,7 @@ def again(drawn: Drawn, **options: Any) -> tuple[np.ndarray, ...]:
     """The result of a call with arguments by position, as most calls are."""
     stencil, values = drawn.stencil, dict(drawn.values)
     given = []
-    for name in stencil.definition.function.parameters[: stencil._positional]:
+    for name in stencil.definition.function.parameters[: stencil.definition.positional]:
         if name not in values:
             break
         given.append(values.pop(name))

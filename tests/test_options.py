@@ -436,9 +436,9 @@ WRONG_STEPS = [
     ({"threads": "two"}, TypeError, "threads must be a whole number"),
     ({"boundary": "valid"}, ValueError, "makes the state smaller"),
     ({"boundary": "reflekt"}, ValueError, "reflekt"),
-    ({"axes": (0, 1)}, TypeError, "no parameter 'axes'"),
-    ({"dims": ("t", "x")}, TypeError, "no parameter 'dims'"),
-    ({"dtype": "float32"}, TypeError, "no parameter 'dtype'"),
+    ({"axes": (0, 1)}, TypeError, "'axes=' is an option of calls"),
+    ({"dims": ("t", "x")}, TypeError, "'dims=' is an option of calls"),
+    ({"dtype": "float32"}, TypeError, "'dtype=' is an option of calls"),
 ]
 
 

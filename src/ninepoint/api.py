@@ -5,36 +5,26 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
-from . import preparing
-from .arrays import numpy as on_numpy
-from .arrays.channels import check_steps, may_hold
-from .arrays.datasets import over_variables
+from . import calling, preparing
+from .arrays.borders import Boundary
+from .arrays.channels import may_hold
 from .arrays.keys import Parameters, call_key
-from .arrays.recognise import is_dask, is_dataset, is_xarray
-from .backends.compiled import Compiled
 from .calls import Call
 from .definition import Definition, Registry
 from .flow import Flow, Leaves
-from .graph import graph_of
 from .inspecting import debugging, explaining, measuring
-from .inspecting.asked import Asked, asked, types_of
+from .inspecting.asked import asked, types_of
 from .inspecting.search import Tuning
 from .inspecting.timing import Measurement
 from .inspecting.tuning import tuned
-from .iteration import Iteration, check_watching, iterate_arrays, iterate_calls
+from .iteration import Iteration
 from .language.page import Page
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Place, hint
+from .options import CALL_OPTIONS, Place
 from .preparing import Prepared
-from .recording import Lazy, known, recordable, recorded
-from .running import evaluate, steps_on_dask
-from .scalars import Scalars
 
 # How many kinds of calls a stencil prepares before it forgets them all.
 _PREPARED = 256
@@ -65,11 +55,8 @@ class Stencil(ArrayFunction):
         self.__wrapped__ = live
         self._plain = tuple(p in definition.fields for p in function.parameters)
         self._prepared: dict[Any, Prepared] = {}
-        arguments = function.definition.args
-        self._positional = len(arguments.posonlyargs) + len(arguments.args)
-        self._unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self._arguments = Parameters(
-            function.parameters, function.defaults, self._positional, self._unnamed
+            function.parameters, function.defaults, definition.positional, definition.unnamed
         )
         # A program of several calls is prepared for what each of them is given.
         self._flow = None if definition.stages is None else Flow(definition)
@@ -198,111 +185,22 @@ class Stencil(ArrayFunction):
                 # It is prepared, and this time the rest is to be done.
                 key = None
         values = self._bound(args, named)
-        fields = [values[name] for name in self.fields]
-        if any(map(is_dataset, fields)):
-            Place(axes, dims, out, threads).check(fields)
-            options = {
-                "boundary": boundary, "cval": cval, "dims": dims, "dtype": dtype,
-                "overflow": overflow, "threads": threads,
-            }  # fmt: skip
-            return self._over_datasets(values, options)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
-        if any(isinstance(field, Lazy) for field in fields):
-            place = Place(axes, dims, out, threads)
-            if recordable(fields, place):
-                return recorded(fields, call, place)
-            fields = [known(field) for field in fields]
-        result = self._evaluated(call, fields, axes, dims, out, threads)
+        fields = [values[name] for name in self.fields]
+        result = calling.called(call, fields, Place(axes, dims, out, threads))
         asked = axes is None and any(map(may_hold, fields))
         if key is not None and bound is not None and not asked:
             # Only what went well is prepared, so that mistakes are found in one place; and
             # nothing that may be a colour image, which depends on its numbers.
             if len(self._prepared) >= _PREPARED:
                 self._prepared.clear()
-            self._prepared[key] = self._prepare(call, bound, axes, out, threads)
+            place = Place(axes, None, out, threads)
+            self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
         return result
 
-    def _prepare(
-        self, call: Call, values: Sequence[Any], axes: Any, out: Any, threads: int | None
-    ) -> Prepared:
-        """How calls like one that went well are done from now on."""
-        names = self.parameters
-        at = [names.index(name) for name in self.fields]
-        types = [on_numpy.native(values[k].dtype) for k in at]
-        graph, wanted = graph_of(call, types)
-        if self._flow is None:
-            return preparing.single(graph, names, values, axes, out, threads)
-        if not self._flow.settled or axes is not None:
-            return preparing.no_way
-        schedule = self.definition.schedule_for(types)
-        return preparing.several(graph, wanted, schedule, at, values, out, threads)
-
-    def _evaluated(
-        self,
-        call: Call,
-        fields: Sequence[Any],
-        axes: Any = None,
-        dims: Any = None,
-        out: Any = None,
-        threads: int | None = None,
-    ) -> Any:
-        """What a call gives for arrays of any kind."""
-        fields = [_field(*pair) for pair in zip(fields, self.fields, strict=True)]
-        types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
-        for dtype, name in zip(types, self.fields, strict=True):
-            on_numpy.check_dtype(dtype, name)
-        graph, wanted = graph_of(call, types)
-        made = evaluate(
-            graph, fields, wanted, self.definition.schedule_for(types),
-            axes=axes, dims=dims, out=out, threads=threads,
-        )  # fmt: skip
-        return made[0] if len(made) == 1 else tuple(made)
-
-    def _over_datasets(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-        """The results for datasets among the fields, variable by variable."""
-
-        def call(fields: Mapping[str, Any]) -> Any:
-            return self._by_values({**values, **fields}, options)
-
-        def ndim(variable: Any) -> int:
-            given = Call.of(self.definition, values)
-            graph, _ = graph_of(given, [on_numpy.native(variable.dtype)] * len(self.fields))
-            return graph.nodes[-1].ndim
-
-        given = {name: values[name] for name in self.fields}
-        return over_variables(call, given, options["dims"], ndim)
-
-    def _bound(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+    def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
-        parameters, defaults = self.parameters, self.definition.defaults
-        if len(args) > self._positional:
-            named_only = parameters[self._positional :]
-            words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
-            raise TypeError(
-                f"{self.__name__}() takes {_count(self._positional, 'argument')} "
-                f"({', '.join(parameters[: self._positional])}), "
-                f"but {len(args)} were given{words}."
-            )
-        values = dict(zip(parameters, args, strict=False))
-        for name, value in named.items():
-            if name in CALL_OPTIONS:
-                raise TypeError(f"'{name}=' is an option of calls only; leave it out here.")
-            if name not in parameters:
-                raise TypeError(
-                    f"{self.__name__}() has no parameter '{name}'; it has "
-                    f"{', '.join(parameters)}{hint(name)}."
-                )
-            if name in self._unnamed:
-                raise TypeError(f"{self.__name__}() takes '{name}' by its position only.")
-            if name in values:
-                raise TypeError(f"{self.__name__}() got two values for '{name}'.")
-            values[name] = value
-        for name in parameters:
-            if name not in values:
-                if name not in defaults:
-                    raise TypeError(f"{self.__name__}() needs a value for '{name}'.")
-                values[name] = defaults[name]
-        return values
+        return calling.bound(self.definition, args, named)
 
     def iterate(
         self,
@@ -377,71 +275,13 @@ class Stencil(ArrayFunction):
         >>> heat.iterate(np.array([0.0, 0.0, 8.0, 0.0, 0.0]), 0.25, steps=2)
         array([0., 2., 3., 2., 0.])
         """
-        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
-            raise ValueError(f"steps={steps!r} must be a whole number, 0 or more.")
-        if every is not None and (
-            isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1
-        ):
-            raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
-        check_watching(callback, until, progress)
-        values = self._bound(args, named)
-        fields = [_field(values[name], name) for name in self.fields]
-        if any(map(is_dataset, fields)):
-            raise TypeError(
-                "iterate takes DataArrays, not a Dataset; give its variables one by one, "
-                "as dataset[name]."
-            )
-        Place(out=out, threads=threads).check(fields)
-        scalars = Scalars(
-            {name: values[name] for name in self.scalars},
-            self.definition.options.standard_indexing,
-            int(steps),
-        )
-        call = Call.of(self.definition, scalars.at(0) if steps else values, boundary, cval)
-        plan = Iteration(
-            call.boundary,
-            call.cval,
-            int(steps),
-            1 if every is None and until is not None else every,
-            until,
-            callback,
-            threads,
-            progress,
-        )
-        if steps and any(map(may_hold, fields)):
-            types = [on_numpy.native(field.dtype) for field in fields]
-            check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, self.__name__)
-        result = self._iterated(call, fields, scalars, plan, out)
-        return result[0] if len(result) == 1 else tuple(result)
-
-    def _iterated(
-        self, call: Call, fields: Sequence[Any], scalars: Scalars, plan: Iteration, out: Any
-    ) -> Sequence[Any]:
-        """The state after the steps."""
-
-        def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-            return graph_of(replace(call, scalars=others), types)
-
-        if not any(is_dask(f) or is_xarray(f) for f in fields):
-            types = [on_numpy.native(on_numpy.as_field(field).dtype) for field in fields]
-            schedule, chains = self.definition.schedule_for(types), self.definition.chains
-            return iterate_arrays(record, chains, schedule, fields, scalars, plan, out)
-
-        def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
-            calls = [replace(call, scalars=others) for others in each]
-            if len(calls) > 1:
-                return tuple(steps_on_dask(calls, states))
-            return self._evaluated(calls[0], states, threads=plan.threads)
-
-        def longest(one: Compiled) -> int:
-            if self.definition.stages is not None or any(map(is_xarray, fields)):
-                return 1
-            # Imported here: Dask is optional, and the caller has it.
-            from .arrays.dask_iterating import block_length
-
-            return block_length(fields, one.reach)
-
-        return iterate_calls(record, stepped, fields, scalars, plan, longest)
+        options = self.definition.options
+        plan = Iteration.of(
+            options.boundary if boundary is None else Boundary.of(boundary),
+            options.cval if cval is None else cval,
+            steps, every, until, callback, threads, progress,
+        )  # fmt: skip
+        return calling.iterated(self.definition, self._bound(args, named), plan, out)
 
     # Looking inside.
 
@@ -558,7 +398,9 @@ class Stencil(ArrayFunction):
             raise ValueError(
                 f"'{self.__name__}' was decorated with a schedule; leave schedule= out to tune."
             )
-        one, _ = self._real(args, named, "tune()")
+        options = {name: named[name] for name in CALL_OPTIONS & set(named)}
+        given = {name: value for name, value in named.items() if name not in options}
+        one = measuring.real(definition, self._bound(args, given), options, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
         out = self(*args, **named)
 
@@ -593,7 +435,7 @@ class Stencil(ArrayFunction):
             machine copies, and the predicted and measured speed.
         """
         one = asked(self.definition, arrays, named)
-        return Page(explaining.explained(self._by_values, one, named))
+        return Page(explaining.explained(self, one, named))
 
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
         """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
@@ -633,40 +475,13 @@ class Stencil(ArrayFunction):
         (1000, 16000)
         """
         measuring.check_repeat(repeat)
-        one, options = self._real(args, named, "bench()")
-        return measuring.measured(self._by_values, one, options, repeat, 5.0)
-
-    def _real(
-        self, args: tuple[Any, ...], named: Mapping[str, Any], what: str
-    ) -> tuple[Asked, dict[str, Any]]:
-        """What is asked about by a call on NumPy arrays, and the options of the call."""
-        options = {n: v for n, v in named.items() if n in CALL_OPTIONS}
-        values = self._bound(args, {n: v for n, v in named.items() if n not in CALL_OPTIONS})
-        fields = [values.pop(name) for name in self.fields]
-        measuring.check_real(fields, self.fields, what)
-        return asked(self.definition, fields, {**values, **options}), options
-
-    def _by_values(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-        """What a call with these values gives."""
-        args = [values[name] for name in self.parameters[: self._positional]]
-        named = {name: values[name] for name in self.parameters[self._positional :]}
-        return self(*args, **named, **options)
+        options = {name: named.pop(name) for name in CALL_OPTIONS & set(named)}
+        one = measuring.real(self.definition, self._bound(args, named), options, "bench()")
+        return measuring.measured(self, one, options, repeat, 5.0)
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
         return explaining.drawn(self.definition)
-
-
-def _field(value: Any, name: str) -> Any:
-    """An array of a kind that a stencil takes."""
-    value = known(value)
-    kinds = is_dask(value) or is_xarray(value) or is_dataset(value)
-    return value if kinds else on_numpy.as_field(value, name)
-
-
-def _count(number: int, word: str) -> str:
-    """Give a number with its word: 1 field, 2 fields."""
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 
 _stencils: Registry[Stencil] = Registry()

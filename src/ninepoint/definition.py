@@ -101,6 +101,10 @@ class Definition:
         The function itself, in the process where it was decorated.
     fields, scalars : tuple of str
         The parameters that are read relative to the point, and all others.
+    positional : int
+        How many parameters can be given by position.
+    unnamed : set of str
+        Those that can be given by position only.
     stages : Forms or None
         The calls of other stencils.
     token : str
@@ -124,6 +128,9 @@ class Definition:
         self.live = live
         self.stages = split(function) if whole is None else None
         self.kept: dict[Any, Any] = {}
+        arguments = function.definition.args
+        self.positional = len(arguments.posonlyargs) + len(arguments.args)
+        self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self._whole, self._keeping = whole, keeping
         self._compiled: dict[Any, tuple[Compiled, Forms | None, str]] = {}
         self._compiling = threading.Lock()

@@ -63,6 +63,29 @@ class Iteration:
     threads: int | None
     progress: Progress = False
 
+    @staticmethod
+    def of(
+        boundary: Boundary,
+        cval: Any,
+        steps: Any,
+        every: Any,
+        until: Any,
+        callback: Any,
+        threads: int | None,
+        progress: Any,
+    ) -> Iteration:
+        """What was asked for, checked."""
+        if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
+            raise ValueError(f"steps={steps!r} must be a whole number, 0 or more.")
+        if every is not None and (
+            isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1
+        ):
+            raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
+        _check_watching(callback, until, progress)
+        if every is None and until is not None:
+            every = 1
+        return Iteration(boundary, cval, int(steps), every, until, callback, threads, progress)
+
     def ends(self, step: int, state: Sequence[Any], before: Sequence[Any]) -> bool:
         """Show the state after so many steps, and say whether it is the last."""
         close = self.until is not None and all(
@@ -78,7 +101,7 @@ class Iteration:
         return border
 
 
-def check_watching(callback: Any, until: Any, progress: Any) -> None:
+def _check_watching(callback: Any, until: Any, progress: Any) -> None:
     """Raise where nobody could look at the state so."""
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r} must be a function of a step and a state.")

@@ -20,14 +20,16 @@ import numpy as np
 
 from .arrays.arranging import Run, are_writable, listed
 from .arrays.borders import Array
-from .arrays.numpy import core_shape
+from .arrays.numpy import core_shape, native
 from .arrays.prepared import Options, prepare
 from .backends.compiled import Compiled, computed, readable
 from .backends.memory import empty
-from .flow import Leaves
-from .graph import Graph, Node
+from .calls import Call
+from .flow import Flow, Leaves
+from .graph import Graph, Node, graph_of
 from .language import ir
 from .lowering.schedule import Schedule
+from .options import Place
 from .planning import Group, plan
 from .running import can_fuse, evaluate, least_axes
 
@@ -65,6 +67,24 @@ class Step:
 
 def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
     """Do nothing: some calls have no short way."""
+
+
+def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> Prepared:
+    """How calls like this one, which went well, are done from now on.
+
+    `values` are those of all parameters; `flow` is that of a definition which calls others.
+    """
+    definition = call.definition
+    names, axes, out, threads = definition.parameters, place.axes, place.out, place.threads
+    at = [names.index(name) for name in definition.fields]
+    types = [native(values[k].dtype) for k in at]
+    graph, wanted = graph_of(call, types)
+    if flow is None:
+        return single(graph, names, values, axes, out, threads)
+    if not flow.settled or axes is not None:
+        return no_way
+    schedule = definition.schedule_for(types)
+    return several(graph, wanted, schedule, at, values, out, threads)
 
 
 def single(

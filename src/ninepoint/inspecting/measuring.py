@@ -13,7 +13,8 @@ from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array
 from ..backends.compiled import Bound
 from ..backends.threads import thread_count
-from .asked import Asked
+from ..definition import Definition
+from .asked import Asked, asked
 from .timing import Measurement, beside_copy, prepared, quartiles
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
@@ -32,13 +33,18 @@ class Watched(Bound):
         self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars)
 
 
-def check_real(fields: Sequence[Any], names: Sequence[str], what: str) -> None:
-    """Raise unless every field is an array of NumPy with something in it."""
-    for array, name in zip(fields, names, strict=True):
+def real(
+    definition: Definition, values: Mapping[str, Any], options: Mapping[str, Any], what: str
+) -> Asked:
+    """What is asked about by a call on arrays of NumPy with something in them, or raise."""
+    fields = [values[name] for name in definition.fields]
+    for array, name in zip(fields, definition.fields, strict=True):
         if not isinstance(array, np.ndarray):
             raise TypeError(f"{what} needs NumPy arrays; '{name}' is none.")
         if not array.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
+    scalars = {name: values[name] for name in definition.scalars}
+    return asked(definition, fields, {**scalars, **options})
 
 
 def check_repeat(repeat: Any) -> None:
@@ -58,14 +64,18 @@ def measured(
 ) -> Measurement:
     """Measure what is asked about, on the arrays that were given for it.
 
-    `call` takes the fields and scalars by name and options, as the stencil does.
+    `call` is the stencil, or what takes arguments as it does.
     """
-    names = one.call.definition.fields
+    definition = one.call.definition
+    names = definition.fields
     fields = [on_numpy.as_field(*pair) for pair in zip(one.given, names, strict=True)]
     values = {**dict(zip(names, fields, strict=True)), **one.call.scalars}
+    parameters, count = definition.parameters, definition.positional
+    args = [values[name] for name in parameters[:count]]
+    named = {name: values[name] for name in parameters[count:]} | dict(options)
 
     def run(out: Any) -> Any:
-        return call(values, options if out is None else {**options, "out": out})
+        return call(*args, **(named if out is None else named | {"out": out}))
 
     return _measurement(
         one, fields, run, lambda out: _threads(one, fields, options, out), repeat, limit

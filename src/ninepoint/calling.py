@@ -1,0 +1,152 @@
+"""The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
+
+datasets         variable by variable
+lazy values      recorded
+all others       a graph, evaluated; `Stencil.__call__` remembers how, for small arrays
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from .arrays import numpy as on_numpy
+from .arrays.channels import check_steps, may_hold
+from .arrays.datasets import over_variables
+from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .backends.compiled import Compiled
+from .calls import Call
+from .definition import Definition
+from .graph import graph_of
+from .iteration import Iteration, iterate_arrays, iterate_calls
+from .options import CALL_OPTIONS, Place, hint
+from .recording import Lazy, known, recordable, recorded
+from .running import evaluate, steps_on_dask
+from .scalars import Scalars
+
+
+def bound(
+    definition: Definition, args: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The value of every parameter, as Python would bind them."""
+    name, parameters, defaults = definition.name, definition.parameters, definition.defaults
+    positional = parameters[: definition.positional]
+    if len(args) > len(positional):
+        named_only = parameters[len(positional) :]
+        words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
+        count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
+        raise TypeError(
+            f"{name}() takes {count} ({', '.join(positional)}), but {len(args)} were given{words}."
+        )
+    values = dict(zip(parameters, args, strict=False))
+    for given, value in named.items():
+        if given in CALL_OPTIONS:
+            raise TypeError(f"'{given}=' is an option of calls only; leave it out here.")
+        if given not in parameters:
+            raise TypeError(
+                f"{name}() has no parameter '{given}'; it has "
+                f"{', '.join(parameters)}{hint(given)}."
+            )
+        if given in definition.unnamed:
+            raise TypeError(f"{name}() takes '{given}' by its position only.")
+        if given in values:
+            raise TypeError(f"{name}() got two values for '{given}'.")
+        values[given] = value
+    for parameter in parameters:
+        if parameter not in values:
+            if parameter not in defaults:
+                raise TypeError(f"{name}() needs a value for '{parameter}'.")
+            values[parameter] = defaults[parameter]
+    return values
+
+
+def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
+    """What a call gives for fields of any kind."""
+    if any(map(is_dataset, fields)):
+        place.check(fields)
+        return _over_datasets(call, fields, place)
+    if any(isinstance(field, Lazy) for field in fields):
+        if recordable(fields, place):
+            return recorded(fields, call, place)
+        fields = [known(field) for field in fields]
+    return _evaluated(call, fields, place)
+
+
+def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
+    """The results for datasets among the fields, variable by variable."""
+    given = dict(zip(call.definition.fields, fields, strict=True))
+
+    def one(variables: Mapping[str, Any]) -> Any:
+        return called(call, list((given | dict(variables)).values()), place)
+
+    def ndim(variable: Any) -> int:
+        graph, _ = graph_of(call, [on_numpy.native(variable.dtype)] * len(fields))
+        return graph.nodes[-1].ndim
+
+    return over_variables(one, given, place.dims, ndim)
+
+
+def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
+    """What a call gives for arrays."""
+    names = call.definition.fields
+    fields = [_field(*pair) for pair in zip(fields, names, strict=True)]
+    types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
+    for dtype, name in zip(types, names, strict=True):
+        on_numpy.check_dtype(dtype, name)
+    graph, wanted = graph_of(call, types)
+    made = evaluate(
+        graph, fields, wanted, call.definition.schedule_for(types),
+        axes=place.axes, dims=place.dims, out=place.out, threads=place.threads,
+    )  # fmt: skip
+    return made[0] if len(made) == 1 else tuple(made)
+
+
+def _field(value: Any, name: str) -> Any:
+    """An array of a kind that a stencil takes."""
+    return value if is_dask(value) or is_xarray(value) else on_numpy.as_field(value, name)
+
+
+def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration, out: Any) -> Any:
+    """The state after the steps, for arrays of any kind."""
+    fields = [known(values[name]) for name in definition.fields]
+    if any(map(is_dataset, fields)):
+        raise TypeError(
+            "iterate takes DataArrays, not a Dataset; give its variables one by one, "
+            "as dataset[name]."
+        )
+    fields = [_field(*pair) for pair in zip(fields, definition.fields, strict=True)]
+    Place(out=out, threads=plan.threads).check(fields)
+    given = {name: values[name] for name in definition.scalars}
+    scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
+    call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
+
+    def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
+        return graph_of(replace(call, scalars=others), types)
+
+    types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
+    if plan.steps and any(map(may_hold, fields)):
+        check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
+    if not any(is_dask(f) or is_xarray(f) for f in fields):
+        schedule = definition.schedule_for(types)
+        states = iterate_arrays(record, definition.chains, schedule, fields, scalars, plan, out)
+        return states[0] if len(states) == 1 else tuple(states)
+
+    def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
+        calls = [replace(call, scalars=others) for others in each]
+        if len(calls) > 1:
+            return tuple(steps_on_dask(calls, states))
+        return _evaluated(calls[0], states, Place(threads=plan.threads))
+
+    def longest(one: Compiled) -> int:
+        if definition.stages is not None or any(map(is_xarray, fields)):
+            return 1
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays.dask_iterating import block_length
+
+        return block_length(fields, one.reach)
+
+    states = iterate_calls(record, stepped, fields, scalars, plan, longest)
+    return states[0] if len(states) == 1 else tuple(states)
