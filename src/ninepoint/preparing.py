@@ -1,11 +1,9 @@
 """Prepared programs: the calls of a graph, on arrays and numbers like those of a call before.
 
-    graph, plan, arrays   ->   steps, one for each call, and arrays for what lies between them
+    graph, plan, arrays       ->  a step for each call
     run(fields, leaves, out)  ->  results
 
-A small array is done call by call, each of them prepared (see `arrays.prepared`).  What calls
-give to each other is written to arrays that are kept for the next time, and used by one thread
-at a time.
+Small arrays are done call by call, each of them prepared (see `arrays.prepared`).
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays.arranging import Run, are_writable, listed
+from .arrays.axes import Behind
 from .arrays.borders import Array
 from .arrays.numpy import core_shape, native
 from .arrays.prepared import Options, prepare
@@ -41,9 +40,9 @@ Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
 # that calls with equal keys have in common.
 Taken: TypeAlias = Sequence[tuple[Any, Any]]
 
-# Programs whose calls make more bytes than this are done as ever: beside that, to find out how
-# takes no time.
-KEPT_BYTES = 4 << 20
+# Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
+# find out how takes no time.
+SMALL_BYTES = 4 << 20
 
 
 # Machine code takes Python's numbers.
@@ -54,7 +53,7 @@ _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": compl
 class Step:
     """One call of a program: what it reads and makes, by number, and how it gets its numbers.
 
-    What it makes is `kept` for the next time if nobody asked for it.
+    With `out` it writes to arrays that are there; all of what it makes is wanted then.
     """
 
     run: Run
@@ -62,7 +61,7 @@ class Step:
     outputs: tuple[int, ...]
     leaf: int
     taken: Taken
-    kept: bool
+    out: bool
 
 
 def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
@@ -123,11 +122,14 @@ def several(
     least = least_axes(graph, None, [field.ndim for field in fields])
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
-    shapes = graph.shapes(field.shape for field in fields)[len(fields) :]
-    made = list(zip(shapes, graph.dtypes[len(fields) :], strict=True))
+    shapes = graph.shapes(field.shape for field in fields)
+    made = zip(shapes[len(fields) :], graph.dtypes[len(fields) :], strict=True)
     groups = plan(graph, wanted, schedule).groups
-    small = sum(math.prod(shape) * dtype.itemsize for shape, dtype in made) <= KEPT_BYTES
-    known: list[Any] = [*fields, *(empty(*one) for one in made)] if small else []
+    small = sum(math.prod(shape) * dtype.itemsize for shape, dtype in made) <= SMALL_BYTES
+    known: list[Array] = list(fields)
+    if small:
+        for node in graph.nodes:
+            known += [_result(shapes[k], graph.dtypes[k], node.axes) for k in node.outputs]
     if not small or any(_together(graph, group, known) for group in groups):
         if any(node.call.scalars for node in graph.nodes):
             return no_way
@@ -135,21 +137,24 @@ def several(
     targets = dict(zip(wanted, listed(out), strict=False))
     steps: list[Step] = []
     for node in (node for group in groups for node in group.nodes):
-        asked = [value in wanted for value in node.outputs]
-        if any(asked) and out is not None and not all(asked):
+        asked = [value in targets for value in node.outputs]
+        if any(asked) and not all(asked):
             return no_way
-        into: Any = None
-        if not any(asked):
-            into = tuple(known[value] for value in node.outputs)
-        elif out is not None:
-            into = tuple(targets[value] for value in node.outputs)
+        into = tuple(targets[value] for value in node.outputs) if any(asked) else None
         inputs = [known[value] for value in node.fields]
         core = core_shape(inputs, node.ndim, node.axes)
         taken = _taken(node.compiled, node.call.scalars, core, str)
         run = _run(node, inputs, node.axes, into, threads)
         leaf = graph.added.index(node.outputs)
-        steps.append(Step(run, node.fields, node.outputs, leaf, taken, not any(asked)))
-    return _one_by_one(steps, made, at, wanted)
+        steps.append(Step(run, node.fields, node.outputs, leaf, taken, any(asked)))
+    return _one_by_one(steps, len(graph.dtypes), at, wanted)
+
+
+def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:
+    """Give an array as a call that names `axes` makes it: those come last in memory."""
+    core = [axis % len(shape) for axis in axes or ()]
+    order = [*(axis for axis in range(len(shape)) if axis not in core), *core]
+    return empty(tuple(shape[axis] for axis in order), dtype).transpose(np.argsort(order))
 
 
 def _together(graph: Graph, group: Group, known: Sequence[Array]) -> bool:
@@ -178,41 +183,30 @@ def _as_ever(
 
 
 def _one_by_one(
-    steps: Sequence[Step],
-    made: Sequence[tuple[tuple[int, ...], np.dtype]],
-    at: Sequence[int],
-    wanted: Sequence[int],
+    steps: Sequence[Step], count: int, at: Sequence[int], wanted: Sequence[int]
 ) -> Prepared:
-    """One call after the other; `made` are the shapes and types of what they make."""
-    given = len(at)
-    kept = {value for step in steps if step.kept for value in step.outputs}
-    between = [one if given + k in kept else None for k, one in enumerate(made)]
-    free: list[list[Array | None]] = []
+    """One call after the other; there are `count` values, of fields and of what calls make."""
+    unknown = [None] * (count - len(at))
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         fields = [values[k] for k in at]
-        targets = listed(out)
-        if targets and not are_writable(targets, fields):
-            return None
-        try:
-            rooms = free.pop()
-        except IndexError:
-            rooms = [None if one is None else empty(*one) for one in between]
-        known: list[Any] = [*fields, *rooms]
-        for value, target in zip(wanted, targets, strict=False):
-            known[value] = target
+        known: list[Any] = fields + unknown
+        if out is not None:
+            targets = listed(out)
+            # What is written early must not be what is read late.
+            if not are_writable(targets, fields):
+                return None
+            for value, target in zip(wanted, targets, strict=True):
+                known[value] = target
         for step in steps:
-            into = None
-            if step.kept or targets:
-                into = tuple([known[value] for value in step.outputs])
-            numbers = _numbers(step.taken, leaves[step.leaf])
-            results = step.run([known[value] for value in step.fields], numbers, into)
+            into = tuple([known[value] for value in step.outputs]) if step.out else None
+            inputs = [known[value] for value in step.fields]
+            results = step.run(inputs, _numbers(step.taken, leaves[step.leaf]), into)
             if results is None:
                 return None
             if into is None:
                 for value, one in zip(step.outputs, listed(results), strict=True):
                     known[value] = one
-        free.append(rooms)
         return known[wanted[0]] if len(wanted) == 1 else tuple([known[v] for v in wanted])
 
     return call
