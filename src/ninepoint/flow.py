@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from .arrays.keys import Key, kinds
@@ -23,36 +24,53 @@ Leaves: TypeAlias = Sequence[Mapping[str, Any]]
 
 
 class Flow:
-    """The numbers of all calls that a definition makes."""
+    """The numbers of all calls that a definition makes.
+
+    `called` are the definitions of these calls, in order.  Options of them that depend on numbers
+    would have to be compared each time; it is `settled` if there are none.
+    """
 
     def __init__(self, definition: Definition) -> None:
         self._definition = definition
         self._places = tuple(
             (name, definition.parameters.index(name)) for name in definition.scalars
         )
-        # Options of the calls that depend on numbers would have to be compared each time.
-        self.settled = _settled(definition)
-        called = list(_called(definition))
-        self._repeated = len(set(called)) < len(called)
+        self.called = tuple(_called(definition))
+        self.settled = _settled(self.called)
         self._known: tuple[Leaves, Key | None] | None = None
 
     def of(self, values: Sequence[Any]) -> tuple[Leaves, Key | None]:
-        """Give the numbers of all calls, and what programs depend on of them.
+        """Give the numbers of all calls, and what programs depend on of them, for arguments.
 
         The latter is None if programs cannot depend on them.
         """
         if self._known is not None:
             return self._known
-        leaves = list(_leaves(self._definition, {n: values[k] for n, k in self._places}))
-        key = kinds([value for leaf in leaves for value in leaf.values()])
-        if key is not None and self._repeated:
-            # Equal calls are done once.
-            told = [tuple((n, identity(v)) for n, v in leaf.items()) for leaf in leaves]
-            key += tuple([told.index(one) for one in told])
-        found = leaves, key
+        leaves = self.leaves({name: values[k] for name, k in self._places})
+        found = leaves, leaves_key(leaves, self.called)
         if not self._places:
             self._known = found
         return found
+
+    def leaves(self, scalars: Mapping[str, Any]) -> Leaves:
+        """Give the numbers of all calls, for values of the definition's scalars."""
+        return list(_leaves(self._definition, scalars))
+
+
+@lru_cache(maxsize=256)
+def flow_of(definition: Definition) -> Flow:
+    """Give the flow of a definition, from memory if it was asked for before."""
+    return Flow(definition)
+
+
+def leaves_key(leaves: Leaves, called: Sequence[Definition]) -> Key | None:
+    """Give what a program depends on of the numbers of its calls; None if it cannot."""
+    key = kinds([value for leaf in leaves for value in leaf.values()])
+    if key is not None and key and len(set(called)) < len(called):
+        # Equal calls are done once.
+        told = [tuple((n, identity(v)) for n, v in leaf.items()) for leaf in leaves]
+        key += tuple([told.index(one) for one in told])
+    return key
 
 
 def _leaves(definition: Definition, scalars: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
@@ -78,10 +96,10 @@ def _called(definition: Definition) -> Iterator[Definition]:
     yield definition
 
 
-def _settled(definition: Definition) -> bool:
+def _settled(called: Sequence[Definition]) -> bool:
     return not any(
         name.id in one.scalars
-        for one in _called(definition)
+        for one in called
         if one.stages is not None
         for call in one.stages.calls
         for option in call.options.values()

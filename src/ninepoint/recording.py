@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,15 +12,26 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, core_dims, stretched, whole_shape
-from .arrays.channels import has_channels
+from .arrays.channels import has_channels, may_hold
+from .arrays.keys import Key, array_key, axes_key, number_key, out_key
 from .arrays.recognise import is_dask, is_xarray
 from .calls import Call
+from .flow import Flow, Leaves, flow_of, leaves_key
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import Place
+from .preparing import Prepared, several
 from .running import evaluate, least_axes
 
 Dims: TypeAlias = tuple[Hashable, ...]
+
+# Shape and dtype of each field.
+Kinds: TypeAlias = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+
+
+# Programs that were computed, by what they depend on.
+_programs: dict[Key, Prepared] = {}
+_REMEMBERED = 64
 
 
 class Lazy(NDArrayOperatorsMixin):
@@ -104,44 +117,88 @@ class _Made:
         self.threads = place.threads
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
-        names, dtypes = [f"x{k}" for k in range(len(fields))], [_native(f) for f in fields]
-        graph = Graph(names, dtypes)
-        numbers = graph.record(call, range(len(fields)))
-        ndim = graph.nodes[-1].ndim
         # Those of the call, counted in the first field that has names for its axes; else in all.
         self.axes: Behind | None = None
         self.dims: Dims | None = None
         first = next((field for field in fields if field.dims is not None), None)
-        shapes = [field.shape for field in fields]
-        along: Behind | None = None
+        kinds = tuple((field.shape, _native(field)) for field in fields)
         if first is None:
             Place(dims=place.dims).check(())
-            shape = whole_shape(fields)
-            if place.axes is not None:
-                along = self.axes = behind(place.axes, len(shape), ndim)
-            elif self.coloured and ndim < len(shape):
-                along = self.axes = tuple(range(-1 - ndim, -1))
-            least = least_axes(graph, along, (field.ndim for field in fields))
-            if any(field.ndim < n <= len(shape) for field, n in zip(fields, least, strict=True)):
-                fields = [
+            outcome = _outcome if _lasts(call, place.axes) else _outcome.__wrapped__
+            axes = tuple(place.axes) if isinstance(place.axes, list) else place.axes
+            made = outcome(call, kinds, axes, self.coloured)
+            self.axes, self.shapes, self.dtypes = made.axes, made.shapes, made.dtypes
+            if made.least is not None:
+                shape = whole_shape(fields)
+                self.fields = tuple(
                     field if field.ndim >= n else lazy(stretched(known(field), n, shape))
-                    for field, n in zip(fields, least, strict=True)
-                ]
-                self.fields = tuple(fields)
-                shapes = [field.shape for field in fields]
-        else:
-            assert first.dims is not None
-            core = core_dims(first, ndim, place.dims, place.axes)
-            if place.axes is not None or place.dims is not None:
-                self.axes = tuple(first.dims.index(dim) - first.ndim for dim in core)
-            self.dims, shapes = _in_order(fields, first.dims, core)
-            along = tuple(self.dims.index(dim) - len(self.dims) for dim in core)
-        if along is not None:
-            graph = Graph(names, dtypes)
-            numbers = graph.record(call, range(len(fields)), (), along)
-        made = graph.shapes(shapes)
-        self.shapes = [made[number] for number in numbers]
+                    for field, n in zip(fields, made.least, strict=True)
+                )
+            return
+        assert first.dims is not None
+        graph, numbers = _recorded(call, kinds, None)
+        core = core_dims(first, graph.nodes[-1].ndim, place.dims, place.axes)
+        if place.axes is not None or place.dims is not None:
+            self.axes = tuple(first.dims.index(dim) - first.ndim for dim in core)
+        self.dims, shapes = _in_order(fields, first.dims, core)
+        along = tuple(self.dims.index(dim) - len(self.dims) for dim in core)
+        graph, numbers = _recorded(call, kinds, along)
+        known_shapes = graph.shapes(shapes)
+        self.shapes = [known_shapes[number] for number in numbers]
         self.dtypes = [graph.dtypes[number] for number in numbers]
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What is known of a recorded call before it is done.
+
+    `least` are the axes that its fields need, if one has too few.
+    """
+
+    axes: Behind | None
+    least: Sequence[int] | None
+    shapes: list[tuple[int, ...]]
+    dtypes: list[np.dtype[Any]]
+
+
+def _lasts(call: Call, axes: Any) -> bool:
+    """Whether a call on axes such as these has the same outcome each time."""
+    return call.is_plain and (axes is None or axes_key(axes) is not None)
+
+
+@lru_cache(maxsize=256)
+def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
+    """What a call on arrays without names for their axes gives."""
+    graph, numbers = _recorded(call, kinds, None)
+    ndim = graph.nodes[-1].ndim
+    shapes = [shape for shape, _ in kinds]
+    shape = on_numpy.broadcast_shape(shapes)
+    along: Behind | None = None
+    if axes is not None:
+        along = behind(axes, len(shape), ndim)
+    elif coloured and ndim < len(shape):
+        along = tuple(range(-1 - ndim, -1))
+    least: list[int] | None = least_axes(graph, along, map(len, shapes))
+    assert least is not None
+    if any(len(one) < n <= len(shape) for one, n in zip(shapes, least, strict=True)):
+        shapes = [
+            shape if len(one) < n <= len(shape) else one
+            for one, n in zip(shapes, least, strict=True)
+        ]
+    else:
+        least = None
+    if along is not None:
+        graph, numbers = _recorded(call, kinds, along)
+    made = graph.shapes(shapes)
+    return _Outcome(
+        along, least, [made[number] for number in numbers], [graph.dtypes[n] for n in numbers]
+    )
+
+
+def _recorded(call: Call, kinds: Kinds, along: Behind | None) -> tuple[Graph, tuple[int, ...]]:
+    """The graph of a call on fields of these kinds, and its results by number."""
+    graph = Graph([f"x{k}" for k in range(len(kinds))], [dtype for _, dtype in kinds])
+    return graph, graph.record(call, range(len(kinds)), (), along)
 
 
 def _in_order(
@@ -269,26 +326,83 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
         elif value._made is not None and id(value._made) not in calls:
             calls[id(value._made)] = value._made
             pending += value._made.fields
-    graph = Graph([f"x{k}" for k in range(len(leaves))], [_native(v) for v in leaves.values()])
-    numbers: dict[Any, Any] = dict(zip(leaves, range(len(leaves)), strict=True))
-
-    def number(value: Lazy) -> int:
-        if value._value is not None:
-            return int(numbers[id(value)])
-        assert value._made is not None
-        return int(numbers[id(value._made)][value._position])
-
-    for made in _after(calls):
-        fields = [number(field) for field in made.fields]
-        numbers[id(made)] = graph.record(made.call, fields, (), made.axes)
+    order = _after(calls)
+    for made in order:
         if made.threads is not None:
             threads = min(made.threads, made.threads if threads is None else threads)
     arrays = [leaf._value for leaf in leaves.values()]
-    found = evaluate(
-        graph, arrays, [number(v) for v in wanted], Schedule(), out=out, threads=threads
-    )
-    for value, result in zip(wanted, found, strict=True):
+    # Each value by the leaf that it is, or by the call that makes it and its place there.
+    places = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
+
+    def place(value: Lazy) -> tuple[int, int]:
+        one = id(value) if value._value is not None else id(value._made)
+        return places[one], value._position
+
+    told = [[place(field) for field in made.fields] for made in order]
+    goals = [place(value) for value in wanted]
+    flows = [flow_of(made.call.definition) for made in order]
+    numbers = [
+        leaf
+        for made, flow in zip(order, flows, strict=True)
+        for leaf in flow.leaves(made.call.scalars)
+    ]
+    key = _key(order, told, goals, flows, numbers, arrays, threads, out)
+    prepared = None if key is None else _programs.get(key)
+    if prepared is not None:
+        result = prepared(arrays, numbers, out)
+        if result is not None:
+            _settle(wanted, result if isinstance(result, tuple) else (result,))
+            return
+    graph = Graph([f"x{k}" for k in range(len(leaves))], [_native(v) for v in leaves.values()])
+    results: list[tuple[int, ...]] = [(k,) for k in range(len(leaves))]
+    for made, fields in zip(order, told, strict=True):
+        given = [results[k][position] for k, position in fields]
+        results.append(graph.record(made.call, given, (), made.axes))
+    asked = [results[k][position] for k, position in goals]
+    _settle(wanted, evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads))
+    if key is not None and prepared is None:
+        if len(_programs) >= _REMEMBERED:
+            _programs.clear()
+        at = range(len(arrays))
+        _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)
+
+
+def _settle(wanted: Sequence[Lazy], results: Sequence[Any]) -> None:
+    for value, result in zip(wanted, results, strict=True):
         value._value, value._made = result, None
+
+
+def _key(
+    order: Sequence[_Made],
+    told: Sequence[Sequence[tuple[int, int]]],
+    goals: Sequence[tuple[int, int]],
+    flows: Sequence[Flow],
+    numbers: Leaves,
+    arrays: Sequence[Any],
+    threads: int | None,
+    out: Any,
+) -> Key | None:
+    """What recorded calls depend on save for the data; None if it is none of plain arrays."""
+    parts: list[Any] = [threads, tuple(goals)]
+    if threads is not None and type(threads) is not int:
+        return None
+    if out is not None:
+        parts.append(out_key(out))
+    parts += map(array_key, arrays)
+    for made, fields in zip(order, told, strict=True):
+        call, cval = made.call, made.call.cval
+        cval = cval if type(cval) is int else number_key(cval)
+        if cval is None:
+            return None
+        boundary = call.boundary, cval, call.dtypes, call.overflow
+        parts.append((call.definition, made.axes, tuple(fields), *boundary))
+    called = [definition for flow in flows for definition in flow.called]
+    parts.append(leaves_key(numbers, called))
+    # Whether these are colour images depends on their numbers.
+    asked = any(made.axes is None for made in order) and any(map(may_hold, arrays))
+    if asked or not all(flow.settled for flow in flows):
+        return None
+    return None if any(part is None for part in parts[1:]) else tuple(parts)
 
 
 def _after(calls: Mapping[int, _Made]) -> list[_Made]:

@@ -607,3 +607,72 @@ def test_the_number_of_threads_is_asked_for_each_time(monkeypatch):
     monkeypatch.setenv("NINEPOINT_THREADS", "many")
     with pytest.raises(ValueError, match="NINEPOINT_THREADS"):
         unnumbered(x)
+
+
+# Lazy values.
+
+
+@pytest.mark.parametrize("shape", [(9, 8), (3, 9, 8), (600, 700)])
+def test_lazy_calls_are_prepared_for_the_types_of_their_numbers(shape):
+    x, y = image(*shape), image(*shape, seed=1)
+
+    def recorded(x, y, r, k):
+        s = slope(npt.lazy(x), r * 2, boundary=("reflect", "constant"), cval=5)
+        t = slope(s, r, w=k, axes=(-1, -2))
+        return waves(t, y, r), s, difference(t, k)
+
+    def directly(x, y, r, k):
+        s = slope(x, r * 2, boundary=("reflect", "constant"), cval=5)
+        t = slope(s, r, w=k, axes=(-1, -2))
+        return waves(t, y, r), s, difference(t, k)
+
+    for r, k in ((0.25, 3), (0.5, 3), (2, 3), (2, 2), (2, 4), (0.25, np.float32(0.5))):
+        for one, other in ((x, y), (y, x), (x, x)):
+            (a, b), s, t = recorded(one, other, r, k)
+            found = npt.compute(t, a, s, b)
+            (a, b), s, t = directly(one, other, r, k)
+            for got, wanted in zip(found, (t, a, s, b), strict=True):
+                assert got.dtype == wanted.dtype
+                np.testing.assert_array_equal(got, wanted)
+
+
+def test_lazy_calls_that_differ_in_one_thing():
+    x = image(9, 8)
+    for _ in range(2):
+        for boundary in ("wrap", "constant", ("reflect", "wrap")):
+            for cval in (0, 0.0, -0.0, 1, True, float("nan")):
+                options = {"boundary": boundary, "cval": cval, "threads": 1}
+                got = difference(difference(npt.lazy(x), 2, **options), 3, **options)
+                wanted = difference(difference(x, 2, **options), 3, **options)
+                assert got.compute().tobytes() == wanted.tobytes()
+        for dtype in ("float32", "float64"):
+            got = difference(difference(npt.lazy(x), 2, dtype=dtype), 3)
+            np.testing.assert_array_equal(got, difference(difference(x, 2, dtype=dtype), 3))
+        with pytest.raises(TypeError):
+            difference(npt.lazy(x), axes=(True, False))
+        np.testing.assert_array_equal(
+            difference(npt.lazy(x), axes=(1, 0)).compute(), difference(x, axes=(1, 0))
+        )
+
+
+def test_lazy_outs_are_looked_at_each_time():
+    for _ in range(3):
+        x = image(9, 8)
+        wanted = difference(difference(x), 3)
+        out = np.empty_like(x)
+        assert difference(difference(npt.lazy(x)), 3, out=out) is out
+        np.testing.assert_array_equal(out, wanted)
+        difference(difference(npt.lazy(x)), 3, out=x)
+        np.testing.assert_array_equal(x, wanted)
+        out.flags.writeable = False
+        with pytest.raises(ValueError, match="read-only"):
+            difference(difference(npt.lazy(image(9, 8))), 3, out=out)
+
+
+def test_lazy_arrays_that_change_are_read_when_they_are_computed():
+    x, w = image(9, 8), np.ones((3, 3))
+    for k in range(3):
+        got = difference(weighted(npt.lazy(x), w, 2))
+        x[...] += 1
+        w[1, 1] = k
+        np.testing.assert_array_equal(got.compute(), difference(weighted(x, w, 2)))

@@ -96,7 +96,7 @@ def call_key(
         else:
             return None
     if out is not None:
-        out = _out_key(out)
+        out = out_key(out)
         if out is None:
             return None
     if boundary is not None and type(boundary) is not str:
@@ -104,11 +104,11 @@ def call_key(
         if boundary is None:
             return None
     if cval is not None and type(cval) is not int:
-        cval = _number_key(cval)
+        cval = number_key(cval)
         if cval is None:
             return None
     if axes is not None:
-        axes = _axes_key(axes)
+        axes = axes_key(axes)
         if axes is None:
             return None
     if dtype is not None and type(dtype) is not str:
@@ -149,16 +149,22 @@ def _names(value: Any) -> Hashable | None:
     return parts
 
 
-def _out_key(out: Any) -> Key | None:
-    if type(out) is np.ndarray:
-        return out.shape, out.strides, out.dtype, out.flags.aligned
-    if type(out) is not tuple and type(out) is not list:
+def array_key(array: Any) -> Key | None:
+    """Give what a call depends on of an array; None if it is none of NumPy's own."""
+    if type(array) is not np.ndarray:
         return None
-    parts = tuple([_out_key(one) if type(one) is np.ndarray else None for one in out])
+    return array.shape, array.strides, array.dtype, array.flags.aligned
+
+
+def out_key(out: Any) -> Key | None:
+    """Give what a call depends on of its `out`; None if that is no array, nor several."""
+    if type(out) is not tuple and type(out) is not list:
+        return array_key(out)
+    parts = tuple(map(array_key, out))
     return None if any(part is None for part in parts) else parts
 
 
-def _number_key(value: Any) -> Hashable | None:
+def number_key(value: Any) -> Hashable | None:
     """Tell a number from all others, those that are equal to it among them; None if it is none."""
     kind = type(value)
     if kind is float:
@@ -171,7 +177,8 @@ def _number_key(value: Any) -> Hashable | None:
     return None
 
 
-def _axes_key(axes: Any) -> Hashable | None:
+def axes_key(axes: Any) -> Hashable | None:
+    """Give axes as something to look up; None if they are no whole numbers."""
     if type(axes) is int:
         return axes
     if type(axes) is not tuple and type(axes) is not list:
