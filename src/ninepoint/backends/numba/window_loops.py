@@ -172,7 +172,7 @@ class WindowLoops:
     ) -> tuple[list[str], list[str], list[str]]:
         """What stands before, inside and after the loop over a window."""
         short, kind = SHORT[own], reduce.kind
-        item_type = self.expressions.atom_type(reduce.result)
+        item_type = self.expressions.machine(reduce.result)
         match kind:
             case "sum":
                 return (
