@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -117,6 +118,22 @@ def test_parse_one_name_one_per_axis_pairs_and_aliases() -> None:
         ("wrap", "wrap"),
     )
     assert str(Boundary.of(("wrap", ("fill", "keep"))).on(2)) == "('wrap', ('fill', 'keep'))"
+
+
+def test_a_boundary_is_a_value() -> None:
+    one, other = Boundary.of("edge"), Boundary.of("nearest")
+    assert one == other
+    assert hash(one) == hash(other)
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert Boundary.of(one) is one
+    assert one.on(2) is other.on(2)
+    assert Boundary.of(("wrap", "wrap")) != Boundary.of("wrap")
+    assert [str(one), str(Boundary.of(["wrap", ["fill", "keep"]]))] == [
+        "'nearest'",
+        "('wrap', ('fill', 'keep'))",
+    ]
+    assert Boundary.of(("fill", ("mirror", "keep"))).keeps
+    assert not Boundary.of("valid").keeps
 
 
 @pytest.mark.parametrize(

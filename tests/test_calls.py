@@ -1,0 +1,103 @@
+"""Calls and definitions are values: equal ones mean the same, in any process."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.arrays.borders import Boundary
+from ninepoint.calls import Call
+from ninepoint.graph import graph_of
+
+
+@npt.stencil(boundary="nearest", standard_indexing="w")
+def weighted(x, w):
+    return x[-1] * w[0] + x[1] * w[1]
+
+
+@npt.stencil(boundary=["wrap", ("fill", "edge")])
+def heat(u, r=0.25):
+    return u[0, 0] + r * (u[-1, 0] + u[1, 0] - 2 * u[0, 0])
+
+
+@npt.stencil
+def pipeline(u, k):
+    a = heat(u, r=k / 8)
+    return a[0, 1] - a[0, -1]
+
+
+def call(stencil, *, boundary=None, cval=None, dtype=None, overflow=None, **values):
+    return Call.of(stencil.definition, values, boundary, cval, dtype, overflow)
+
+
+@pytest.mark.parametrize("other", [-0.0, 0, False, np.float32(0), np.float64(0), 0j])
+def test_calls_differ_by_the_type_and_sign_of_a_number(other):
+    assert call(heat, r=0.0) == call(heat, r=0.0)
+    assert call(heat, r=0.0) != call(heat, r=other)
+    assert call(heat, r=1, cval=0.0) != call(heat, r=1, cval=other)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"boundary": "wrap"},
+        {"cval": 1},
+        {"dtype": "float32"},
+        {"dtype": "uint8", "overflow": "wrap"},
+    ],
+)
+def test_calls_differ_by_their_options(options):
+    one, other = call(heat, r=1.0, **options), call(heat, r=1.0)
+    assert one != other
+    assert one == call(heat, r=1.0, **options)
+    assert hash(one) == hash(call(heat, r=1.0, **options))
+
+
+def test_a_call_pickles_as_what_it_means():
+    for one in (call(heat, r=np.float32(0.5), boundary="mirror"), call(pipeline, k=3)):
+        again = pickle.loads(pickle.dumps(one))
+        assert again == one
+        assert again.token == one.token
+        assert again.definition is one.definition
+
+
+def test_a_call_with_an_array_equals_no_other():
+    w = np.ones(2)
+    one = call(weighted, w=w)
+    assert one != call(weighted, w=w)
+    with pytest.raises(TypeError, match="no hash"):
+        hash(one)
+
+
+def test_a_graph_is_kept_for_equal_calls_only():
+    types = (np.dtype("float32"),)
+    known = graph_of(call(pipeline, k=3), types)[0]
+    assert graph_of(call(pipeline, k=3), types)[0] is known
+    assert graph_of(call(pipeline, k=3.0), types)[0] is not known
+    assert graph_of(call(pipeline, k=3), (np.dtype("float64"),))[0] is not known
+    for k in range(100):
+        graph_of(call(pipeline, k=k), types)
+    assert len(pipeline.definition.kept) <= 16
+
+
+def test_an_array_among_the_scalars_may_change_between_calls():
+    w = np.array([1.0, 2.0])
+    x = np.arange(5.0)
+
+    for _ in range(3):
+        w *= 2
+        np.testing.assert_array_equal(weighted(x, w), weighted.debug(x, w))
+
+
+def test_a_boundary_is_read_where_it_is_written():
+    assert heat.definition.options.boundary == Boundary.of(("wrap", ("fill", "nearest")))
+    with pytest.raises(ValueError, match="unknown boundary 'odd'"):
+        npt.stencil(boundary=("wrap", "odd"))
+    with pytest.raises(ValueError, match="wraps on one side only"):
+        npt.stencil(boundary=(("wrap", "fill"),))
+    # How many axes there are is known when the kernel has been read.
+    with pytest.raises(ValueError, match="has 3 entries, but the stencil has 2 axes"):
+        heat(np.ones((4, 4)), boundary=("wrap",) * 3)
