@@ -17,8 +17,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays.arranging import Run, are_writable, listed
-from .arrays.axes import Behind
+from .arrays.axes import Behind, behind
 from .arrays.borders import Array
+from .arrays.channels import may_hold
 from .arrays.numpy import core_shape, native
 from .arrays.prepared import Options, prepare
 from .backends.compiled import Compiled, computed, readable
@@ -80,10 +81,10 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     graph, wanted = graph_of(call, types)
     if flow is None:
         return single(graph, names, values, axes, out, threads)
-    if not flow.settled or axes is not None:
+    if not flow.settled:
         return no_way
     schedule = definition.schedule_for(types)
-    return several(graph, wanted, schedule, at, values, out, threads)
+    return several(graph, wanted, schedule, at, values, out, threads, axes)
 
 
 def single(
@@ -116,9 +117,12 @@ def several(
     values: Sequence[Any],
     out: Any,
     threads: int | None,
+    axes: Any = None,
 ) -> Prepared:
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
+    if axes is not None:
+        return _along(axes, graph, wanted, schedule, at, fields, out, threads)
     least = least_axes(graph, None, [field.ndim for field in fields])
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
@@ -148,6 +152,44 @@ def several(
         leaf = graph.added.index(node.outputs)
         steps.append(Step(run, node.fields, node.outputs, leaf, taken, any(asked)))
     return _one_by_one(steps, len(graph.dtypes), at, wanted)
+
+
+def _along(
+    axes: Any,
+    graph: Graph,
+    wanted: Sequence[int],
+    schedule: Schedule,
+    at: Sequence[int],
+    fields: Sequence[Array],
+    out: Any,
+    threads: int | None,
+) -> Prepared:
+    """Prepare a program that works along axes of fields, as one along the last axes of views."""
+    rank = fields[0].ndim
+    if any(field.ndim != rank for field in fields):
+        return no_way
+    core = [axis % rank for axis in behind(axes, rank, graph.nodes[-1].ndim)]
+    order = (*(axis for axis in range(rank) if axis not in core), *core)
+    back = tuple(order.index(axis) for axis in range(rank))
+
+    def turned(out: Any) -> Any:
+        return None if out is None else tuple([one.transpose(order) for one in listed(out)])
+
+    views = [field.transpose(order) for field in fields]
+    if any(map(may_hold, views)):
+        # The ordinary way would ask again whether these are colour images.
+        return no_way
+    inner = several(graph, wanted, schedule, range(len(at)), views, turned(out), threads)
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        views = [values[k].transpose(order) for k in at]
+        made = inner(views, leaves, turned(out))
+        if made is None:
+            return None
+        results = listed(out) or [one.transpose(back) for one in listed(made)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
 
 
 def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:

@@ -443,8 +443,9 @@ def by_hand(x, y, r, k=3, **options):
     if options.get("boundary") == "keep":
         # Values of the kernel's own fields are kept, which what is left of it does not read.
         return waves.debug(x, y, r, k, **options)
-    s = slope(x, r * 2, boundary=("reflect", "constant"), cval=5)
-    t = slope(s, r, w=k)
+    axes = options.get("axes")
+    s = slope(x, r * 2, boundary=("reflect", "constant"), cval=5, axes=axes)
+    t = slope(s, r, w=k, axes=axes)
 
     @npt.stencil(boundary="nearest", cval=1)
     def rest(t, s, y, r, k):
@@ -461,6 +462,8 @@ def by_hand(x, y, r, k=3, **options):
         {"boundary": "keep"},
         {"boundary": ("fill", "valid"), "cval": 7.5},
         {"dtype": ("f4", "f8")},
+        {"axes": (-1, -2)},
+        {"axes": (0, -1), "boundary": ("valid", "wrap")},
     ],
     ids=str,
 )
