@@ -156,6 +156,16 @@ def test_half_floats_are_rounded_at_each_step():
     assert not half.definition.chains
 
 
+def test_half_floats_beyond_the_ends_of_a_field_that_stays():
+    @npt.stencil(schedule=FOUR, dtype="float32", boundary="constant", cval=3)
+    def pushed(u, c):
+        return u[0, 0] / 2 + u[1, -1] / 4 + c[0, 1] + c[0, -1]
+
+    u, c = image(), image("float16", seed=2)
+    same(pushed.iterate(u, c, steps=9), one_by_one(pushed, u, steps=9, rest=(c,)))
+    assert pushed.definition.chains
+
+
 def test_several_states_and_a_coefficient_that_stays():
     u, speed = image("float64"), image("float64", seed=1) / 400
     before = u.copy()

@@ -227,7 +227,9 @@ def iterate_arrays(
                 states, owned = results, True
             advanced(length)
             if looked:
-                ended, owned = _look(plan, first + length, states, before)
+                # The first may be of another shape, if calls are given the fields as they are.
+                seen = [np.broadcast_to(state, shape) for state in before]
+                ended, owned = _look(plan, first + length, states, seen)
                 if ended:
                     break
     for array, state in zip(target, states, strict=False):
@@ -255,7 +257,7 @@ def _moves(
 
 
 def _look(
-    plan: Iteration, step: int, states: list[np.ndarray], before: list[np.ndarray]
+    plan: Iteration, step: int, states: list[np.ndarray], before: Sequence[np.ndarray]
 ) -> tuple[bool, bool]:
     """Whether the state is the last, and whether nobody has kept it."""
     counts = [sys.getrefcount(state) for state in states]

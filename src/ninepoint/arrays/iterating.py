@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..backends.compiled import Bound, Compiled
+from ..backends.compiled import Bound, Compiled, computed
 from ..backends.memory import empty
 from ..language.box import Box
 from ..lowering.chain import Edges
@@ -248,5 +248,5 @@ def _constants(chain: Chain) -> list[Array]:
     for number, dtype, rule in chain.edges.constants:
         border, cval = chain.borders[number]
         value = fitting_cval(cval, dtype, "the result") if border.uses(rule) else 0
-        constants.append(np.full(1, value, dtype))
+        constants.append(np.full(1, value, dtype).astype(computed(dtype)))
     return constants
