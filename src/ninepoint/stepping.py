@@ -13,6 +13,7 @@ from .arrays.iterating import Numbers
 from .arrays.numpy import apply
 from .arrays.prepared import Options, prepare
 from .backends.compiled import Bound
+from .backends.memory import empty
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .planning import plan
@@ -176,7 +177,7 @@ class Steps:
         if shape not in self._between:
             dtypes = self._recorded.graph.dtypes
             self._between[shape] = {
-                value: np.empty(shape, dtypes[value])
+                value: empty(shape, dtypes[value])
                 for node in self._recorded.nodes[:-1]
                 for value in node.outputs
             }

@@ -126,7 +126,7 @@ def test_calls_of_every_length_agree_with_one_thread():
     for shape in ((300, 400), (700, 900), (40, 90, 110)):
         x = np.random.default_rng(0).random(shape)
         alone = edge(x, threads=1)
-        for _ in range(12):
+        for _ in range(60):
             np.testing.assert_array_equal(edge(x, threads=3), alone)
 
 

@@ -37,7 +37,7 @@ from ninepoint.arrays.numpy import (
 )
 from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.numba.cache import interpreted
-from ninepoint.backends.threads import HANDOFF, thread_count
+from ninepoint.backends.threads import thread_count
 
 # Up to this many bytes a result is made of zeros, rather than made empty and filled at the
 # border: 2 us where four strips took 2.4 us (100x100 float64, Zen 4).
@@ -57,9 +57,14 @@ FRAME_POINTS = 2_000_000
 # on 100x100x100 2044 and 1838 us (Zen 4).  On one axis, NumPy's few copies are as fast.
 FRAME_BYTES = {2: 100_000, 3: 1_000_000}
 
-# So many calls in a row must take longer than a handoff before threads are tried: on a busy
+# So many calls in a row must take longer than this [s] before threads are tried: on a busy
 # machine any single one may.
+SHARED = 80e-6
 SLOW_CALLS = 3
+
+# So often is each of two ways tried before the faster is chosen; for so many calls at first, and
+# at last: on a busy machine others leave no time to the threads, which may change.
+TRIALS, FIRST_CALLS, LAST_CALLS = 4, 32, 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +182,33 @@ def _patient(first: Run, later: Callable[[], Run | None]) -> Run:
 
 
 def _timed(short: Run, long: Run) -> Run:
-    """Compute on this thread, until it turns out that this takes so long that others may help."""
-    slow = 0
+    """Compute on this thread; if that takes long, in the way that proves to be the faster.
+
+    The other way shares the work among threads, and does more beside it.
+    """
+    slow = turn = chosen = 0
+    last = 2 * TRIALS + FIRST_CALLS
+    ways, least = (short, long), [0.0, 0.0]
 
     def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        nonlocal slow
-        if slow >= SLOW_CALLS:
-            return long(fields, numbers, out)
+        nonlocal slow, turn, chosen, last
+        if slow < SLOW_CALLS:
+            began = perf_counter()
+            result = short(fields, numbers, out)
+            slow = slow + 1 if perf_counter() - began > SHARED else 0
+            return result
+        if turn >= last:
+            turn, last = 0, min(2 * last, LAST_CALLS)
+        now, turn = turn, turn + 1
+        if now >= 2 * TRIALS:
+            return ways[chosen](fields, numbers, out)
+        way, trial = divmod(now, TRIALS)
         began = perf_counter()
-        result = short(fields, numbers, out)
-        slow = slow + 1 if perf_counter() - began > HANDOFF else 0
+        result = ways[way](fields, numbers, out)
+        took = perf_counter() - began
+        least[way] = took if trial == 0 else min(least[way], took)
+        if now == 2 * TRIALS - 1:
+            chosen = int(least[1] < least[0])
         return result
 
     return call
