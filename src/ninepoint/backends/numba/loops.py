@@ -21,6 +21,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import assert_never
 
+import numpy as np
+
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.ir import (
@@ -49,11 +51,6 @@ from .window_loops import plus
 
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
-
-# Rows of a buffer are so many bytes longer than they need be, and never a multiple of 4096
-# bytes apart: rows that far apart fall into the same cache sets (up to 2x, Zen 4).
-_PAD = 64
-
 
 # Rows of fewer bytes of floats are made one by one where the result is beyond the second cache:
 # of many short rows at once the processor foresees none.  (Mean of 3 x 3 of 64 x 500 x 500
@@ -201,21 +198,26 @@ class _Writer:
         """
         if self.kernel.rows == 1:
             return []
-        found: list[RowFunction | None] = []
+        several: list[RowFunction | None] = []
         for kept in self.kept:
-            body, values = kept.stage.body, kept.stage.values
-            name = f"{self.names[kept.stage.names[0]]}_rows"
-            found.append(self._rows_at_once(name, body, values, kept.low[-1]))
-        found.append(self._rows_at_once("band_rows", self.kernel.body, self.kernel.outputs, 0))
-        return found
+            body, values, column = kept.stage.body, kept.stage.values, kept.low[-1]
+            name = self.names[kept.stage.names[0]]
+            several.append(self._rows_at_once(f"{name}_rows", f"{name}_r", body, values, column))
+        body, values = self.kernel.body, self.kernel.outputs
+        return [*several, self._rows_at_once("band_rows", "r", body, values, 0)]
 
     def _rows_at_once(
-        self, name: str, body: tuple[Assign, ...], values: tuple[Atom, ...], column: int
+        self,
+        name: str,
+        prefix: str,
+        body: tuple[Assign, ...],
+        values: tuple[Atom, ...],
+        column: int,
     ) -> RowFunction | None:
+        """The function of this name, whose operations have names that begin with `prefix`."""
         kernel = replace(self.kernel, body=body, outputs=values)
         if self.kept and not worthwhile(kernel):
             return None
-        prefix = "r" if name == "band_rows" else f"{name.removesuffix('rows')}r"
         written = abreast(kernel, prefix)
         self.known |= ranges(written)
         return self._function(name, written.body, written.outputs, column)
@@ -423,7 +425,7 @@ class _Writer:
         return first
 
     def _item_size(self, name: str) -> int:
-        return {"bool": 1}.get(self._stage_type(name)) or _bits(self._stage_type(name)) // 8
+        return np.dtype(self._stage_type(name)).itemsize
 
     def _place(self, kept: Kept, row: Offset) -> str:
         """Where a stage keeps the row that is `row` from the result's."""
@@ -498,7 +500,3 @@ def _moved(offset: Offset, rows: int) -> Offset:
 def as_tuple(items: list[str]) -> str:
     """The text of a tuple."""
     return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"
-
-
-def _bits(machine: str) -> int:
-    return int("".join(c for c in machine if c.isdigit()))

@@ -56,7 +56,7 @@ _DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
 
 def safe_names(given: Iterable[str], stages: Iterable[str] = ()) -> dict[str, str]:
     """The names in generated text of fields, scalars and coefficients, and of stages."""
-    found: dict[str, str] = {}
+    safe: dict[str, str] = {}
     taken: set[str] = set()
     stages = tuple(stages)
     for name in (*given, *stages):
@@ -68,5 +68,5 @@ def safe_names(given: Iterable[str], stages: Iterable[str] = ()) -> dict[str, st
         ):
             new += "_"
         taken.add(new)
-        found[name] = new
-    return found
+        safe[name] = new
+    return safe
