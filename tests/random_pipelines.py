@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import dask.array as da
 import numpy as np
 
 import bounds
@@ -131,6 +132,14 @@ def defined(source: str, names: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def random_cut(rng: Random, n: int) -> tuple[int, ...]:
+    """Chunks of an axis, of any size, 0 among them."""
+    if rng.random() < 0.3:
+        return (n,)
+    marks = sorted(rng.randint(0, n) for _ in range(rng.randint(1, 3)))
+    return tuple(b - a for a, b in zip([0, *marks], [*marks, n], strict=True))
+
+
 def agrees(seed: int) -> bool:
     """Check one seed; whether it was done in one pass."""
     rng = Random(seed)
@@ -172,6 +181,12 @@ def agrees(seed: int) -> bool:
     made = whole(**{n: arrays[n] for n in whole.fields}, **others, **options)
     assert made.dtype == wanted.dtype, (seed, source)
     np.testing.assert_array_equal(made, wanted, err_msg=f"seed {seed}, {options}\n{source}")
+    # On Dask the stages meet blocks with open sides.
+    chunks = [random_cut(rng, n) for n in shape]
+    lazy = {n: da.from_array(arrays[n], chunks=chunks) for n in whole.fields}
+    del options["threads"]
+    cut = whole(**lazy, **others, **options).compute(scheduler="sync")
+    np.testing.assert_array_equal(cut, wanted, err_msg=f"{seed}, {chunks}, {options}\n{source}")
     found = asked(whole.definition, [arrays[n] for n in whole.fields], {**others, **options}).plan
     return any(len(group.nodes) > 1 for group in found.groups)
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.borders import Border, source_indices
+from ninepoint.arrays.layout import Region
+from ninepoint.arrays.run import Block, run
 from ninepoint.backends.threads import run_parallel
 from ninepoint.language.box import Box
 
@@ -97,17 +99,6 @@ class WindowSum:
         run_parallel((partial(self.run, *part) for part in parts), threads)
 
 
-@dataclass(frozen=True)
-class Maker:
-    """Picklable: dtypes -> WindowSum, as the compiler gives programs to Dask tasks."""
-
-    outputs: tuple[Weights, ...]
-    out_dtypes: tuple[np.dtype[Any], ...]
-
-    def __call__(self, field_dtypes: Sequence[np.dtype[Any]]) -> WindowSum:
-        return WindowSum(self.outputs, tuple(field_dtypes), self.out_dtypes)
-
-
 def brute(
     program: WindowSum, fields: Sequence[np.ndarray], border: Border, cval: Any = 0
 ) -> tuple[np.ndarray, ...]:
@@ -149,6 +140,81 @@ def brute(
             result = result.compress([not g for g in gone], axis=axis)
         results.append(result)
     return tuple(results)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A node of a graph of one or more programs: its program, fields and results by number."""
+
+    program: WindowSum
+    border: Border
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    along: tuple[int, ...]
+    cval: Any = 0
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        return self.program.reaches
+
+    @property
+    def out_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        return self.program.out_dtypes
+
+
+@dataclass(frozen=True)
+class Alone:
+    """A group of one call."""
+
+    call: Call
+    program: None = None
+    asked: bool = False
+    tile: int = 0
+
+    @property
+    def nodes(self) -> tuple[Call, ...]:
+        return (self.call,)
+
+    turned = nodes
+
+    @property
+    def fields(self) -> tuple[int, ...]:
+        return self.call.fields
+
+    @property
+    def outputs(self) -> tuple[int, ...]:
+        return self.call.outputs
+
+
+@dataclass(frozen=True)
+class Work:
+    """Calls one after the other, as a graph of Dask tasks has them."""
+
+    nodes: tuple[Call, ...]
+    wanted: tuple[int, ...]
+    field_dtypes: tuple[np.dtype[Any], ...]
+    token: str
+    name: str = "windows"
+
+    def run(self, block: Block, region: Region | None) -> list[np.ndarray]:
+        return run([Alone(call) for call in self.nodes], block, self.wanted, region=region)
+
+
+def work(
+    prog: WindowSum,
+    border: Border,
+    *,
+    axes: Sequence[int] | None = None,
+    cval: Any = 0,
+    token: str | None = None,
+) -> Work:
+    """A program by itself; `axes` are counted from the end."""
+    fields = len(prog.field_dtypes)
+    outputs = tuple(range(fields, fields + len(prog.outputs)))
+    along = tuple(range(-prog.ndim, 0)) if axes is None else tuple(axes)
+    call = Call(prog, border, tuple(range(fields)), outputs, along, cval)
+    words = token or f"{prog} {border} {along} {cval!r}"
+    return Work((call,), outputs, prog.field_dtypes, words)
 
 
 def window(reach: Sequence[tuple[int, int]], seed: int = 0, field: int = 0) -> Weights:

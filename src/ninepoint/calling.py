@@ -17,14 +17,13 @@ from .arrays import numpy as on_numpy
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables
 from .arrays.recognise import is_dask, is_dataset, is_xarray
-from .backends.compiled import Compiled
 from .calls import Call
 from .definition import Definition
 from .graph import graph_of
 from .iteration import Iteration, iterate_arrays, iterate_calls
 from .options import CALL_OPTIONS, Place, hint
 from .recording import Lazy, known, recordable, recorded
-from .running import evaluate, steps_on_dask
+from .running import STEPS, evaluate, evaluate_steps
 from .scalars import Scalars
 
 
@@ -134,19 +133,9 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
         states = iterate_arrays(record, definition.chains, schedule, fields, scalars, plan, out)
         return states[0] if len(states) == 1 else tuple(states)
 
-    def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> Any:
+    def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> list[Any]:
         calls = [replace(call, scalars=others) for others in each]
-        if len(calls) > 1:
-            return tuple(steps_on_dask(calls, states))
-        return _evaluated(calls[0], states, Place(threads=plan.threads))
+        return evaluate_steps(calls, states, plan.threads)
 
-    def longest(one: Compiled) -> int:
-        if definition.stages is not None or any(map(is_xarray, fields)):
-            return 1
-        # Imported here: Dask is optional, and the caller has it.
-        from .arrays.dask_iterating import block_length
-
-        return block_length(fields, one.reach)
-
-    states = iterate_calls(record, stepped, fields, scalars, plan, longest)
+    states = iterate_calls(record, stepped, fields, scalars, plan, STEPS)
     return states[0] if len(states) == 1 else tuple(states)

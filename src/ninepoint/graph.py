@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,13 +20,17 @@ from .arrays.axes import Behind, last_of
 from .arrays.borders import Border
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
-from .backends.compiled import Compiled
+from .backends.compiled import Bound, Compiled
 from .calls import Call
-from .definition import Definition
+from .definition import Definition, digest
 from .language import errors
+from .language.box import Box
 
 # Graphs that a definition keeps, for calls that differ in nothing but the data.
 _REMEMBERED = 16
+
+# What a node is made of, save for what the call is compiled to.
+_Recipe: TypeAlias = tuple[str, Call, tuple[int, ...], tuple[int, ...], Behind | None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,20 +62,124 @@ class Node:
         """Its border rule."""
         return self.call.boundary.on(self.ndim)
 
+    @property
+    def cval(self) -> Any:
+        """The value of "fill" and "constant"."""
+        return self.call.cval
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        """Where each result looks."""
+        return self.compiled.reaches
+
+    @property
+    def out_dtypes(self) -> tuple[np.dtype, ...]:
+        """The types of the results."""
+        return self.compiled.out_dtypes
+
+    @property
+    def program(self) -> Bound:
+        """What computes it, its scalars bound."""
+        return self.compiled.bind(self.call.scalars)
+
+    def turned(self, axes: Behind | None) -> Node:
+        """The node, where it names no axes along the last of these."""
+        if axes is not None:
+            axes = last_of(axes, self.ndim, self.call.definition.name)
+        return replace(self, axes=axes)
+
 
 class Graph:
-    """Calls in an order in which they can be done; equal calls are one."""
+    """Calls in an order in which they can be done; equal calls are one.
+
+    It pickles as the calls: the process that receives it compiles them, once it asks for nodes.
+    """
 
     def __init__(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> None:
         self.names = list(names)
         self.dtypes = list(dtypes)
-        self.nodes: list[Node] = []
         self.given = len(self.names)
-        self._known: dict[Any, tuple[int, ...]] = {}
         # The results of each call that was added; of equal calls they are the same.
         self.added: list[tuple[int, ...]] = []
+        # Values that end a step: what follows does not become one kernel with what was before.
+        self.stored: set[int] = set()
         # What was planned for it: see `planning.plan`.
         self.plans: dict[Any, Any] = {}
+        self._nodes: list[Node] = []
+        self._recipes: list[_Recipe] = []
+        self._known: dict[Any, tuple[int, ...]] = {}
+        self._turned: dict[Behind, Graph] = {}
+
+    def __getstate__(self) -> Any:
+        recipes = [(n.label, n.call, n.fields, n.outputs, n.axes) for n in self.nodes]
+        return self.names, self.dtypes, self.given, self.stored, recipes
+
+    def __setstate__(self, state: Any) -> None:
+        names, dtypes, given, stored, recipes = state
+        self.__init__(names, dtypes)  # type: ignore[misc]
+        self.given, self.stored, self._recipes = given, stored, recipes
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The calls, compiled."""
+        if len(self._nodes) < len(self._recipes):
+            self._nodes = [
+                Node(
+                    label,
+                    call,
+                    fields,
+                    outputs,
+                    call.compiled([self.dtypes[v] for v in fields])[0],
+                    axes,
+                )
+                for label, call, fields, outputs, axes in self._recipes
+            ]
+        return self._nodes
+
+    @property
+    def token(self) -> str:
+        """Names the meaning: equal tokens, equal values."""
+        calls = {id(node.call): node.call for node in self.nodes}
+        tokens = {
+            key: (call.token, repr(call.boundary), repr(call.cval)) for key, call in calls.items()
+        }
+        nodes = [(tokens[id(n.call)], n.fields, n.outputs, n.axes) for n in self.nodes]
+        return digest(([dtype.str for dtype in self.dtypes[: self.given]], nodes))
+
+    def along(self, axes: Behind | None) -> Graph:
+        """The graph, in which calls that name no axes work along the last of these."""
+        if axes is None:
+            return self
+        if axes not in self._turned:
+            turned = Graph(self.names, self.dtypes)
+            turned.given, turned.stored = self.given, self.stored
+            turned._nodes = [n if n.axes is not None else n.turned(axes) for n in self.nodes]
+            self._turned[axes] = turned
+        return self._turned[axes]
+
+    def part(self, nodes: Sequence[Node]) -> tuple[Graph, dict[int, int]]:
+        """Some of the calls as a graph, and the numbers that the values have there."""
+        made = {value for node in nodes for value in node.outputs}
+        sources = dict.fromkeys(v for node in nodes for v in node.fields if v not in made)
+        order = [*sources, *(value for node in nodes for value in node.outputs)]
+        numbers = {value: k for k, value in enumerate(order)}
+        graph = Graph([self.names[v] for v in order], [self.dtypes[v] for v in order])
+        graph.given = len(sources)
+        graph.stored = {numbers[v] for v in self.stored if v in made}
+        # Equal calls are one, so that a task that has many of them is short.
+        calls: dict[str, Call] = {}
+        for node in nodes:
+            call = node.call.settled()
+            key = digest((call.token, repr(call.boundary), repr(call.cval)))
+            graph._nodes.append(
+                replace(
+                    node,
+                    call=calls.setdefault(key, call),
+                    fields=tuple(numbers[v] for v in node.fields),
+                    outputs=tuple(numbers[v] for v in node.outputs),
+                )
+            )
+        return graph, numbers
 
     def add(
         self,
@@ -95,7 +203,7 @@ class Graph:
             return known
         outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
         whole = labels[0] if labels else call.definition.name
-        self.nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
+        self._nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
         for k, dtype in enumerate(compiled.out_dtypes):
             self.names.append(labels[k] if k < len(labels) else whole)
             self.dtypes.append(dtype)
@@ -185,3 +293,19 @@ def graph_of(call: Call, types: Sequence[np.dtype]) -> tuple[Graph, tuple[int, .
             kept.clear()
         kept[key] = graph, wanted
     return graph, wanted
+
+
+def repeated(calls: Sequence[Call], types: Sequence[np.dtype]) -> tuple[Graph, tuple[int, ...]]:
+    """Give the graph of calls of one definition, the results of each being fields of the next.
+
+    They take the place of the first fields.  What a call gives is stored whole; the calls may
+    differ in their scalars.
+    """
+    graph = Graph(calls[0].definition.fields, types)
+    fields = tuple(range(len(types)))
+    made: tuple[int, ...] = ()
+    for call in calls:
+        made = graph.record(call, fields)
+        graph.stored.update(made)
+        fields = (*made, *fields[len(made) :])
+    return graph, made

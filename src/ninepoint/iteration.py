@@ -35,17 +35,18 @@ COMPARED = 1 << 16
 
 
 def blocks(
-    steps: int, every: int | None, longest: int, apart: bool
+    steps: int, every: int | None, longest: int, apart: bool, shorter: bool = False
 ) -> Iterator[tuple[int, int, bool]]:
     """The first step and the length of each block, and whether one looks at the state then.
 
     With `apart` the step before a look is done by itself, so that what it changed is known.
+    Blocks are as long as they may be, or one step; with `shorter` of any length between.
     """
     done = 0
     while done < steps:
         stop = steps if every is None else min(steps, (done // every + 1) * every)
         left = stop - done - apart
-        length = longest if left >= longest else 1
+        length = longest if left >= longest else max(1, left) if shorter else 1
         done += length
         yield done - length, length, done == stop
 
@@ -273,7 +274,7 @@ def _shape(recorded: Recorded, arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
     if len(shape) < ndim:
         raise on_numpy.too_few_axes(ndim, shape)
     if len(recorded.nodes) > 1:
-        reached = reaching(recorded.graph, arrays, None)
+        reached = reaching(recorded.graph, arrays)
         made = recorded.graph.shapes(array.shape for array in reached)[recorded.wanted[0]]
         if made != shape:
             raise ValueError(
@@ -306,11 +307,11 @@ def _longest(
 
 def iterate_calls(
     record: Record,
-    call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], Any],
+    call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], list[Any]],
     fields: Sequence[Any],
     scalars: Scalars,
     plan: Iteration,
-    longest: Callable[[Compiled], int],
+    longest: int,
 ) -> list[Any]:
     """The state after the steps, for arrays of other kinds.
 
@@ -325,11 +326,11 @@ def iterate_calls(
     plan.border(compiled.ndim)
     with shown(plan.progress, plan.steps, "steps") as advanced:
         for first, length, looked in blocks(
-            plan.steps, plan.every, longest(compiled), plan.until is not None
+            plan.steps, plan.every, longest, plan.until is not None, True
         ):
             scalars.forget(first)
-            made = call(states, [scalars.at(step) for step in range(first, first + length)])
-            results = list(made) if isinstance(made, tuple) else [made]
+            each = [scalars.at(step) for step in range(first, first + length)]
+            results = call(states, each)
             before, states = states[:count], [*results, *states[count:]]
             advanced(length)
             if looked and plan.ends(first + length, results, before):

@@ -53,6 +53,11 @@ class Group:
     tile: int = 0
     program: Bound | None = None
 
+    @property
+    def turned(self) -> tuple[Node, ...]:
+        """The nodes as if they worked along the last axes."""
+        return tuple(node.turned(None) for node in self.nodes)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -99,7 +104,7 @@ def _grouped(
         reason = ""
         if users:
             reason = forced.get(node.label, "") or _reason(graph, node, users)
-        if not reason and len(homes) > 1 and not _joinable(joined, nodes, stored):
+        if not reason and len(homes) > 1 and not joinable(joined, nodes, stored):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
@@ -109,10 +114,10 @@ def _grouped(
             sets = [*(one for one in sets if one not in homes), joined]
     for one in sets:
         one.sort(key=nodes.index)
-    return _sorted(sets), whole
+    return in_order(sets), whole
 
 
-def _joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
+def joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
     """Whether some nodes can be done together.
 
     No way from one of them to another may leave them, nor lead through what is stored whole.
@@ -130,7 +135,7 @@ def _joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node
     return all(outside.isdisjoint(node.fields) for node in some)
 
 
-def _sorted(sets: list[list[Node]]) -> list[list[Node]]:
+def in_order(sets: list[list[Node]]) -> list[list[Node]]:
     """The sets in an order in which they can be done."""
     done: list[list[Node]] = []
     pending = list(sets)
@@ -160,6 +165,8 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
             return "it has other axes"
         if _fastmath(graph, one) != _fastmath(graph, node):
             return "one of them is compiled with fastmath"
+    if not graph.stored.isdisjoint(node.outputs):
+        return "the next step begins with it"
     if np.dtype("float16") in node.compiled.out_dtypes:
         return "half floats are rounded when they are stored"
     return ""

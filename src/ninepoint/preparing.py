@@ -22,6 +22,7 @@ from .arrays.borders import Array
 from .arrays.channels import may_hold
 from .arrays.numpy import core_shape, native
 from .arrays.prepared import Options, prepare
+from .arrays.run import can_fuse
 from .backends.compiled import Compiled, computed, readable
 from .backends.memory import empty
 from .calls import Call
@@ -31,7 +32,7 @@ from .language import ir
 from .lowering.schedule import Schedule
 from .options import Place
 from .planning import Group, plan
-from .running import can_fuse, evaluate, least_axes
+from .running import evaluate, least_axes
 
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
 # ordinary way.
@@ -123,7 +124,7 @@ def several(
     fields = [values[k] for k in at]
     if axes is not None:
         return _along(axes, graph, wanted, schedule, at, fields, out, threads)
-    least = least_axes(graph, None, [field.ndim for field in fields])
+    least = least_axes(graph, [field.ndim for field in fields])
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
     shapes = graph.shapes(field.shape for field in fields)
@@ -134,7 +135,7 @@ def several(
     if small:
         for node in graph.nodes:
             known += [_result(shapes[k], graph.dtypes[k], node.axes) for k in node.outputs]
-    if not small or any(_together(graph, group, known) for group in groups):
+    if not small or any(_together(group, known) for group in groups):
         if any(node.call.scalars for node in graph.nodes):
             return no_way
         return _as_ever(graph, wanted, schedule, at, threads)
@@ -199,12 +200,12 @@ def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Arr
     return empty(tuple(shape[axis] for axis in order), dtype).transpose(np.argsort(order))
 
 
-def _together(graph: Graph, group: Group, known: Sequence[Array]) -> bool:
+def _together(group: Group, known: Sequence[Array]) -> bool:
     """Whether the calls of a group are done in one pass over arrays like these."""
     if group.program is None:
         return False
     moved = group.nodes[0].axes is not None
-    return moved or can_fuse(graph, group, [known[value] for value in group.fields])
+    return moved or can_fuse(group, group.program, [known[value] for value in group.fields])
 
 
 def _as_ever(

@@ -178,7 +178,7 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
         along = behind(axes, len(shape), ndim)
     elif coloured and ndim < len(shape):
         along = tuple(range(-1 - ndim, -1))
-    least: list[int] | None = least_axes(graph, along, map(len, shapes))
+    least: list[int] | None = least_axes(graph.along(along), map(len, shapes))
     assert least is not None
     if any(len(one) < n <= len(shape) for one, n in zip(shapes, least, strict=True)):
         shapes = [

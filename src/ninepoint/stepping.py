@@ -12,12 +12,13 @@ from .arrays.borders import Array
 from .arrays.iterating import Numbers
 from .arrays.numpy import apply
 from .arrays.prepared import Options, prepare
+from .arrays.run import CACHED, Block
 from .backends.compiled import Bound
 from .backends.memory import empty
 from .graph import Graph
 from .lowering.schedule import Schedule
-from .planning import plan
-from .running import CACHED, reaching, run
+from .program import Program
+from .running import reaching
 from .scalars import Scalars
 
 # Gives the calls of one step for the types of the fields and the other arguments, and which of
@@ -158,11 +159,10 @@ class Steps:
         if len(self._recorded.nodes) == 1:
             self._calls[0].general(bounds[0], fields, outs)
             return
-        fields = reaching(graph, fields, None)
+        fields = reaching(graph, fields)
         targets = dict(zip(wanted, outs, strict=True))
-        made = run(
-            graph, plan(graph, wanted, self._schedule), fields, wanted, self._threads, targets
-        )
+        program = Program(graph, wanted, self._schedule)
+        made = program.run(Block(tuple(fields)), outs=targets, threads=self._threads)
         for out, one in zip(outs, made, strict=True):
             if one is not out:
                 out[...] = one

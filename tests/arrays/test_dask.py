@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.axes import behind
 from ninepoint.arrays.borders import Boundary
-from windowsum import Maker, WindowSum, program, window
+from windowsum import WindowSum, program, window, work
 
 dask = pytest.importorskip("dask")
 
@@ -25,15 +26,13 @@ SIDES = [rule for rule in RULES if rule != "wrap"]
 
 
 def lazily(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:
-    return on_dask.apply(
-        Maker(prog.outputs, prog.out_dtypes),
-        fields,
-        border=Boundary.of(boundary).on(prog.ndim),
-        reaches=prog.reaches,
-        out_dtypes=prog.out_dtypes,
-        token=options.pop("token", repr(prog)),
-        **options,
-    )
+    axes, rank = options.pop("axes", None), max(map(np.ndim, fields))
+    if axes is not None:
+        options["axes"] = behind(axes, rank, prog.ndim)
+        fields = tuple(field[(None,) * (rank - field.ndim)] for field in fields)
+    one = work(prog, Boundary.of(boundary).on(prog.ndim), **options)
+    made = on_dask.lazily(one, fields)
+    return made[0] if len(made) == 1 else tuple(made)
 
 
 def eagerly(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:

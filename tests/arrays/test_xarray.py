@@ -14,28 +14,22 @@ from ninepoint.arrays import numpy as on_numpy  # noqa: E402
 from ninepoint.arrays import xarray as on_xarray  # noqa: E402
 from ninepoint.arrays.borders import Boundary  # noqa: E402
 from ninepoint.arrays.recognise import is_dask, is_dataset, is_xarray  # noqa: E402
-from windowsum import Maker, WindowSum, program, window  # noqa: E402
+from windowsum import WindowSum, program, window, work  # noqa: E402
 
 
 def on_arrays(prog: WindowSum, boundary: Any) -> Callable[[list[Any], tuple[int, ...]], Any]:
     border = Boundary.of(boundary).on(prog.ndim)
 
-    def work(arrays: list[Any], axes: tuple[int, ...]) -> Any:
+    def computed(arrays: list[Any], axes: tuple[int, ...]) -> Any:
         if not any(is_dask(array) for array in arrays):
             return on_numpy.apply(prog, arrays, border=border, axes=axes)
         from ninepoint.arrays import dask as on_dask
 
-        return on_dask.apply(
-            Maker(prog.outputs, prog.out_dtypes),
-            arrays,
-            border=border,
-            axes=axes,
-            reaches=prog.reaches,
-            out_dtypes=prog.out_dtypes,
-            token=repr(prog),
-        )
+        along = [axis - arrays[0].ndim for axis in axes]
+        made = on_dask.lazily(work(prog, border, axes=along), arrays)
+        return made[0] if len(made) == 1 else tuple(made)
 
-    return work
+    return computed
 
 
 def applied(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:

@@ -36,6 +36,11 @@ def stretched(field: Any, least: int, shape: tuple[int, ...]) -> Any:
         import dask.array
 
         untyped: Any = dask.array
+        if any(0 in sizes and sum(sizes) for sizes in field.chunks):
+            # Dask repeats no chunk of length 0.
+            field = field.rechunk(
+                tuple(tuple(n for n in sizes if n) or (0,) for sizes in field.chunks)
+            )
         return untyped.broadcast_to(field, shape)
     return np.broadcast_to(field, shape)
 

@@ -24,6 +24,9 @@ from ..language.box import Box
 from .borders import Array
 from .views import at, cut
 
+# Whether an axis ends before, and after, with the whole array.
+Sides: TypeAlias = tuple[bool, bool]
+
 # One part of each core axis.
 Region: TypeAlias = tuple[slice, ...]
 
@@ -60,24 +63,30 @@ def run_in_bands(
     results: Sequence[Array],
     threads: int,
     over: bool = False,
+    ended: Sequence[Sides] | None = None,
 ) -> None:
     """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
 
     `inside` gives what computes a region, and `ends` what computes those of an axis, if it is
     not `closed`.  An axis is cut into as many parts as `counts` says.  The results may be the
     first fields themselves, `over` which they go; then what bands need of each other is made
-    before.
+    before.  `ended` says where an axis ends with the whole array, as all do by default; at its
+    other sides the results begin, or end, by so much later or earlier as the kernel looks.
     """
     core = fields[0].shape[1:]
     tasks: list[Callable[[], object]] = []
     cuts: list[list[slice]] = []
-    ended: list[Ends] = []
+    made_apart: list[Ends] = []
+    origin: list[int] = []
     for axis, (n, (a, b)) in enumerate(zip(core, sides(reach), strict=True)):
         open_sides = (0, 0) if closed[axis] else (a, b)
-        if any(open_sides):
-            ended.append(ends(axis))
-            tasks.append(partial(ended[-1], open_sides, fields))
+        low, high = ended[axis] if ended is not None else (True, True)
+        # What wraps needs both ends, even to look to one side only.
+        if any(open_sides) and ((low and high) or (low and a) or (high and b)):
+            made_apart.append(ends(axis))
+            tasks.append(partial(made_apart[-1], open_sides, fields))
         cuts.append(cut((open_sides[0], n - open_sides[1]), counts[axis]))
+        origin.append(0 if low else open_sides[0])
 
     def band(region: Region, outs: Sequence[Array]) -> Callable[[], object]:
         source = [ALL]
@@ -98,12 +107,15 @@ def run_in_bands(
         tasks = []
     regions = itertools.product(*cuts)
     # The ends do not run long, but on one thread: they come first.
-    tasks += [band(region, [r[(ALL, *region)] for r in results]) for region in regions]
+    for region in regions:
+        place = (slice(s.start - o, s.stop - o) for s, o in zip(region, origin, strict=True))
+        target = (ALL, *place)
+        tasks.append(band(region, [result[target] for result in results]))
     run_parallel(tasks, threads)
     for region, made in seams:
         for result, one in zip(results, made, strict=True):
             result[(ALL, *region)] = one
-    for end in ended:
+    for end in made_apart:
         end.write(results)
 
 
@@ -121,7 +133,7 @@ def _parted(parts: list[slice], gap: int) -> tuple[list[slice], list[slice]]:
 
 
 class Ends:
-    """Both ends of an axis: one call after the other, on a copy that holds all they depend on.
+    """The ends of an axis: one call after the other, on a copy that holds all they depend on.
 
         low | high       with the borders' rules outside, and a seam between the two
 
@@ -130,19 +142,20 @@ class Ends:
     much as a call.
     """
 
-    def __init__(self, one_by_one: OneByOne, axis: int) -> None:
+    def __init__(self, one_by_one: OneByOne, axis: int, ended: Sides = (True, True)) -> None:
         self._one_by_one = one_by_one
         self._axis = axis
+        self._ended = ended
         self._held: dict[int, list[Array]] = {}
         self._made: Sequence[Array] = ()
         self._lengths = (0, 0)
 
     def __call__(self, lengths: tuple[int, int], fields: Sequence[Array]) -> None:
-        """Compute so many points at both ends."""
+        """Compute so many points at both ends, or at the one that there is."""
         axis, length = self._axis, sum(lengths) + 1
-        n = fields[0].shape[axis + 1]
-        parts = [slice(0, length), slice(n - length, n)]
-        held = self._memory(2 * length, fields)
+        n, (low, high) = fields[0].shape[axis + 1], self._ended
+        parts = [slice(0, length)] * low + [slice(n - length, n)] * high
+        held = self._memory(len(parts) * length, fields)
         for field, piece in zip(fields, held, strict=True):
             np.concatenate([field[at(axis, part)] for part in parts], axis + 1, piece)
         self._made, self._lengths = self._one_by_one(list(held)), lengths
@@ -150,10 +163,14 @@ class Ends:
     def write(self, results: Sequence[Array]) -> None:
         """Put the points where they belong."""
         axis, (before, after) = self._axis, self._lengths
-        n, length = results[0].shape[axis + 1], before + after + 1
+        low, high = self._ended
         for result, made in zip(results, self._made, strict=True):
-            result[at(axis, slice(0, before))] = made[at(axis, slice(0, before))]
-            result[at(axis, slice(n - after, n))] = made[at(axis, slice(2 * length - after, None))]
+            if low:
+                result[at(axis, slice(0, before))] = made[at(axis, slice(0, before))]
+            if high:
+                n, length = result.shape[axis + 1], made.shape[axis + 1]
+                last = made[at(axis, slice(length - after, length))]
+                result[at(axis, slice(n - after, n))] = last
 
     def _memory(self, length: int, fields: Sequence[Array]) -> list[Array]:
         """Arrays for the pieces of all fields."""
@@ -171,16 +188,18 @@ BANDS = 4
 
 def run_fused(
     program: Bound,
-    one_by_one: OneByOne,
+    one_by_one: Callable[[int, list[Array]], Sequence[Array]],
     fields: Sequence[Array],
     results: Sequence[Array],
     threads: int,
     tile: int,
+    ended: Sequence[Sides],
 ) -> None:
     """Compute `results` by a kernel whose stages are calls, and at the ends by the calls.
 
-    `program` looks as far as all calls together.  `tile` is how many columns are done together,
-    0 for as many as keep the rows of stages in cache.
+    `program` looks as far as all calls together, and `one_by_one` makes the ends of an axis.
+    `tile` is how many columns are done together, 0 for as many as keep the rows of stages in
+    cache.  `ended` is said of `run_in_bands`.
     """
     core, reach = fields[0].shape[1:], program.reaches[0]
     (a, b), width = sides(reach)[-1], core[-1]
@@ -194,11 +213,12 @@ def run_fused(
     counts = [bands, *(1 for _ in core[1:-1]), tiles] if len(core) > 1 else [max(bands, tiles)]
     run_in_bands(
         lambda region: program,
-        lambda axis: Ends(one_by_one, axis),
+        lambda axis: Ends(partial(one_by_one, axis), axis, ended[axis]),
         reach,
         [False] * len(core),
         counts,
         fields,
         results,
         threads,
+        ended=ended,
     )

@@ -1,11 +1,12 @@
-"""Apply a stencil to Dask arrays, lazily, with a graph layer of our own.
+"""Programs on Dask arrays, lazily, with a graph layer of our own.
 
 No core axis is cut:  one symbolic `blockwise` layer; a million chunks cost nothing.
 Else:                 one task a block, which takes the chunks it needs straight from the
                       fields and puts them together itself (`blocks`), so there are no
                       tasks for cutting, sending or joining halos, and no rechunking.
 
-A task holds the recipe, never compiled code: the worker compiles or loads it, once.
+A program of many nodes has one halo for all of them.  A task holds the recipe, never compiled
+code: the worker compiles or loads it, once.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import dask.array as da
 import numpy as np
@@ -24,50 +25,56 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.blocks import Part, assemble, halo_parts, stack_parts
-from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.layout import Layout, Region, Shape, absent, layout
-from ninepoint.arrays.numpy import Program
+from ninepoint.arrays.blocks import Part, assemble, parts
+from ninepoint.arrays.borders import Array
+from ninepoint.arrays.layout import Region, Shape, layout
+from ninepoint.arrays.regions import Node, Span, needed
+from ninepoint.arrays.run import Block, Domain
 from ninepoint.backends.threads import serial
-from ninepoint.language.box import Box, joined
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
 
-Compile: TypeAlias = Callable[[tuple[np.dtype[Any], ...]], Program]
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 
 
-def apply(
-    compile_: Compile,
-    fields: Sequence[Any],
-    *,
-    border: Border,
-    cval: Any = 0,
-    axes: Sequence[int] | None = None,
-    reaches: tuple[Box, ...],
-    out_dtypes: Sequence[np.dtype[Any]],
-    token: str,
-    name: str = "stencil",
-) -> Any:
-    """Give the result as a lazy Dask array, or a tuple of them.
+class Work(Protocol):
+    """A program, as far as a graph of tasks knows it; pickles as its meaning.
+
+    Its nodes work on fields of one shape, and none that gives "valid" results is read by
+    another.  Along an axis that is cut they all take it as a ring or none does.
+    """
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def wanted(self) -> Sequence[int]: ...
+
+    @property
+    def field_dtypes(self) -> Sequence[np.dtype[Any]]: ...
+
+    @property
+    def token(self) -> str:
+        """Names the meaning: equal tokens, equal results."""
+
+    @property
+    def name(self) -> str:
+        """Begins the name of the layers."""
+
+    def run(self, block: Block, region: Region | None) -> list[Array]:
+        """Compute the wanted values from a block."""
+
+
+def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
+    """Give the wanted values as lazy arrays, in the chunks of the fields.
 
     Parameters
     ----------
-    compile_ : callable
-        Gives the program for the fields' dtypes; must pickle.
+    work : Work
     fields : sequence
-        Dask arrays, at least one, and arrays of NumPy.
-    border, cval, axes
-        As for NumPy arrays.
-    reaches : tuple of Box
-        Where each output looks.
-    out_dtypes : sequence of dtype
-        One for each output.
-    token : str
-        Names the meaning of the program, its scalars included: equal tokens, equal results.
-    name : str
-        Begins the name of the layers.
+        Dask arrays, at least one, and arrays of NumPy, each with all axes that the nodes work
+        along.
 
     Raises
     ------
@@ -76,82 +83,92 @@ def apply(
     TypeError
         As for NumPy arrays.
     """
-    shape = common_shape(fields, border.ndim)
-    core = tuple(range(len(shape) - border.ndim, len(shape)))
-    if axes is not None:
-        core = on_numpy.core_axes(axes, len(shape), border.ndim)
-    dtypes = tuple(on_numpy.native(field.dtype) for field in map(_typed, fields))
-    outs = tuple(map(np.dtype, out_dtypes))
-    plan = layout(tuple(shape[axis] for axis in core), reaches, border)
-    on_numpy.check_values(plan, cval, dtypes, outs)
-    results = lazily(
-        Job(compile_, border, cval, core, reaches, dtypes, outs, shape), plan, fields, token, name
-    )
-    return results[0] if len(results) == 1 else tuple(results)
-
-
-def common_shape(fields: Sequence[Any], ndim: int) -> Shape:
-    """Check the fields of a stencil of so many axes, and give the shape they broadcast to."""
-    for field in fields:
-        _check(field)
+    check(fields)
     shape = on_numpy.broadcast_shape([np.shape(field) for field in fields])
-    if len(shape) < ndim:
-        raise on_numpy.too_few_axes(ndim, shape)
-    return shape
-
-
-def lazily(job: Job, plan: Layout, fields: Sequence[Any], token: str, name: str) -> list[Any]:
-    """The results of a job, as lazy arrays in the chunks of the fields."""
-    chunks = _result_chunks(fields, job.shape)
-    arrays = [_as_dask(field, job.shape, chunks) for field in fields]
-    outs = job.out_dtypes
+    outputs = _outputs(work, shape)
+    chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
+    arrays = [_as_dask(field, shape, chunks) for field in fields]
+    core = frozenset(len(shape) + axis for node in work.nodes for axis in node.along)
+    job = Job(work, shape, tuple(work.field_dtypes))
     identity = tokenize(
-        token,
-        job.border.rules,
-        repr(job.cval),
-        job.cval,
-        job.core,
-        job.shape,
-        chunks,
-        [(box.lo, box.hi) for box in job.reaches],
-        [d.str for d in outs],
-        [a.name for a in arrays],
-    )
-    names = [f"{name}-{identity}"]
-    if len(outs) > 1:
-        names = [f"{name}-{k}-{identity}" for k in range(len(outs))]
-    if _whole_cores(arrays, chunks, job.core):
-        return _symbolic(job, plan, arrays, chunks, names)
-    return _materialized(job, plan, arrays, chunks, names)
+        work.token, list(work.wanted), shape, chunks, [a.name for a in arrays],
+        [a.dtype.str for a in arrays],
+    )  # fmt: skip
+    names = [f"{work.name}-{identity}"]
+    if len(outputs) > 1:
+        names = [f"{work.name}-{k}-{identity}" for k in range(len(outputs))]
+    if _whole_cores(arrays, chunks, core):
+        return _symbolic(job, outputs, arrays, chunks, names)
+    return _materialized(job, outputs, arrays, chunks, names)
 
 
-def _check(field: Any) -> None:
-    if not isinstance(field, da.Array):
-        on_numpy.as_field(field)
-        return
-    on_numpy.refuse_mask(field._meta)
-    on_numpy.check_dtype(field.dtype)
-    if any(math.isnan(size) for sizes in field.chunks for size in sizes):
-        raise ValueError(
-            "a Dask array has chunks of unknown size, so its borders cannot be found; "
-            "call .compute_chunk_sizes() on it first."
-        )
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A wanted value: its type, and the points of the fields' shape that it has."""
+
+    dtype: np.dtype[Any]
+    extent: Region
 
 
-def _typed(field: Any) -> Any:
-    return field if isinstance(field, da.Array) else on_numpy.as_field(field)
+def _outputs(work: Work, shape: Shape) -> list[Output]:
+    """What the wanted values are; raises where a node cannot be done on such fields."""
+    made: dict[int, Output] = {}
+    for node in work.nodes:
+        if len(shape) < -min(node.along):
+            raise on_numpy.too_few_axes(len(node.along), shape)
+        plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
+        program = node.program
+        on_numpy.check_values(plan, node.cval, program.field_dtypes, program.out_dtypes)
+        pairs = zip(node.out_dtypes, _extents(node, shape), strict=True)
+        made |= zip(node.outputs, (Output(*pair) for pair in pairs), strict=True)
+    return [made[value] for value in work.wanted]
 
 
-def _result_chunks(fields: Sequence[Any], shape: Shape) -> Chunks:
-    """Cut each axis as the first Dask field does that is as long as the result."""
+def _extents(node: Node, shape: Shape) -> list[Region]:
+    """The points of its fields' shape that each result of a node has."""
+    core = tuple(shape[axis] for axis in node.along)
+    extents = []
+    for output in layout(core, tuple(node.reaches), node.border).outputs:
+        start, stop = [0] * len(shape), list(shape)
+        for k, axis in enumerate(node.along):
+            start[axis], stop[axis] = output.extent.start[k], output.extent.stop[k]
+        extents.append(Region(tuple(start), tuple(stop)))
+    return extents
+
+
+def chunks_of(
+    node: Node, fields: Sequence[Chunks | None], shapes: Sequence[Shape]
+) -> list[Chunks]:
+    """How each result of a node is cut, for fields of these shapes that are cut so, or not."""
+    shape = on_numpy.broadcast_shape(shapes)
+    chunks = grid(fields, shape)
+    return [
+        tuple(tuple(size for _, size in axis) for axis in _kept(extent, chunks))
+        for extent in _extents(node, shape)
+    ]
+
+
+def check(fields: Sequence[Any]) -> None:
+    """Raise where a field is no array that one can compute with."""
+    for field in fields:
+        if not isinstance(field, da.Array):
+            on_numpy.as_field(field)
+            continue
+        on_numpy.refuse_mask(field._meta)
+        on_numpy.check_dtype(field.dtype)
+        if any(math.isnan(size) for sizes in field.chunks for size in sizes):
+            raise ValueError(
+                "a Dask array has chunks of unknown size, so its borders cannot be found; "
+                "call .compute_chunk_sizes() on it first."
+            )
+
+
+def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
+    """Cut each axis as the first field does that is cut, and as long as the result."""
     chunks: list[tuple[int, ...]] = []
     for back in range(-len(shape), 0):
         n = shape[back]
-        cuts = [
-            field.chunks[back]
-            for field in fields
-            if isinstance(field, da.Array) and field.ndim >= -back and field.shape[back] == n
-        ]
+        cuts = [c[back] for c in fields if c and len(c) >= -back and sum(c[back]) == n]
         chunks.append(tuple(map(int, cuts[0])) if cuts else (n,))
     return tuple(chunks)
 
@@ -167,7 +184,7 @@ def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:
     )
 
 
-def _whole_cores(arrays: Sequence[Any], chunks: Chunks, core: tuple[int, ...]) -> bool:
+def _whole_cores(arrays: Sequence[Any], chunks: Chunks, core: frozenset[int]) -> bool:
     """Whether every field is cut along the stack only, and all in the same way."""
     for array in arrays:
         offset = len(chunks) - array.ndim
@@ -182,7 +199,11 @@ def _whole_cores(arrays: Sequence[Any], chunks: Chunks, core: tuple[int, ...]) -
 
 
 def _symbolic(
-    job: Job, plan: Layout, arrays: Sequence[Any], chunks: Chunks, names: Sequence[str]
+    job: Job,
+    outputs: Sequence[Output],
+    arrays: Sequence[Any],
+    chunks: Chunks,
+    names: Sequence[str],
 ) -> list[Any]:
     """One call per chunk of the stack; the graph is a rule, not a list."""
     ndim = len(chunks)
@@ -190,9 +211,18 @@ def _symbolic(
     pairs: list[Any] = []
     for array in arrays:
         pairs += [array, indices[ndim - array.ndim :]]
-    sizes = [dict(zip(job.core, shape, strict=True)) for shape in plan.out_shapes]
+    sizes = [
+        {
+            k: b - a
+            for k, (a, b, n) in enumerate(
+                zip(o.extent.start, o.extent.stop, job.shape, strict=True)
+            )
+            if b - a != n
+        }
+        for o in outputs
+    ]
     if len(names) == 1:
-        meta = np.empty((0,) * ndim, job.out_dtypes[0])
+        meta = np.empty((0,) * ndim, outputs[0].dtype)
         result = untyped.blockwise(
             job.on_whole,
             indices,
@@ -214,7 +244,7 @@ def _symbolic(
         align_arrays=False,
     )
     results = []
-    for k, (name, dtype, size) in enumerate(zip(names, job.out_dtypes, sizes, strict=True)):
+    for k, (name, output, size) in enumerate(zip(names, outputs, sizes, strict=True)):
         results.append(
             untyped.blockwise(
                 operator.itemgetter(k),
@@ -222,8 +252,8 @@ def _symbolic(
                 together,
                 indices,
                 name=name,
-                dtype=dtype,
-                meta=np.empty((0,) * ndim, dtype),
+                dtype=output.dtype,
+                meta=np.empty((0,) * ndim, output.dtype),
                 adjust_chunks=size,
                 align_arrays=False,
             )
@@ -232,24 +262,40 @@ def _symbolic(
 
 
 def _materialized(
-    job: Job, plan: Layout, arrays: Sequence[Any], chunks: Chunks, names: Sequence[str]
+    job: Job,
+    outputs: Sequence[Output],
+    arrays: Sequence[Any],
+    chunks: Chunks,
+    names: Sequence[str],
 ) -> list[Any]:
     """One task per block, and one more for each output if there are several."""
     cuts = [_cuts(sizes) for sizes in chunks]
-    tables = [_parts(job, array, cuts) for array in arrays]
-    refs = [_references(array, len(chunks)) for array in arrays]
-    kept = [_kept(job, output.extent, chunks, cuts) for output in plan.outputs]
+    spans = [
+        [_taken(job, cut, n, axis) for cut in axis_cuts]
+        for axis, (axis_cuts, n) in enumerate(zip(cuts, job.shape, strict=True), -len(cuts))
+    ]
+    tables = [
+        [
+            parts(sizes, taken, n)
+            for sizes, taken, n in zip(
+                _aligned(array.chunks, len(cuts), (1,)), spans, job.shape, strict=True
+            )
+        ]
+        for array in arrays
+    ]
+    plan = _Tasks(job, cuts, spans, tables, [_references(array, len(cuts)) for array in arrays])
+    kept = [_kept(output.extent, chunks) for output in outputs]
     ndim = len(chunks)
 
     def lazy(graph: HighLevelGraph, k: int) -> Any:
         sizes = tuple(tuple(size for _, size in axis) for axis in kept[k])
-        return untyped.Array(graph, names[k], sizes, meta=np.empty((0,) * ndim, job.out_dtypes[k]))
+        return untyped.Array(graph, names[k], sizes, meta=np.empty((0,) * ndim, outputs[k].dtype))
 
     if len(names) == 1:
         tasks: dict[Any, Task] = {}
         for place, block in _blocks(kept[0]):
             key = (names[0], *place)
-            tasks[key] = _task(key, job, block, cuts, tables, refs)
+            tasks[key] = plan.task(key, block)
         return [lazy(HighLevelGraph.from_collections(names[0], tasks, arrays), 0)]
     base = f"all-{names[0]}"
     together: dict[Any, Task] = {}
@@ -258,7 +304,7 @@ def _materialized(
         for place, block in _blocks(kept[k]):
             whole: Any = (base, *block)
             if whole not in together:
-                together[whole] = _task(whole, job, block, cuts, tables, refs)
+                together[whole] = plan.task(whole, block)
             key = (names[k], *place)
             pick[key] = Task(key, operator.getitem, TaskRef(whole), k)
     under = HighLevelGraph.from_collections(base, together, arrays)
@@ -271,40 +317,39 @@ def _materialized(
     ]
 
 
-def _task(
-    key: tuple[Any, ...],
-    job: Job,
-    block: tuple[int, ...],
-    cuts: list[list[tuple[int, int]]],
-    tables: list[list[list[Part]]],
-    refs: list[dict[tuple[int, ...], TaskRef]],
-) -> Task:
-    recipes = []
-    needed: list[TaskRef] = []
-    for table, known in zip(tables, refs, strict=True):
-        parts = tuple([axis[i] for axis, i in zip(table, block, strict=True)])
-        recipes.append(parts)
-        needed += [known[at] for at in itertools.product(*[part.chunks for part in parts])]
-    region = tuple([axis[i] for axis, i in zip(cuts, block, strict=True)])
-    return Task(key, job.on_block, region, tuple(recipes), *needed)
-
-
-def _cuts(sizes: Sequence[int]) -> list[tuple[int, int]]:
+def _cuts(sizes: Sequence[int]) -> list[Span]:
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
-def _parts(job: Job, array: Any, cuts: list[list[tuple[int, int]]]) -> list[list[Part]]:
-    """For each axis of a field, the part of every block."""
-    table = []
-    for axis, sizes in enumerate(_aligned(array.chunks, len(job.shape), (1,))):
-        n = job.shape[axis]
-        if axis in job.core:
-            k = job.core.index(axis)
-            low, high = job.reach.lo[k], job.reach.hi[k]
-            table.append(halo_parts(sizes, cuts[axis], n, low, high, job.border.rules[k]))
-        else:
-            table.append(stack_parts(sizes, cuts[axis], n))
-    return table
+def _taken(job: Job, cut: Span, n: int, axis: int) -> Span:
+    """What a block takes of the fields along an axis; nothing for a block of length 0."""
+    if cut[0] == cut[1]:
+        return cut
+    values, _ = needed(job.work.nodes, job.work.wanted, cut, n, axis)
+    found = [values[value] for value in range(len(job.field_dtypes)) if value in values]
+    return min(a for a, _ in found), max(b for _, b in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Tasks:
+    """For each axis the cuts, what blocks take, and of each field the parts of every block."""
+
+    job: Job
+    cuts: Sequence[Sequence[Span]]
+    spans: Sequence[Sequence[Span]]
+    tables: Sequence[Sequence[Sequence[Part]]]
+    refs: Sequence[dict[tuple[int, ...], TaskRef]]
+
+    def task(self, key: tuple[Any, ...], block: tuple[int, ...]) -> Task:
+        recipes = []
+        needed: list[TaskRef] = []
+        for table, known in zip(self.tables, self.refs, strict=True):
+            own = tuple([axis[i] for axis, i in zip(table, block, strict=True)])
+            recipes.append(own)
+            needed += [known[at] for at in itertools.product(*[part.chunks for part in own])]
+        region = tuple([axis[i] for axis, i in zip(self.cuts, block, strict=True)])
+        start = tuple([axis[i][0] for axis, i in zip(self.spans, block, strict=True)])
+        return Task(key, self.job.on_block, region, start, tuple(recipes), *needed)
 
 
 def _references(array: Any, ndim: int) -> dict[tuple[int, ...], TaskRef]:
@@ -317,21 +362,15 @@ def _aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]
     return (missing,) * (ndim - len(entries)) + tuple(entries)
 
 
-def _kept(
-    job: Job, extent: Region, chunks: Chunks, cuts: list[list[tuple[int, int]]]
-) -> list[list[tuple[int, int]]]:
+def _kept(extent: Region, chunks: Chunks) -> list[list[tuple[int, int]]]:
     """For each axis, the blocks that an output has something of, each with its size there."""
     axes: list[list[tuple[int, int]]] = []
     for axis, sizes in enumerate(chunks):
-        if axis not in job.core:
+        first, last = extent.start[axis], extent.stop[axis]
+        if (first, last) == (0, sum(sizes)):
             axes.append(list(enumerate(sizes)))
             continue
-        k = job.core.index(axis)
-        first, last = extent.start[k], extent.stop[k]
-        if (first, last) == (0, job.shape[axis]):
-            axes.append(list(enumerate(sizes)))
-            continue
-        inside = [max(0, min(b, last) - max(a, first)) for a, b in cuts[axis]]
+        inside = [max(0, min(b, last) - max(a, first)) for a, b in _cuts(sizes)]
         axes.append([(i, size) for i, size in enumerate(inside) if size] or [(0, 0)])
     return axes
 
@@ -345,131 +384,48 @@ def _blocks(
     return list(zip(keys, blocks, strict=True))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Job:
-    """What every task of one call has in common; pickles as the meaning of the stencil."""
+    """What every task of one program has in common."""
 
-    compile_: Compile
-    border: Border
-    cval: Any
-    core: tuple[int, ...]
-    reaches: tuple[Box, ...]
-    field_dtypes: tuple[np.dtype[Any], ...]
-    out_dtypes: tuple[np.dtype[Any], ...]
+    work: Work
     shape: Shape
-
-    @property
-    def whole(self) -> Shape:
-        """The whole array's shape along the core axes."""
-        return tuple(self.shape[axis] for axis in self.core)
-
-    @property
-    def reach(self) -> Box:
-        """What a block is padded by; with the point itself where its value may be kept."""
-        reach = joined(self.reaches)
-        if self.border.uses("keep"):
-            zero = (0,) * reach.ndim
-            reach = reach | Box(zero, zero)
-        return reach
+    field_dtypes: tuple[np.dtype[Any], ...]
 
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
-        arrays = [np.asarray(block) for block in blocks]
-        ndim = len(self.shape)
-        # blockwise hands fewer-dimensional fields over as they are; NumPy aligns them.
         with serial():
-            return on_numpy.apply(
-                self.compile_(self.field_dtypes),
-                arrays,
-                border=self.border,
-                cval=self.cval,
-                axes=None if self.core == tuple(range(ndim - len(self.core), ndim)) else self.core,
-            )
+            return _bare(self.work.run(Block(tuple(map(np.asarray, blocks))), None))
 
     def on_block(
         self,
-        region: tuple[tuple[int, int], ...],
+        region: tuple[Span, ...],
+        start: tuple[int, ...],
         recipes: tuple[tuple[Part, ...], ...],
         *chunks: Any,
     ) -> Any:
         """Compute the block `region` from the chunks that `recipes` ask for."""
-        plan = layout(self.whole, self.reaches, self.border)
-        start = tuple(region[axis][0] for axis in self.core)
-        block = Region(start, tuple(region[axis][1] for axis in self.core))
-        lead = tuple(b - a for k, (a, b) in enumerate(region) if k not in self.core)
-        if 0 in lead or not block.points:
-            outs = [np.empty((*lead, *block.shape), dtype) for dtype in self.out_dtypes]
-            padded = []
-        else:
-            padded = self.padded(plan, recipes, chunks)
-            outs = self._computed(padded)
-        results = []
-        for k, out in enumerate(outs):
-            if padded:
-                self._write_zones(plan, k, out, block, padded)
-            part = block.clip(plan.outputs[k].extent)
-            cut = tuple(
-                slice(a - s, max(a, b) - s)
-                for a, b, s in zip(part.start, part.stop, start, strict=True)
+        wanted = Region(tuple(a for a, _ in region), tuple(b for _, b in region))
+        if not wanted.points:
+            return _bare(
+                [
+                    np.empty(wanted.clip(output.extent).shape, output.dtype)
+                    for output in _outputs(self.work, self.shape)
+                ]
             )
-            inside: tuple[Any, ...] = (..., *cut)
-            ends = range(-len(self.core), 0)
-            results.append(np.moveaxis(out[inside], ends, self.core))
-        return results[0] if len(results) == 1 else tuple(results)
-
-    def padded(
-        self, plan: Layout, recipes: tuple[tuple[Part, ...], ...], chunks: tuple[Any, ...]
-    ) -> list[Array]:
-        """Give every field's block with its neighbours, core axes last."""
-        values = on_numpy.check_values(plan, self.cval, self.field_dtypes, self.out_dtypes)
-        padded: list[Array] = []
+        arrays: list[Array] = []
         taken = 0
-        ends = range(-len(self.core), 0)
-        for parts, cval, dtype in zip(recipes, values.fields, self.field_dtypes, strict=True):
-            count = math.prod(len(part.chunks) for part in parts)
+        for own, dtype in zip(recipes, self.field_dtypes, strict=True):
+            count = math.prod(len(part.chunks) for part in own)
             blocks = [np.asarray(chunk) for chunk in chunks[taken : taken + count]]
             taken += count
             # An axis that a field lacks has length 1.
-            blocks = [block[(None,) * (len(parts) - block.ndim)] for block in blocks]
-            padded.append(np.moveaxis(assemble(parts, blocks, cval, dtype), self.core, ends))
-        return padded
-
-    def _computed(self, padded: list[Array]) -> list[Array]:
-        program = self.compile_(self.field_dtypes).within(self.whole)
-        box, joined = self.reach, self.reaches[0]
-        for other in self.reaches[1:]:
-            joined = joined | other
-        # Without what was only taken along for "keep".
-        cut: tuple[Any, ...] = (
-            ...,
-            *(
-                slice(a - low, b - high if b != high else None)
-                for low, a, b, high in zip(box.lo, joined.lo, joined.hi, box.hi, strict=True)
-            ),
-        )
+            blocks = [block[(None,) * (len(own) - block.ndim)] for block in blocks]
+            arrays.append(assemble(own, blocks, dtype))
+        block = Block(tuple(arrays), start, Domain(self.shape))
         with serial():
-            return on_numpy.run_padded(program, [array[cut] for array in padded])
+            return _bare(self.work.run(block, wanted))
 
-    def _write_zones(
-        self, plan: Layout, k: int, out: Array, block: Region, padded: list[Array]
-    ) -> None:
-        """Write what is not computed."""
-        for axis, side, (first, last) in absent(self.border, plan.outputs[k].window, block):
-            origin = block.start[axis]
-            zone: tuple[Any, ...] = (
-                ...,
-                slice(first - origin, last - origin),
-                *(slice(None),) * (self.border.ndim - axis - 1),
-            )
-            keep = self.border.rules[axis][side] == "keep"
-            out[zone] = self._own(padded[k], block)[zone] if keep else self.cval
 
-    def _own(self, padded: Array, block: Region) -> Array:
-        """Give a field's values at the points of the block themselves."""
-        low = self.reach.lo
-        inside: tuple[Any, ...] = (
-            ...,
-            *(slice(-a, n - a) for a, n in zip(low, block.shape, strict=True)),
-        )
-        view: Array = padded[inside]
-        return view
+def _bare(results: list[Array]) -> Any:
+    return results[0] if len(results) == 1 else tuple(results)

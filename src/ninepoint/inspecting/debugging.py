@@ -30,7 +30,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     border, compiled = last.border, last.compiled
     placed = layout(tuple(shape[axis] for axis in along), compiled.reaches, border)
     on_numpy.check_values(placed, call.cval, compiled.field_dtypes, compiled.out_dtypes)
-    fields = reaching(graph, fields, order)
+    fields = reaching(graph.along(order), fields)
     ends = range(-last.ndim, 0)
     if order is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.

@@ -1,0 +1,161 @@
+"""Regions: how much of its fields a sequence of nodes needs, for a part of what it gives.
+
+    domain     |=========================================|
+    block      |================|                          low side closed, high side open
+    result     |=============|
+
+A side of a block is *closed* where the array ends there too, so that border rules apply, and
+*open* where only the block ends: there a result is smaller by what the nodes look at.  All that
+a rule puts outside an array lies inside of it, no further from its end than the point outside
+is.  So a block that is closed at a side holds all that is needed if it is longer than a node
+looks.  Along an axis that wraps no point is different from others: a block has neighbours
+from the other end of the array, its positions then count on beyond the array, and both its
+sides are open; or it is the whole axis, and both are closed.
+
+Axes are independent of each other, so all is said for one axis at a time, counted from the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from ..language.box import Box
+from .axes import Behind
+from .borders import Border, Rule
+
+# The positions first <= i < last along an axis.
+Span: TypeAlias = tuple[int, int]
+
+
+class Node(Protocol):
+    """One call: its fields and its results are values, by number."""
+
+    @property
+    def fields(self) -> tuple[int, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+
+    @property
+    def along(self) -> Behind:
+        """The axes that it works along."""
+
+    @property
+    def border(self) -> Border: ...
+
+    @property
+    def cval(self) -> Any: ...
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        """Where each output looks."""
+
+    @property
+    def out_dtypes(self) -> Sequence[Any]: ...
+
+    @property
+    def program(self) -> Any:
+        """What computes it, its scalars bound."""
+
+
+def look(node: Node, axis: int) -> Span:
+    """From where to where a node looks along an axis, the point itself always among it."""
+    if axis not in node.along:
+        return 0, 0
+    k = node.along.index(axis)
+    return (
+        min(0, *(box.lo[k] for box in node.reaches)),
+        max(0, *(box.hi[k] for box in node.reaches)),
+    )
+
+
+def rules(node: Node, axis: int) -> tuple[Rule, Rule] | None:
+    """The border's rules along an axis, or None where the node does not work along it."""
+    return node.border.rules[node.along.index(axis)] if axis in node.along else None
+
+
+def wraps(nodes: Iterable[Node], axis: int) -> bool:
+    """Whether the nodes that look along an axis take it as a ring."""
+    return any("wrap" in (rules(node, axis) or ()) and any(look(node, axis)) for node in nodes)
+
+
+def mixed(nodes: Iterable[Node], axis: int) -> bool:
+    """Whether some nodes that look along an axis take it as a ring, and others do not."""
+    return len({"wrap" in (rules(n, axis) or ()) for n in nodes if any(look(n, axis))}) > 1
+
+
+def hull(one: Span | None, other: Span) -> Span:
+    """The least span that holds both."""
+    return other if one is None else (min(one[0], other[0]), max(one[1], other[1]))
+
+
+def needed(
+    nodes: Sequence[Node], wanted: Iterable[int], span: Span, n: int, axis: int
+) -> tuple[dict[int, Span], list[Span | None]]:
+    """What must be known to give `span` of the wanted values along an axis of length `n`.
+
+    Returns
+    -------
+    dict, list
+        The span of each value, and the span of the fields of each node; None for nodes that
+        are not needed.
+    """
+    values: dict[int, Span] = dict.fromkeys(wanted, span)
+    taken: list[Span | None] = [None] * len(nodes)
+    ring = wraps(nodes, axis)
+    whole = span == (0, n)
+    for position in reversed(range(len(nodes))):
+        node = nodes[position]
+        made: Span | None = None
+        for value in node.outputs:
+            if value in values:
+                made = hull(made, values[value])
+        if made is None:
+            continue
+        read = (0, n) if whole else grown(made, n, look(node, axis), ring)
+        if ring and not whole and read[1] - read[0] >= n:
+            # The same points again and again: the axis is done as a whole.
+            return needed(nodes, wanted, (0, n), n, axis)
+        taken[position] = read
+        for value in node.fields:
+            values[value] = hull(values.get(value), read)
+    return values, taken
+
+
+def grown(span: Span, n: int, looks: Span, ring: bool) -> Span:
+    """What a node that looks so far needs of its fields, along an axis of length `n`."""
+    low, high = looks
+    first, last = span[0] + low, span[1] + high
+    if ring or low == high == 0:
+        return first, last
+    thick = high - low + 1
+    if first <= 0:
+        first, last = 0, max(last, thick)
+    if last >= n:
+        first, last = max(0, min(first, n - thick)), n
+    return first, last
+
+
+def closed(node: Node, axis: int, span: Span, n: int) -> tuple[bool, bool]:
+    """At which sides of a span of its fields the node's border rule applies."""
+    if "wrap" in (rules(node, axis) or ()):
+        return (span == (0, n),) * 2
+    return span[0] == 0, span[1] == n
+
+
+def reach(nodes: Sequence[Node], wanted: Iterable[int], sources: Iterable[int], axis: int) -> Span:
+    """From where to where the wanted values look in the sources, far from any border."""
+    low = high = 0
+    values: dict[int, Span] = dict.fromkeys(wanted, (0, 0))
+    for node in reversed(nodes):
+        made = [values[value] for value in node.outputs if value in values]
+        if made:
+            a, b = look(node, axis)
+            read = min(s[0] for s in made) + a, max(s[1] for s in made) + b
+            for value in node.fields:
+                values[value] = hull(values.get(value), read)
+    for value in sources:
+        if value in values:
+            low, high = hull((low, high), values[value])
+    return low, high

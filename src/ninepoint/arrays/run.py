@@ -1,0 +1,461 @@
+"""Run nodes, group by group, on a block: the whole array, or a part of it with open sides.
+
+    whole array     every node with its border rule
+    block           the rule at closed sides; at open ones each node gives as much less as it
+                    looks, so that no point is computed which the whole array does not have
+
+Values live as long as something reads them.  A group of several nodes is one kernel where the
+block is large and lies in memory as it must; else its nodes are done one after the other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from ..backends.threads import thread_count
+from ..language.box import Box
+from . import numpy as on_numpy
+from .axes import Behind
+from .bands import Sides, fits, run_fused
+from .borders import Array, Border, Rule
+from .layout import Region, Shape
+from .regions import Node, Span, closed, look, needed, reach
+from .views import plain, stacked
+
+# Bytes of all values below which calls are done one after the other: they stay in cache.
+CACHED = 1 << 20
+
+Spans: TypeAlias = tuple[Span, ...]
+
+
+class Group(Protocol):
+    """Nodes that are done together; with a `program` of all of them if there are several."""
+
+    @property
+    def nodes(self) -> Sequence[Node]: ...
+
+    @property
+    def turned(self) -> Sequence[Node]:
+        """The nodes as if they worked along the last axes."""
+
+    @property
+    def fields(self) -> tuple[int, ...]: ...
+
+    @property
+    def outputs(self) -> tuple[int, ...]: ...
+
+    @property
+    def program(self) -> Bound | None: ...
+
+    @property
+    def asked(self) -> bool:
+        """Whether arrays of any size are done so."""
+
+    @property
+    def tile(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """The whole array, of which a block is a part: its lengths along the last axes."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Arrays, and where in the domain they stand.
+
+    The arrays have one shape along the axes of the domain, save that an array may lack axes, or
+    have one element where it is the same all along.  `start` is where they begin; along an axis
+    that wraps it may be less than 0.  Without a domain the arrays are whole.
+    """
+
+    arrays: tuple[Array, ...]
+    start: Shape = ()
+    domain: Domain | None = None
+
+    @property
+    def region(self) -> Region:
+        """The points of the domain that the arrays have."""
+        depth = len(self.start)
+        lengths = [
+            max((a.shape[k] for a in self.arrays if a.ndim >= -k), default=1)
+            for k in range(-depth, 0)
+        ]
+        return Region(self.start, tuple(a + n for a, n in zip(self.start, lengths, strict=True)))
+
+
+def run(
+    groups: Sequence[Group],
+    block: Block,
+    wanted: Sequence[int],
+    *,
+    region: Region | None = None,
+    outs: Mapping[int, Array] | None = None,
+    threads: int | None = None,
+) -> list[Array]:
+    """The wanted values, for the arrays of a block in the place of those given.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        In an order in which they can be done.
+    block : Block
+    wanted : sequence of int
+    region : Region, optional
+        The points of the domain to give, as far as a value has them ("valid"); by default all
+        for which the block has what is needed.
+    outs : mapping, optional
+        Arrays of the right shape and type, of nobody else, to write values to; of whole arrays
+        only.
+    threads : int, optional
+        The greatest number of threads.
+
+    Raises
+    ------
+    ValueError
+        If the block has not all that the region needs.
+    """
+    outs = outs or {}
+    nodes = [node for group in groups for node in group.nodes]
+    sources = range(len(block.arrays))
+    work = _Work(nodes, sources, wanted, block, region)
+    values: dict[int, Array] = dict(enumerate(block.arrays))
+    last = {value: k for k, group in enumerate(groups) for value in group.fields}
+    for position, group in enumerate(groups):
+        values |= _group(work, group, values, threads, outs)
+        for value in [v for v in values if last.get(v, -1) <= position and v not in wanted]:
+            del values[value]
+    return [work.given(value, values[value]) for value in wanted]
+
+
+class _Work:
+    """Where the values of a run stand; whole arrays (`shape` is None) stand where they are."""
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        sources: Iterable[int],
+        wanted: Sequence[int],
+        block: Block,
+        region: Region | None,
+    ) -> None:
+        self.shape: Shape | None = None if block.domain is None else block.domain.shape
+        # The shape of the whole array along the last axes, where it is not the domain's.
+        self.whole: Shape | None = None
+        # The span that each value has, what of it is needed, and what each node takes.
+        self.at: dict[int, Spans] = {}
+        self.needs: dict[int, Spans] = {}
+        self.takes: dict[int, Spans] = {}
+        self.wanted: Spans = ()
+        if self.shape is None:
+            return
+        has = _spans(block.region)
+        self.at = dict.fromkeys(sources, has)
+        self.wanted = (
+            _inside(nodes, wanted, self.at, has, self.shape) if region is None else _spans(region)
+        )
+        axes = [
+            needed(nodes, wanted, span, n, k)
+            for k, (span, n) in enumerate(
+                zip(self.wanted, self.shape, strict=True), -len(self.shape)
+            )
+        ]
+        self.needs = {value: tuple(values[value] for values, _ in axes) for value in axes[0][0]}
+        for node, taken in zip(
+            nodes, zip(*(taken for _, taken in axes), strict=True), strict=True
+        ):
+            self.takes[id(node)] = tuple(span for span in taken if span is not None)
+        for value in self.at:
+            if not _within(self.needs.get(value, has), has):
+                raise ValueError(
+                    f"the block has the points {has} and {self.needs[value]} are needed to give "
+                    f"{self.wanted}, each axis by itself; give a larger block or a smaller region."
+                )
+
+    def given(self, value: int, array: Array) -> Array:
+        """What is wanted of a value."""
+        return array if self.shape is None else _cut(array, self.at[value], self.wanted)
+
+
+def _spans(region: Region) -> Spans:
+    return tuple(zip(region.start, region.stop, strict=True))
+
+
+def _within(some: Spans, others: Spans) -> bool:
+    return all(a >= c and b <= d for (a, b), (c, d) in zip(some, others, strict=True))
+
+
+def _inside(
+    nodes: Sequence[Node], wanted: Sequence[int], sources: Iterable[int], has: Spans, shape: Shape
+) -> Spans:
+    """All points for which a block has what is needed."""
+    spans: list[Span] = []
+    for k, ((first, last), n) in enumerate(zip(has, shape, strict=True), -len(shape)):
+        low, high = reach(nodes, wanted, sources, k)
+        sides = [closed(node, k, (first, last), n) for node in nodes if any(look(node, k))]
+        start = first if all(side[0] for side in sides) else first - low
+        stop = last if all(side[1] for side in sides) else last - high
+        spans.append((start, max(start, stop)))
+    return tuple(spans)
+
+
+def _cut(array: Array, has: Spans, wanted: Spans) -> Array:
+    """The part of an array that stands at `has`, as far as it is there."""
+    if has == wanted:
+        return array
+    index = []
+    for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
+        if array.ndim < -k:
+            continue
+        if array.shape[k] == 1 != last - first:
+            index.append(slice(None))
+            continue
+        a, b = max(a, first), min(b, last)
+        index.append(slice(a - first, max(a, b) - first))
+    part: tuple[Any, ...] = (..., *index)
+    view: Array = array[part]
+    return view
+
+
+def _group(
+    work: _Work,
+    group: Group,
+    values: Mapping[int, Array],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """What a group gives."""
+    if group.program is not None:
+        fused = _fused(work, group, group.program, values, threads, outs)
+        if fused is not None:
+            return fused
+    return _one_by_one(work, group.nodes, values, group.outputs, threads, outs)
+
+
+def _one_by_one(
+    work: _Work,
+    nodes: Sequence[Node],
+    values: Mapping[int, Array],
+    wanted: Sequence[int],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """What the nodes make, each call by itself."""
+    known = dict(values)
+    for position, node in enumerate(nodes):
+        known |= _node(work, node, [known[value] for value in node.fields], threads, outs)
+        later = {value for other in nodes[position + 1 :] for value in other.fields}
+        for value in [v for v in known if v not in later and v not in wanted]:
+            del known[value]
+    return {value: known[value] for value in wanted if value in known}
+
+
+def _node(
+    work: _Work,
+    node: Node,
+    fields: Sequence[Array],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """What one node makes; notes where it stands."""
+    border, along = node.border, node.along
+    if work.shape is not None:
+        taken = work.takes[id(node)]
+        fields = [
+            _cut(field, work.at[value], taken)
+            for field, value in zip(fields, node.fields, strict=True)
+        ]
+        border = _opened(node, taken, work.shape)
+    ends = tuple(range(-len(along), 0))
+    out: Any = None
+    if all(value in outs for value in node.outputs):
+        out = tuple(outs[value] for value in node.outputs)
+    if along != ends:
+        fields = [np.moveaxis(_ranked(field, along), along, ends) for field in fields]
+        out = out and tuple(np.moveaxis(one, along, ends) for one in out)
+    program = node.program
+    whole = work.whole or (work.shape and tuple(work.shape[axis] for axis in along))
+    if whole is not None:
+        program = program.within(whole)
+    made = on_numpy.apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
+    results = made if isinstance(made, tuple) else (made,)
+    if along != ends:
+        results = tuple(np.moveaxis(one, ends, along) for one in results)
+    if work.shape is not None:
+        for value, reaches in zip(node.outputs, node.reaches, strict=True):
+            spans = list(taken)
+            for k, axis in enumerate(along):
+                (first, last), (before, after) = spans[axis], border.rules[k]
+                start = first - min(0, reaches.lo[k]) if before == "valid" else first
+                stop = last - max(0, reaches.hi[k]) if after == "valid" else last
+                spans[axis] = start, max(start, stop)
+            work.at[value] = tuple(spans)
+    return dict(zip(node.outputs, results, strict=True))
+
+
+def _ranked(field: Array, along: Behind) -> Array:
+    """The field with all axes of a node; beside others it may have fewer."""
+    return field[(None,) * max(0, -min(along) - field.ndim)]
+
+
+def _opened(node: Node, taken: Spans, shape: Shape) -> Border:
+    """The border of a node on fields that stand so: open sides have no neighbours."""
+    rules: list[tuple[Rule, Rule]] = []
+    for axis, (before, after) in zip(node.along, node.border.rules, strict=True):
+        low, high = closed(node, axis, taken[axis], shape[axis])
+        rules.append((before if low else "valid", after if high else "valid"))
+    return Border(tuple(rules))
+
+
+def _fused(
+    work: _Work,
+    group: Group,
+    program: Bound,
+    values: Mapping[int, Array],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array] | None:
+    """What a group gives as one kernel; None if it has to be done node by node."""
+    ndim, along, margin = program.ndim, group.nodes[0].along, program.reaches[0]
+    ends = tuple(range(-ndim, 0))
+    fields = [values[value] for value in group.fields]
+    sides = ((True, True),) * ndim
+    has: Spans = ()
+    gives: Spans = ()
+    if work.shape is not None:
+        at = [work.at[value] for value in group.fields]
+        has = tuple(
+            (max(first for first, _ in axis), min(last for _, last in axis))
+            for axis in zip(*at, strict=True)
+        )
+        fields = [_cut(field, own, has) for field, own in zip(fields, at, strict=True)]
+        node, spans = group.nodes[0], list(has)
+        sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in along)
+        for axis, side, low, high in zip(along, sides, margin.lo, margin.hi, strict=True):
+            first, last = has[axis]
+            spans[axis] = (
+                first if side[0] else first - min(0, low),
+                last if side[1] else last - max(0, high),
+            )
+        gives = tuple(spans)
+        enough = all(_within(work.needs.get(value, gives), gives) for value in group.outputs)
+        if not enough or not _reached(group, gives, has, work.shape):
+            return None
+    fields = [np.moveaxis(_ranked(field, along), along, ends) for field in fields]
+    if not can_fuse(group, program, fields):
+        return None
+    shape = fields[0].shape
+    core = [
+        n - (0 if before else -min(0, low)) - (0 if after else max(0, high))
+        for n, (before, after), low, high in zip(
+            shape[len(shape) - ndim :], sides, margin.lo, margin.hi, strict=True
+        )
+    ]
+    results: dict[int, Array] = {}
+    for value, dtype in _dtypes(group).items():
+        if value in group.outputs:
+            out = outs.get(value)
+            out = None if out is None else np.moveaxis(out, along, ends)
+            if out is None or not plain(out, dtype, ndim):
+                out = empty((*shape[: len(shape) - ndim], *core), dtype)
+            results[value] = out
+
+    lengths = work.shape or shape
+    whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
+    thin = partial(_thin, work, group, whole, margin, along, gives, has, sides)
+    run_fused(
+        program.within(whole),
+        thin,
+        [stacked(field, ndim) for field in fields],
+        [stacked(results[value], ndim) for value in group.outputs],
+        thread_count(threads),
+        group.tile,
+        sides,
+    )
+    if work.shape is not None:
+        work.at |= dict.fromkeys(group.outputs, gives)
+    return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
+
+
+def _reached(group: Group, gives: Spans, has: Spans, shape: Shape) -> bool:
+    """Whether the nodes one by one need no more than the kernel of all, which reads less."""
+    for axis, (span, own, n) in enumerate(zip(gives, has, shape, strict=True), -len(shape)):
+        values, _ = needed(group.nodes, group.outputs, span, n, axis)
+        for value in group.fields:
+            first, last = values.get(value, own)
+            if first < own[0] or last > own[1]:
+                return False
+    return True
+
+
+def _thin(
+    work: _Work,
+    group: Group,
+    whole: Shape,
+    margin: Box,
+    along: Behind,
+    gives: Spans,
+    has: Spans,
+    ended: Sequence[Sides],
+    axis: int,
+    pieces: Sequence[Array],
+) -> list[Array]:
+    """What the nodes give one after the other, for thin pieces of an axis, whose ends are closed.
+
+    The pieces have a stack axis and the core axes; both ends of the axis, joined, or one.
+    """
+    nodes = group.turned
+    values = dict(zip(group.fields, pieces, strict=True))
+    block, region = Block(tuple(pieces)), None
+    if work.shape is not None:
+        length = pieces[0].shape[axis + 1]
+        spans, wanted = [has[k] for k in along], [gives[k] for k in along]
+        shape = [work.shape[k] for k in along]
+        low, high = ended[axis]
+        # An array of which the piece is one end, or all.
+        shape[axis] = length if low and high else length + 1
+        spans[axis] = (0, length) if low else (1, length + 1)
+        before, after = max(0, -margin.lo[axis]), max(0, margin.hi[axis])
+        wanted[axis] = (0 if low else length + 1 - after, shape[axis] if high else before)
+        start = tuple(a for a, _ in spans)
+        block = Block(tuple(pieces), start, Domain(tuple(shape)))
+        region = Region(tuple(a for a, _ in wanted), tuple(b for _, b in wanted))
+    inner = _Work(nodes, group.fields, group.outputs, block, region)
+    inner.whole = whole
+    made = _one_by_one(inner, nodes, values, group.outputs, 1, {})
+    return [inner.given(value, made[value]) for value in group.outputs]
+
+
+def _dtypes(group: Group) -> dict[int, np.dtype[Any]]:
+    return {
+        value: dtype
+        for node in group.nodes
+        for value, dtype in zip(node.outputs, node.out_dtypes, strict=True)
+    }
+
+
+def can_fuse(group: Group, program: Bound, fields: Sequence[Array]) -> bool:
+    """Whether these arrays can be read by the kernel of a group, and are worth it."""
+    ndim, shape = program.ndim, fields[0].shape
+    if any(field.shape != shape for field in fields) or len(shape) < ndim:
+        return False
+    pairs = zip(fields, program.field_dtypes, strict=True)
+    if not all(plain(field, dtype, ndim) for field, dtype in pairs):
+        return False
+    if not fits(shape[len(shape) - ndim :], program.reaches[0]):
+        return False
+    if group.asked:
+        return True
+    types = [*program.field_dtypes, *_dtypes(group).values()]
+    size: int = math.prod(shape) * sum(dtype.itemsize for dtype in types)
+    return size > CACHED

@@ -1,0 +1,195 @@
+"""Programs: a graph of calls and what is wanted of it, to be run on whole arrays or on blocks.
+
+    graph on arrays that are cut     ->     programs, each of which is one task a chunk
+
+A program pickles as its calls.  How it is done is planned where it is done, once in a process.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from .arrays.borders import Array
+from .arrays.layout import Region, Shape
+from .arrays.numpy import broadcast_shape
+from .arrays.regions import Span, hull, mixed, needed
+from .arrays.run import Block, run
+from .graph import Graph, Node, reads
+from .lowering.schedule import Schedule
+from .planning import Plan, in_order, joinable, plan
+
+# Programs whose plan a process remembers.
+_REMEMBERED = 64
+
+# Points of one call that may be computed beside those of a chunk for each task that this saves:
+# they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
+# us for a block of 20x20, Zen 4).
+FREE = 1 << 17
+
+# The part by which the work may grow besides.
+MORE = 0.5
+
+# Far from all ends.
+_MIDDLE = 1 << 40
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """What is wanted of a graph, and the choices with which it is planned.
+
+    `token` names the meaning, for the processes that receive it; a program that stays where it
+    is needs none.
+    """
+
+    graph: Graph
+    wanted: tuple[int, ...]
+    schedule: Schedule
+    token: str = ""
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The calls that are needed."""
+        return self.graph.needed(self.wanted)
+
+    @property
+    def field_dtypes(self) -> list[np.dtype]:
+        """The types of the arrays that it is given."""
+        return self.graph.dtypes[: self.graph.given]
+
+    @property
+    def name(self) -> str:
+        """What its last call is called."""
+        return self.graph.nodes[-1].call.definition.name.strip("<>")
+
+    @property
+    def plan(self) -> Plan:
+        """Which calls are done together."""
+        if not self.token:
+            return plan(self.graph, self.wanted, self.schedule)
+        # Each task has a graph of its own: what was planned for another one is taken.
+        known = _known.get(self.token)
+        if known is None:
+            if len(_known) >= _REMEMBERED:
+                _known.clear()
+            known = _known.setdefault(self.token, self)
+        return plan(known.graph, known.wanted, known.schedule)
+
+    def run(
+        self,
+        block: Block,
+        region: Region | None = None,
+        outs: Mapping[int, Array] | None = None,
+        threads: int | None = None,
+    ) -> list[Array]:
+        """Compute the wanted values from a block; see `arrays.run.run`."""
+        groups = self.plan.groups
+        return run(groups, block, self.wanted, region=region, outs=outs, threads=threads)
+
+
+_known: dict[str, Program] = {}
+
+
+def divided(
+    graph: Graph,
+    wanted: Sequence[int],
+    nodes: Sequence[Node],
+    shapes: Sequence[Shape],
+    chunks: Mapping[int, Sequence[Sequence[int]]],
+) -> list[list[Node]]:
+    """Some nodes of a graph, in order, in sets each of which is one task a chunk, in order.
+
+    `shapes` and `chunks` are those of every value.  A node is done with those that read it; it
+    is apart from them where
+
+    - it gives fewer points than it is given ("valid"), so that what reads it counts from
+      another point,
+    - its results are of another shape: they may be there once for many chunks,
+    - the axis that it takes as a ring is cut, and another one of the nodes does not: no block
+      of neighbours then serves both,
+    - more would be computed again, or chunks read again, than tasks saved are worth.
+    """
+    stored: list[Node] = []
+    sets: list[list[Node]] = []
+    for position in reversed(range(len(nodes))):
+        node = nodes[position]
+        users = [user for user in nodes[position + 1 :] if reads(user, node)]
+        homes = [one for one in sets if any(user in one for user in users)]
+        joined = [node] + [one for home in homes for one in home]
+        joined.sort(key=nodes.index)
+        apart = (
+            not users
+            or node.border.uses("valid")
+            or (len(homes) > 1 and not joinable(joined, nodes, stored))
+            or not _together(graph, wanted, joined, [[node], *homes], shapes, chunks)
+        )
+        if apart:
+            stored.append(node)
+            sets.append([node])
+        else:
+            sets = [*(one for one in sets if one not in homes), joined]
+    return in_order(sets)
+
+
+def _together(
+    graph: Graph,
+    wanted: Sequence[int],
+    nodes: Sequence[Node],
+    alone: Sequence[Sequence[Node]],
+    shapes: Sequence[Shape],
+    chunks: Mapping[int, Sequence[Sequence[int]]],
+) -> bool:
+    """Whether nodes can be done in one task a chunk, and are better done so than `alone`."""
+    whole = {broadcast_shape([shapes[value] for value in node.fields]) for node in nodes}
+    if len(whole) > 1:
+        return False
+    (shape,) = whole
+    if not math.prod(shape):
+        return True
+    counts = [len(sizes) for sizes in chunks[nodes[-1].outputs[0]]]
+    counts = [1] * (len(shape) - len(counts)) + counts
+    ring = any(count > 1 and mixed(nodes, axis) for axis, count in enumerate(counts, -len(counts)))
+    if ring:
+        return False
+    points, edges, near = _cost(graph, wanted, nodes, shape, counts)
+    others = [_cost(graph, wanted, some, shape, counts) for some in alone]
+    saved = math.prod(counts) * (len(alone) - 1)
+    least = len(nodes) * math.prod(shape)
+    return points <= (1 + MORE) * least + FREE * saved and (
+        near or edges <= sum(one[1] for one in others)
+    )
+
+
+def _cost(
+    graph: Graph,
+    wanted: Sequence[int],
+    nodes: Sequence[Node],
+    shape: Shape,
+    counts: Sequence[int],
+) -> tuple[float, float, bool]:
+    """The points that all tasks compute, the chunks that they read, whether only the next ones."""
+    made = {value for node in nodes for value in node.outputs}
+    sources = {value for node in nodes for value in node.fields} - made
+    outside = set(wanted) | {v for n in graph.nodes if n not in nodes for v in n.fields}
+    points = [1.0] * len(nodes)
+    edges, near = float(len(sources)), True
+    for axis, (n, count) in enumerate(zip(shape, counts, strict=True), -len(shape)):
+        size = max(1, n // count)
+        span = (_MIDDLE, _MIDDLE + size)
+        values, _ = needed(nodes, made & outside, span, 2 * _MIDDLE, axis)
+        for k, node in enumerate(nodes):
+            read: Span | None = None
+            for value in node.outputs:
+                if value in values:
+                    read = hull(read, values[value])
+            if read is not None:
+                points[k] *= count * min(n, read[1] - read[0])
+        low = max(_MIDDLE - values[value][0] for value in sources)
+        high = max(values[value][1] - span[1] for value in sources)
+        touched = min(count, 1 + -(-low // size) - (-high // size))
+        near = near and (count == 1 or max(low, high) <= size)
+        edges *= count * touched
+    return sum(points), edges, near
