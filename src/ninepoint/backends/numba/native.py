@@ -45,8 +45,9 @@ class _Method(ctypes.Structure):
 
 _FASTCALL = 0x80
 
-# Machine code is never freed: another thread may be running it.
+# Machine code is never freed, not when the interpreter ends either: a thread may be running it.
 _kept: list[Any] = []
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
 # For what runs one part, what runs several.
 _together: dict[Callable[..., None], Callable[..., None]] = {}
