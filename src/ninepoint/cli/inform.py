@@ -16,8 +16,8 @@ from typing import Any
 
 from ..backends.numba import cache as kernel_cache
 from ..backends.threads import thread_count
-from ..filters.call import Typed
-from ..inspecting.asked import asked as asked_about
+from ..filters.filtering import Typed
+from ..inspecting.asked import asked
 from .apply import check_params, dtype_of
 from .kernels import Filter, find_kernel
 from .parser import UsageError
@@ -71,16 +71,16 @@ def _explain_filter(
         )
     image = Typed(dtypes[0] if dtypes else dtype_of("float64"))
     try:
-        asked = function(image, **params)
+        use = function(image, **params)
     except (ValueError, TypeError) as error:
         raise UsageError(str(error)) from error
     if options.ir:
-        print(asked.stencil.ir(image.dtype))
+        print(use.stencil.ir(image.dtype))
     elif options.source:
-        one = asked_about(asked.stencil.definition, (image.dtype,), asked.given)
+        one = asked(use.stencil.definition, (image.dtype,), use.given)
         print(one.last.module.text, end="")
     else:
-        print(asked.stencil.explain(image.dtype, **asked.given))
+        print(use.stencil.explain(image.dtype, **use.given))
 
 
 def info() -> None:

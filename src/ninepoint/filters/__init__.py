@@ -18,8 +18,8 @@ A stencil is made once for each size or set of weights, and compiled once for ea
 
 from __future__ import annotations
 
-from .call import Options as Options
 from .derivatives import laplace, prewitt, sobel
+from .filtering import Options as Options
 from .ranks import dilate, erode, maximum, median, minimum, percentile
 from .smoothing import gaussian, local_std, mean, unsharp
 from .weights import correlate

@@ -6,7 +6,7 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from .call import Array, Call, Options, over_datasets, whole
+from .filtering import Array, Filtering, Options, over_datasets, whole
 from .weights import correlation
 
 
@@ -50,7 +50,7 @@ def sobel(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
     array([[   0, 1020, 1020],
            [   0, 1020, 1020]], dtype=int16)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.natural(correlation(_slope(axis, call.ndim, (1, 2, 1)), call))
 
 
@@ -94,7 +94,7 @@ def prewitt(x: Any, axis: int = -1, **options: Unpack[Options]) -> Any:
            [9, 9, 9],
            [6, 6, 6]])
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.natural(correlation(_slope(axis, call.ndim, (1, 1, 1)), call))
 
 
@@ -130,7 +130,7 @@ def laplace(x: Any, **options: Unpack[Options]) -> Any:
     >>> npt.filters.laplace(np.array([0, 0, 255, 255], dtype="uint8"))
     array([   0,  255, -255,    0], dtype=int16)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     ndim = call.ndim
     weights = np.zeros((3,) * ndim, int)
     for axis in range(ndim):

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .call import KEPT, Call, Options, Size, finite, offsets, over_datasets
+from .filtering import KEPT, Filtering, Options, Size, finite, offsets, over_datasets
 
 
 @over_datasets
@@ -51,7 +51,7 @@ def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     >>> npt.filters.median(np.array([1, 1, 90, 2, 2], dtype="uint8"))
     array([1, 1, 2, 2, 2], dtype=uint8)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     shape = call.sizes(size)
     return call.ranked(_rank(shape, math.prod(shape) // 2))
 
@@ -98,7 +98,7 @@ def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpac
     >>> npt.filters.percentile(np.array([1, 1, 90, 2, 2], dtype="uint8"), 30, size=5)
     array([1, 1, 1, 2, 2], dtype=uint8)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     q = finite("q", q)
     if not 0 <= q <= 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
@@ -158,7 +158,7 @@ def minimum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -
     >>> npt.filters.minimum(np.array([3, 2, 5, 7, 6]))
     array([2, 2, 2, 5, 6])
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.ranked(_minimum(call.sizes(size)))
 
 
@@ -209,7 +209,7 @@ def maximum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -
     >>> npt.filters.maximum(np.array([3, 2, 5, 7, 6]))
     array([3, 5, 7, 7, 7])
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.ranked(_maximum(call.sizes(size), False))
 
 
@@ -301,7 +301,7 @@ def dilate(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     >>> npt.filters.dilate(np.array([False, False, True, False, False]))
     array([False,  True,  True,  True, False])
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.ranked(_maximum(call.sizes(size), True))
 
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .call import (
+from .filtering import (
     KEPT,
     MOST_POINTS,
     Array,
-    Call,
+    Filtering,
     Options,
     PerAxis,
     Size,
@@ -64,7 +64,7 @@ def mean(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> A
     >>> npt.filters.mean(np.array([0, 0, 9, 1], dtype="uint8"))
     array([0, 3, 3, 4], dtype=uint8)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.smooth(_mean(call.sizes(size), call.whole))
 
 
@@ -124,7 +124,7 @@ def gaussian(
     >>> npt.filters.gaussian(np.array([0, 0, 100, 0, 0]), sigma=0.5)
     array([ 0, 11, 79, 11,  0])
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     bell = _bell(call.sigmas(sigma), positive("truncate", truncate, zero=True))
     short = call.image.dtype.kind in "iu" and call.image.dtype.itemsize == 1
     if short and call.dtype == call.image.dtype:
@@ -174,7 +174,7 @@ def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack
     >>> npt.filters.unsharp(np.array([10, 10, 10, 20, 20, 20], dtype="uint8"), amount=2)
     array([10,  9,  4, 26, 21, 20], dtype=uint8)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     bell = _bell(call.sigmas(sigma), 4.0).astype(call.precision)
     sharpen = _unsharp(bell.shape, bell.dtype.char, bell.tobytes(), call.whole)
     return call.smooth(sharpen, finite("amount", amount))
@@ -230,7 +230,7 @@ def local_std(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options])
     >>> npt.filters.local_std(np.array([5, 5, 5, 20, 20], dtype="uint8"))
     array([0, 0, 7, 7, 0], dtype=uint8)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     return call.smooth(_local_std(call.sizes(size), call.whole))
 
 

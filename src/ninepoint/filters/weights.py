@@ -9,7 +9,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .call import KEPT, Array, Call, Options, Size, offsets, over_datasets
+from .filtering import KEPT, Array, Filtering, Options, Size, offsets, over_datasets
 
 
 @over_datasets
@@ -56,14 +56,14 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     >>> npt.filters.correlate(x, [0.25, 0.5, 0.25])
     array([  0,  50, 125, 125], dtype=uint8)
     """
-    call = Call(x, options)
+    call = Filtering(x, options)
     checked = _checked_weights(weights)
     call.count_axes("weights", checked.ndim)
     filtered = correlation(checked, call)
     return call.smooth(filtered) if checked.dtype.kind == "f" else call.natural(filtered)
 
 
-def correlation(weights: Array, call: Call) -> Stencil:
+def correlation(weights: Array, call: Filtering) -> Stencil:
     """Make the stencil for weights of int64, float64 or complex128."""
     whole = call.whole
     match weights.dtype.kind:

@@ -1,6 +1,6 @@
 """A call of a filter: the image and the options, checked, and the kind of result.
 
-median(x, size=5)     ->     Call(x, {}).sizes(5) == (5, 5);  .ranked(stencil) applies it
+median(x, size=5)     ->     Filtering(x, {}).sizes(5) == (5, 5);  .ranked(stencil) applies it
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Typed:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Use:
     """What a filter calls for an image: a stencil, with scalars and options by name."""
 
     stencil: Stencil
@@ -112,7 +112,7 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     return filtered
 
 
-class Call:
+class Filtering:
     """An image and the options it is filtered with; how many axes, and which result."""
 
     def __init__(self, x: Any, options: Options) -> None:
@@ -189,7 +189,7 @@ class Call:
         if kept or options.get("dtype") is not None:
             options |= {"dtype": self.dtype, "overflow": "saturate"}
         if isinstance(self.image, Typed):
-            return Asked(filtered, dict(zip(filtered.scalars, scalars, strict=True)) | options)
+            return Use(filtered, dict(zip(filtered.scalars, scalars, strict=True)) | options)
         return filtered(self.image, *scalars, **options)
 
 
