@@ -93,9 +93,13 @@ class Graph:
     """Calls in an order in which they can be done; equal calls are one.
 
     It pickles as the calls: the process that receives it compiles them, once it asks for nodes.
+    One that is only `looked` at warns of no slow kernel.
     """
 
-    def __init__(self, names: Sequence[str], dtypes: Sequence[np.dtype]) -> None:
+    def __init__(
+        self, names: Sequence[str], dtypes: Sequence[np.dtype], looked: bool = False
+    ) -> None:
+        self.looked = looked
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
@@ -193,7 +197,8 @@ class Graph:
         A call of fewer axes than `axes` names works on the last of them.
         """
         compiled, _, reason = call.compiled([self.dtypes[k] for k in fields])
-        call.definition.warn(compiled, reason)
+        if not self.looked:
+            call.definition.warn(compiled, reason)
         if axes is not None:
             axes = last_of(axes, compiled.ndim, call.definition.name)
         key = call.key, tuple(fields), axes
@@ -277,16 +282,21 @@ def reads(user: Node, node: Node) -> bool:
     return not set(user.fields).isdisjoint(node.outputs)
 
 
-def graph_of(call: Call, types: Sequence[np.dtype]) -> tuple[Graph, tuple[int, ...]]:
-    """Give the graph of a call on fields of given types, and which of its values are results."""
+def graph_of(
+    call: Call, types: Sequence[np.dtype], *, looked: bool = False
+) -> tuple[Graph, tuple[int, ...]]:
+    """Give the graph of a call on fields of given types, and which of its values are results.
+
+    One that is only `looked` at is another one, which warns of no slow kernel.
+    """
     kept, key = call.definition.kept, None
     if call.is_plain:
-        key = (*types, call)
+        key = (*types, call, looked)
         found = kept.get(key)
         if found is not None:
             graph, wanted = found
             return graph, wanted
-    graph = Graph(call.definition.fields, types)
+    graph = Graph(call.definition.fields, types, looked)
     wanted = graph.record(call, range(len(types)))
     if key is not None:
         if len(kept) >= _REMEMBERED:

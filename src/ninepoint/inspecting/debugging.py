@@ -21,7 +21,8 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     """What a call gives for NumPy arrays, computed by the reference."""
     names = call.definition.fields
     fields: Sequence[Any] = [on_numpy.as_field(*pair) for pair in zip(given, names, strict=True)]
-    graph, _ = graph_of(call, [on_numpy.native(field.dtype) for field in fields])
+    types = [on_numpy.native(field.dtype) for field in fields]
+    graph, _ = graph_of(call, types, looked=True)
     last, shape = graph.nodes[-1], whole_shape(fields)
     if len(shape) < last.ndim:
         raise on_numpy.too_few_axes(last.ndim, shape)
