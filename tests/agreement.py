@@ -17,6 +17,7 @@ import numpy as np
 import bounds
 import kernels
 import ninepoint as npt
+import unlucky
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.compiled import Bound
@@ -94,6 +95,9 @@ def draw(seed: int, **options: Any) -> Drawn:
     while not all(f"{name}[" in case.source for name in case.fields):
         # A field that no statement mentions is none: who would tell it from a scalar?
         case = kernels.random_kernel(rng, **options)
+    naming = Random(f"names of {seed}")
+    if naming.random() < 0.3:
+        case = unlucky.renamed(naming, case)
     shape = kernels.random_shape(rng, case.ndim)
     arrays = kernels.random_arrays(rng, case, shape)
     boundary = kernels.random_boundary(rng, case.ndim)
