@@ -18,20 +18,23 @@ import numpy as np
 
 from .arrays.arranging import Run, are_writable, listed
 from .arrays.axes import Behind, behind
+from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
 from .arrays.numpy import core_shape, native
 from .arrays.prepared import Options, prepare
 from .arrays.run import can_fuse
+from .arrays.views import plain, stacked
 from .backends.compiled import Compiled, computed, readable
 from .backends.memory import empty
+from .backends.threads import thread_count
 from .calls import Call
 from .flow import Flow, Leaves
 from .graph import Graph, Node, graph_of
 from .language import ir
 from .lowering.schedule import Schedule
 from .options import Place
-from .planning import Group, plan
+from .planning import Group, lowered, plan
 from .running import evaluate, least_axes
 
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
@@ -127,11 +130,13 @@ def several(
     least = least_axes(graph, [field.ndim for field in fields])
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
+    groups = plan(graph, wanted, schedule).groups
+    if len(groups) == 1 and _together(groups[0], fields):
+        return _in_one_pass(graph, groups[0], wanted, at, fields, out, threads)
     shapes = graph.shapes(field.shape for field in fields)
     made = zip(shapes[len(fields) :], graph.dtypes[len(fields) :], strict=True)
-    groups = plan(graph, wanted, schedule).groups
     small = sum(math.prod(shape) * dtype.itemsize for shape, dtype in made) <= SMALL_BYTES
-    known: list[Array] = list(fields)
+    known: list[Any] = list(fields)
     if small:
         for node in graph.nodes:
             known += [_result(shapes[k], graph.dtypes[k], node.axes) for k in node.outputs]
@@ -140,19 +145,108 @@ def several(
             return no_way
         return _as_ever(graph, wanted, schedule, at, threads)
     targets = dict(zip(wanted, listed(out), strict=False))
+    steps = _steps(graph, [n for group in groups for n in group.nodes], known, targets, threads)
+    return no_way if steps is None else _one_by_one(steps, len(graph.dtypes), at, wanted)
+
+
+def _steps(
+    graph: Graph,
+    nodes: Sequence[Node],
+    known: Sequence[Any],
+    targets: Mapping[int, Array],
+    threads: int | None,
+    whole: Sequence[int] | None = None,
+) -> list[Step] | None:
+    """Prepare calls on arrays by number, of which some are `targets`; None if that is no way.
+
+    The arrays may be parts of one with the core axes `whole`.
+    """
     steps: list[Step] = []
-    for node in (node for group in groups for node in group.nodes):
+    for node in nodes:
         asked = [value in targets for value in node.outputs]
         if any(asked) and not all(asked):
-            return no_way
+            return None
         into = tuple(targets[value] for value in node.outputs) if any(asked) else None
         inputs = [known[value] for value in node.fields]
-        core = core_shape(inputs, node.ndim, node.axes)
+        core = core_shape(inputs, node.ndim, node.axes) if whole is None else whole
         taken = _taken(node.compiled, node.call.scalars, core, str)
         run = _run(node, inputs, node.axes, into, threads)
         leaf = graph.added.index(node.outputs)
         steps.append(Step(run, node.fields, node.outputs, leaf, taken, any(asked)))
-    return _one_by_one(steps, len(graph.dtypes), at, wanted)
+    return steps
+
+
+def _in_one_pass(
+    graph: Graph,
+    group: Group,
+    wanted: Sequence[int],
+    at: Sequence[int],
+    fields: Sequence[Array],
+    out: Any,
+    threads: int | None,
+) -> Prepared:
+    """Prepare a pass over fields of one shape; at the ends, the calls are done one by one."""
+    program = group.program
+    assert program is not None
+    ndim, read, shape = program.ndim, group.fields, fields[group.fields[0]].shape
+    core = shape[len(shape) - ndim :]
+    outs = listed(out)
+    if set(group.outputs) != set(wanted) or not all(
+        plain(one, graph.dtypes[value], ndim) for value, one in zip(wanted, outs, strict=False)
+    ):
+        return no_way
+    taken: list[tuple[int, Taken, int]] = []
+    for node in group.nodes:
+        stages = lowered(graph, node)
+        assert not isinstance(stages, str)
+        one = stages.compiled
+        leaf = graph.added.index(node.outputs)
+        numbers = _taken(one, node.call.scalars, core, str)
+        taken.append((leaf, numbers, len(one.coefficients)))
+    ends: dict[Any, Prepared] = {}
+
+    def at_ends(leaves: Leaves, axis: int, pieces: Sequence[Array]) -> list[Array]:
+        key = tuple([piece.shape for piece in pieces])
+        run = ends.get(key)
+        if run is None:
+            known: list[Any] = [None] * len(graph.dtypes)
+            for value, piece in zip(read, pieces, strict=True):
+                known[value] = piece
+            for node in group.nodes:
+                for value in node.outputs:
+                    known[value] = empty(pieces[0].shape, graph.dtypes[value])
+            steps = _steps(graph, group.nodes, known, {}, 1, core)
+            assert steps is not None
+            given = range(graph.given)
+            run = ends[key] = _one_by_one(steps, len(graph.dtypes), given, group.outputs)
+        values: list[Any] = [None] * graph.given
+        for value, piece in zip(read, pieces, strict=True):
+            values[value] = piece
+        return listed(run(values, leaves, None))
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        given = [values[at[value]] for value in read]
+        results = listed(out)
+        if not are_writable(results, given):
+            return None
+        if out is None:
+            results = [empty(shape, graph.dtypes[value]) for value in wanted]
+        made = dict(zip(wanted, results, strict=True))
+        numbers = [(_numbers(some, leaves[leaf]), count) for leaf, some, count in taken]
+        coefficients = [number for some, count in numbers for number in some[:count]]
+        scalars = [number for some, count in numbers for number in some[count:]]
+        run_fused(
+            program.with_numbers((*coefficients, *scalars)),
+            partial(at_ends, leaves),
+            [stacked(field, ndim) for field in given],
+            [stacked(made[value], ndim) for value in group.outputs],
+            thread_count(threads),
+            group.tile,
+            ((True, True),) * ndim,
+        )
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
 
 
 def _along(

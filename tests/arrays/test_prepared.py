@@ -679,3 +679,35 @@ def test_lazy_arrays_that_change_are_read_when_they_are_computed():
         x[...] += 1
         w[1, 1] = k
         np.testing.assert_array_equal(got.compute(), difference(weighted(x, w, 2)))
+
+
+@pytest.mark.parametrize("shape", [(300, 500), (2, 200, 300)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_programs_of_one_pass_are_prepared(shape, threads):
+    @npt.stencil(boundary=("mirror", "wrap"))
+    def sharp(x, y, r):
+        s = slope(x, r, boundary="reflect")
+        t = difference(s, 2, boundary=("nearest", "constant"), cval=3)
+        return t[0, 1] - r * s[-1, 0] + y[0, 0] / x.shape[1]
+
+    @npt.stencil(boundary=("mirror", "wrap"))
+    def rest(x, y, s, t, r):
+        return t[0, 1] - r * s[-1, 0] + y[0, 0] / x.shape[1] + 0 * x[0, 0]
+
+    x, y = image(*shape), image(*shape, seed=1)
+    for r in (0.5, 2, 0.25):
+        sharp(x, y, r, threads=threads)
+    out = np.empty(shape)
+    sharp(x, y, 0.5, threads=threads, out=out)
+    for r in (0.75, -3, 0.5):
+        with Counted(sharp) as slow:
+            got = sharp(y, x, r=r, threads=threads)
+        assert slow.count == 0
+        s = slope(y, r, boundary="reflect")
+        t = difference(s, 2, boundary=("nearest", "constant"), cval=3)
+        np.testing.assert_array_equal(got, rest(y, x, s, t, r))
+        assert sharp(y, x, r * 1.0, threads=threads, out=out) is out
+        np.testing.assert_array_equal(out, got)
+        twice = y.copy()
+        sharp(twice, x, r * 1.0, threads=threads, out=twice)
+        np.testing.assert_array_equal(twice, got)
