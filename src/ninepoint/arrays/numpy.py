@@ -19,13 +19,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Border, Boundary, fitting_cval
+from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.ends import columns_of, compute_ends
 from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
 from ninepoint.arrays.recognise import refuse_foreign
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import HANDOFF, run_parallel, thread_count
-from ninepoint.language.box import Box, joined
+from ninepoint.language.box import Box
 
 # Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
 # Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
@@ -412,28 +412,6 @@ def check_values(
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
     return values
-
-
-def run_padded(program: Program, blocks: Sequence[Array]) -> list[Array]:
-    """Run `program` serially on blocks that hold every neighbour; the outputs are of one shape.
-
-    The last axes of a block are longer than the result by the program's joint reach; the axes
-    before them are a stack, and broadcast.
-    """
-    reach = joined(program.reaches)
-    # Where the block lies does not matter: as if its reach began at the point itself.
-    moved = reach.shift(tuple(-a for a in reach.lo))
-    arrays = _broadcast(list(blocks), program.ndim)
-    valid = Boundary.of("valid").on(program.ndim)
-    plan = layout(arrays[0].shape[-program.ndim :], (moved,) * len(program.out_dtypes), valid)
-    lead = arrays[0].shape[: -program.ndim]
-    results: list[Array] = [
-        empty((*lead, *shape), dtype)
-        for shape, dtype in zip(plan.out_shapes, program.out_dtypes, strict=True)
-    ]
-    nothing = Values([0] * len(arrays), [0] * len(results))
-    over_stack(program, plan, nothing, arrays, results, 1)
-    return results
 
 
 def over_stack(
