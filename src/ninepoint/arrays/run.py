@@ -349,7 +349,7 @@ def _fused(
             )
         gives = tuple(spans)
         enough = all(_within(work.needs.get(value, gives), gives) for value in group.outputs)
-        if not enough or not _reached(group, gives, has, work.shape):
+        if not enough or not _reached(group, margin, gives, has, work.shape):
             return None
     fields = [np.moveaxis(_ranked(field, along), along, ends) for field in fields]
     if not can_fuse(group, program, fields):
@@ -387,8 +387,12 @@ def _fused(
     return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
 
 
-def _reached(group: Group, gives: Spans, has: Spans, shape: Shape) -> bool:
-    """Whether the nodes one by one need no more than the kernel of all, which reads less."""
+def _reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:
+    """Whether the nodes one by one need no more than the kernel of all, which may read less."""
+    for axis, low, high in zip(group.nodes[0].along, margin.lo, margin.hi, strict=True):
+        first, last = reach(group.nodes, group.outputs, group.fields, axis)
+        if first < min(0, low) or last > max(0, high):
+            return False
     for axis, (span, own, n) in enumerate(zip(gives, has, shape, strict=True), -len(shape)):
         values, _ = needed(group.nodes, group.outputs, span, n, axis)
         for value in group.fields:
