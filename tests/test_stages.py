@@ -609,6 +609,23 @@ def test_lazy_values_are_arrays_to_everybody_else():
     same(blur(s, axes=(1, 0)), blur(blur(x), axes=(1, 0)))
 
 
+def test_the_same_calls_for_several_results_and_for_one_on_dask():
+    x = image()
+    given = da.from_array(x, chunks=20)
+
+    def calls():
+        first = blur(npt.lazy(given))
+        return first, blur(first)
+
+    once = blur(x)
+    wanted = once, blur(once)
+    for order in ((1,), (0, 1), (1, 0), (0,), (1,)):
+        pair = calls()
+        made = npt.compute(*(pair[k] for k in order))
+        for one, k in zip(made, order, strict=True):
+            same(one.compute(), wanted[k])
+
+
 def test_lazy_values_of_other_kinds():
     x = image()
     smaller = blur(npt.lazy(x), boundary="valid")

@@ -71,11 +71,12 @@ class Program:
         if not self.token:
             return plan(self.graph, self.wanted, self.schedule)
         # Each task has a graph of its own: what was planned for another one is taken.
-        known = _known.get(self.token)
+        key = self.token, self.wanted, self.schedule
+        known = _known.get(key)
         if known is None:
             if len(_known) >= _REMEMBERED:
                 _known.clear()
-            known = _known.setdefault(self.token, self)
+            known = _known.setdefault(key, self)
         return plan(known.graph, known.wanted, known.schedule)
 
     def run(
@@ -90,7 +91,7 @@ class Program:
         return run(groups, block, self.wanted, region=region, outs=outs, threads=threads)
 
 
-_known: dict[str, Program] = {}
+_known: dict[tuple[str, tuple[int, ...], Schedule], Program] = {}
 
 
 def divided(
