@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 
+import dask.array as da
 import numpy as np
 import pytest
 
@@ -101,3 +102,40 @@ def test_a_boundary_is_read_where_it_is_written():
     # How many axes there are is known when the kernel has been read.
     with pytest.raises(ValueError, match="has 3 entries, but the stencil has 2 axes"):
         heat(np.ones((4, 4)), boundary=("wrap",) * 3)
+
+
+@npt.stencil(boundary="constant")
+def beside(x, r=1.0):
+    return x[-1] + r * x[1]
+
+
+@pytest.mark.parametrize("named", ["r", "cval"])
+def test_an_array_without_axes_is_the_number_that_it_was_when_it_was_given(named):
+    x, given = np.arange(5.0), np.array(2.0)
+    wanted = beside(x, **{named: 2.0})
+    recorded = beside(npt.lazy(x), **{named: given})
+    chunked = beside(da.from_array(x), **{named: given})
+    given[...] = 7
+    np.testing.assert_array_equal(recorded.compute(), wanted)
+    np.testing.assert_array_equal(chunked.compute(), wanted)
+
+
+def test_values_beyond_the_ends_that_print_alike_are_told_apart():
+    x = np.zeros(4)
+    for value in (0.123456789, 0.1234567891):
+        assert beside(x, cval=np.array(value))[0] == value
+
+
+def test_the_reference_takes_an_array_without_axes_beyond_the_ends():
+    x = np.arange(4)
+    np.testing.assert_array_equal(
+        beside.debug(x, cval=np.array(1)), beside(x, cval=1), strict=True
+    )
+    assert npt.stencil(lambda x: x[-1]).debug(x, cval=np.array(3))[0] == 3
+
+
+def test_a_decorated_value_beyond_the_ends_stays():
+    given = np.array(3)
+    before = npt.stencil(cval=given)(lambda x: x[-1])
+    given[...] = 7
+    assert before(np.arange(4))[0] == 3

@@ -13,7 +13,7 @@ from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms
 from .definition import Definition, digest
 from .lowering.schedule import Schedule
-from .options import overflow_rule, storage_types
+from .options import as_it_is, overflow_rule, storage_types
 
 _NUMBERS = (int, float, complex, np.generic)
 
@@ -46,9 +46,9 @@ class Call:
         options = definition.options
         return Call(
             definition,
-            {name: values[name] for name in definition.scalars},
+            {name: as_it_is(values[name]) for name in definition.scalars},
             options.boundary if boundary is None else Boundary.of(boundary),
-            options.cval if cval is None else cval,
+            options.cval if cval is None else as_it_is(cval),
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
         )

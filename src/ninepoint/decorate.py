@@ -18,6 +18,7 @@ from .language.source import capture
 from .lowering.schedule import Schedule
 from .options import (
     Options,
+    as_it_is,
     checked_neighborhood,
     hint,
     overflow_rule,
@@ -114,7 +115,7 @@ def stencil(
         raise TypeError(f"stencil() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
     options = Options(
         Boundary.of(boundary),
-        cval,
+        as_it_is(cval),
         checked_neighborhood(neighborhood),
         parameter_names(standard_indexing),
         storage_types(dtype),

@@ -23,6 +23,16 @@ PLACE = ("axes", "dims", "out", "threads")
 CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
 
 
+def as_it_is(value: Any) -> Any:
+    """Give the number that an array without axes holds now; anything else stays.
+
+    The element of such an array may change before a recorded call is done.
+    """
+    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc":
+        return value[()]
+    return value
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a stencil was decorated with."""
