@@ -81,7 +81,7 @@ def test_a_graph_is_kept_for_equal_calls_only():
     assert graph_of(call(pipeline, k=3), (np.dtype("float64"),))[0] is not known
     for k in range(100):
         graph_of(call(pipeline, k=k), types)
-    assert len(pipeline.definition.kept) <= 16
+    assert len(pipeline.definition.graphs) <= 16
 
 
 def test_an_array_among_the_scalars_may_change_between_calls():

@@ -25,9 +25,7 @@ from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .preparing import Prepared
-
-# How many kinds of calls a stencil prepares before it forgets them all.
-_PREPARED = 256
+from .remembered import Remembered
 
 
 class Stencil(ArrayFunction):
@@ -54,7 +52,8 @@ class Stencil(ArrayFunction):
         self.__module__ = getattr(live, "__module__", __name__)
         self.__wrapped__ = live
         self._plain = tuple(p in definition.fields for p in function.parameters)
-        self._prepared: dict[Any, Prepared] = {}
+        # Calls that went well, by their kind.
+        self._prepared: Remembered[Any, Prepared] = Remembered(256)
         self._arguments = Parameters(
             function.parameters, function.defaults, definition.positional, definition.unnamed
         )
@@ -192,8 +191,6 @@ class Stencil(ArrayFunction):
         if key is not None and bound is not None and not asked:
             # Only what went well is prepared, so that mistakes are found in one place; and
             # nothing that may be a colour image, which depends on its numbers.
-            if len(self._prepared) >= _PREPARED:
-                self._prepared.clear()
             place = Place(axes, None, out, threads)
             self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
         return result

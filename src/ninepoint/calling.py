@@ -21,10 +21,11 @@ from .calls import Call
 from .definition import Definition
 from .graph import graph_of
 from .iteration import Iteration, iterate_arrays, iterate_calls
-from .options import CALL_OPTIONS, Place, hint
+from .language.elsewhere import hint
+from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recordable, recorded
 from .running import STEPS, evaluate, evaluate_steps
-from .scalars import Scalars
+from .stepping import Scalars
 
 
 def bound(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.borders import Boundary
-from .backends.compiled import Bound, Compiled
+from .backends.compiled import Compiled
 from .backends.pipeline import Forms
 from .definition import Definition, digest
 from .lowering.schedule import Schedule
@@ -79,12 +79,6 @@ class Call:
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
         return digest((self.definition.token, dict(self.scalars), self.dtypes, self.overflow))
-
-    def program(self, types: Sequence[np.dtype]) -> Bound:
-        """What computes the call for fields of these types; warns once if it is slow."""
-        compiled, _, reason = self.compiled(types)
-        self.definition.warn(compiled, reason)
-        return compiled.bind(self.scalars)
 
     def compiled(
         self, types: Sequence[np.dtype], schedule: Schedule | None = None

@@ -14,13 +14,13 @@ from .api import Stencil
 from .arrays.borders import Boundary
 from .definition import Definition
 from .language.depth import with_room
+from .language.elsewhere import hint
 from .language.source import capture
 from .lowering.schedule import Schedule
 from .options import (
     Options,
     as_it_is,
     checked_neighborhood,
-    hint,
     overflow_rule,
     parameter_names,
     storage_types,

@@ -42,6 +42,7 @@ from .language.warned import SlowKernelWarning, slow_kernel, warn
 from .lowering.passes import Request
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options
+from .remembered import Remembered
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -109,10 +110,10 @@ class Definition:
         The calls of other stencils.
     token : str
         Names the meaning, in any process.
-    kept : dict
-        What others derive from the definition, by keys of theirs; emptied when it is tuned.
+    graphs : dict
+        Graphs of its calls that differ in nothing but the data; emptied when it is tuned.
     chains : dict
-        The same for several steps of an iteration in one, which depend on the schedule.
+        Several steps of an iteration as one kernel, by what they depend on.
     """
 
     def __init__(
@@ -127,7 +128,7 @@ class Definition:
         self.options = options
         self.live = live
         self.stages = split(function) if whole is None else None
-        self.kept: dict[Any, Any] = {}
+        self.graphs: Remembered[Any, Any] = Remembered(16)
         arguments = function.definition.args
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
         self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
@@ -328,7 +329,7 @@ class Definition:
         self._schedules[_kinds(types)] = schedule
         # What was compiled is of the schedule before.
         self._compiled.clear()
-        self.kept.clear()
+        self.graphs.clear()
         return path
 
     def with_schedule(self, types: Sequence[np.dtype], schedule: Schedule) -> Definition:

@@ -26,9 +26,6 @@ from .definition import Definition, digest
 from .language import errors
 from .language.box import Box
 
-# Graphs that a definition keeps, for calls that differ in nothing but the data.
-_REMEMBERED = 16
-
 # What a node is made of, save for what the call is compiled to.
 _Recipe: TypeAlias = tuple[str, Call, tuple[int, ...], tuple[int, ...], Behind | None]
 
@@ -289,19 +286,17 @@ def graph_of(
 
     One that is only `looked` at is another one, which warns of no slow kernel.
     """
-    kept, key = call.definition.kept, None
+    known, key = call.definition.graphs, None
     if call.is_plain:
         key = (*types, call, looked)
-        found = kept.get(key)
+        found = known.get(key)
         if found is not None:
             graph, wanted = found
             return graph, wanted
     graph = Graph(call.definition.fields, types, looked)
     wanted = graph.record(call, range(len(types)))
     if key is not None:
-        if len(kept) >= _REMEMBERED:
-            kept.clear()
-        kept[key] = graph, wanted
+        known[key] = graph, wanted
     return graph, wanted
 
 

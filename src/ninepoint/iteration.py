@@ -23,8 +23,7 @@ from .chaining import chain as chained
 from .files.progress import Progress, shown
 from .lowering.schedule import Schedule
 from .running import reaching
-from .scalars import Scalars
-from .stepping import Record, Recorded, Steps
+from .stepping import Record, Recorded, Scalars, Steps
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).

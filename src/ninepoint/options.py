@@ -11,7 +11,6 @@ import numpy as np
 from .arrays.borders import Boundary
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .backends.threads import thread_count
-from .language.elsewhere import hint as hint
 from .language.frame import FAR, Neighborhood
 from .language.stages import OPTIONS
 from .lowering.schedule import Schedule

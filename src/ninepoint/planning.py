@@ -9,7 +9,7 @@ stored whole, and the plan says why.  A group of one node is an ordinary call.
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -28,9 +28,7 @@ from .lowering.kept import rows_kept
 from .lowering.names import unlike
 from .lowering.passes import Request
 from .lowering.schedule import Schedule
-
-# Compiled groups that are kept.
-_REMEMBERED = 256
+from .remembered import Remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +90,22 @@ def _grouped(
     graph: Graph, wanted: Sequence[int], forced: Mapping[str, str]
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes to do together, in order, and why some nodes are no stages."""
-    nodes = graph.needed(wanted)
+
+    def apart(node: Node, users: Sequence[Node], homes: Sequence[Sequence[Node]]) -> str:
+        return forced.get(node.label, "") or _reason(graph, node, users)
+
+    return in_sets(graph.needed(wanted), apart)
+
+
+def in_sets(
+    nodes: Sequence[Node],
+    apart: Callable[[Node, Sequence[Node], Sequence[list[Node]]], str],
+) -> tuple[list[list[Node]], dict[str, str]]:
+    """Nodes, each done with those that read it wherever it can be, in sets, in order.
+
+    `apart` says why a node must not be in one set with its users, which are in the sets that it
+    is given; it gives nothing where the node can.  Of those that are apart the reason is told.
+    """
     whole: dict[str, str] = {}
     stored: list[Node] = []
     sets: list[list[Node]] = []
@@ -100,11 +113,9 @@ def _grouped(
         node = nodes[position]
         users = [user for user in nodes[position + 1 :] if reads(user, node)]
         homes = [one for one in sets if any(user in one for user in users)]
-        joined = [one for home in homes for one in home] + [node]
-        reason = ""
-        if users:
-            reason = forced.get(node.label, "") or _reason(graph, node, users)
-        if not reason and len(homes) > 1 and not joinable(joined, nodes, stored):
+        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
+        reason = apart(node, users, homes) if users else ""
+        if not reason and len(homes) > 1 and not _joinable(joined, nodes, stored):
             reason = "what reads it cannot be done in one pass"
         if reason:
             whole[node.label] = reason
@@ -112,12 +123,10 @@ def _grouped(
             sets.append([node])
         else:
             sets = [*(one for one in sets if one not in homes), joined]
-    for one in sets:
-        one.sort(key=nodes.index)
-    return in_order(sets), whole
+    return _in_order(sets), whole
 
 
-def joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
+def _joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]) -> bool:
     """Whether some nodes can be done together.
 
     No way from one of them to another may leave them, nor lead through what is stored whole.
@@ -135,7 +144,7 @@ def joinable(some: Sequence[Node], nodes: Sequence[Node], stored: Sequence[Node]
     return all(outside.isdisjoint(node.fields) for node in some)
 
 
-def in_order(sets: list[list[Node]]) -> list[list[Node]]:
+def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
     """The sets in an order in which they can be done."""
     done: list[list[Node]] = []
     pending = list(sets)
@@ -196,7 +205,7 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-_compiled_groups: dict[Any, tuple[Kernel, Compiled, tuple[Forms, ...]]] = {}
+_compiled_groups: Remembered[Any, tuple[Kernel, Compiled, tuple[Forms, ...]]] = Remembered(256)
 
 
 def _compiled(
@@ -247,8 +256,6 @@ def _compiled(
             margin,
             request,
         )
-        if len(_compiled_groups) >= _REMEMBERED:
-            _compiled_groups.clear()
         # The stages are kept as well, so that nothing else gets their identity.
         found = _compiled_groups[key] = (kernel, compiled, stages)
     kernel, compiled, _ = found

@@ -18,12 +18,10 @@ from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import Span, hull, mixed, needed
 from .arrays.run import Block, run
-from .graph import Graph, Node, reads
+from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .planning import Plan, in_order, joinable, plan
-
-# Programs whose plan a process remembers.
-_REMEMBERED = 64
+from .planning import Plan, in_sets, plan
+from .remembered import Remembered
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
 # they take about a fifth of the least that a task costs, of the schedulers the threaded one (100
@@ -74,9 +72,7 @@ class Program:
         key = self.token, self.wanted, self.schedule
         known = _known.get(key)
         if known is None:
-            if len(_known) >= _REMEMBERED:
-                _known.clear()
-            known = _known.setdefault(key, self)
+            known = _known[key] = self
         return plan(known.graph, known.wanted, known.schedule)
 
     def run(
@@ -91,7 +87,8 @@ class Program:
         return run(groups, block, self.wanted, region=region, outs=outs, threads=threads)
 
 
-_known: dict[tuple[str, tuple[int, ...], Schedule], Program] = {}
+# The programs that were planned last, by their tokens and what is wanted of them.
+_known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)
 
 
 def divided(
@@ -113,26 +110,16 @@ def divided(
       of neighbours then serves both,
     - more would be computed again, or chunks read again, than tasks saved are worth.
     """
-    stored: list[Node] = []
-    sets: list[list[Node]] = []
-    for position in reversed(range(len(nodes))):
-        node = nodes[position]
-        users = [user for user in nodes[position + 1 :] if reads(user, node)]
-        homes = [one for one in sets if any(user in one for user in users)]
-        joined = [node] + [one for home in homes for one in home]
-        joined.sort(key=nodes.index)
-        apart = (
-            not users
-            or node.border.uses("valid")
-            or (len(homes) > 1 and not joinable(joined, nodes, stored))
-            or not _together(graph, wanted, joined, [[node], *homes], shapes, chunks)
-        )
-        if apart:
-            stored.append(node)
-            sets.append([node])
-        else:
-            sets = [*(one for one in sets if one not in homes), joined]
-    return in_order(sets)
+
+    def apart(node: Node, users: Sequence[Node], homes: Sequence[list[Node]]) -> str:
+        joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
+        if node.border.uses("valid"):
+            return "it gives fewer points than it is given"
+        if not _together(graph, wanted, joined, [[node], *homes], shapes, chunks):
+            return "a task of its own takes less"
+        return ""
+
+    return in_sets(nodes, apart)[0]
 
 
 def _together(

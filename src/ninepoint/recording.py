@@ -21,6 +21,7 @@ from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import Place
 from .preparing import Prepared, several
+from .remembered import Remembered
 from .running import evaluate, least_axes
 
 Dims: TypeAlias = tuple[Hashable, ...]
@@ -30,8 +31,7 @@ Kinds: TypeAlias = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
 
 
 # Programs that were computed, by what they depend on.
-_programs: dict[Key, Prepared] = {}
-_REMEMBERED = 64
+_programs: Remembered[Key, Prepared] = Remembered(64)
 
 
 class Lazy(NDArrayOperatorsMixin):
@@ -361,8 +361,6 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
     asked = [results[k][position] for k, position in goals]
     _settle(wanted, evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads))
     if key is not None and prepared is None:
-        if len(_programs) >= _REMEMBERED:
-            _programs.clear()
         at = range(len(arrays))
         _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)
 

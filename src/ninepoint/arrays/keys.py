@@ -16,10 +16,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Key: TypeAlias = tuple[Hashable, ...]
+from ..remembered import Remembered
 
-# Orders of names that are remembered: a program has a few, a test may shuffle many.
-_REMEMBERED = 256
+Key: TypeAlias = tuple[Hashable, ...]
 
 # Numbers whose type says all that a call depends on.
 _NUMBERS = frozenset((float, bool, complex, *np.sctypeDict.values()))
@@ -41,8 +40,9 @@ class Parameters:
         self._defaults = defaults
         self._positional = positional
         self._unnamed = unnamed
-        # What follows the arguments that are given by position, as names and defaults.
-        self._rests: dict[Hashable, tuple[tuple[str, Any], ...]] = {}
+        # What follows the arguments that are given by position, as names and defaults: a program
+        # has a few orders of names, a test may shuffle many.
+        self._rests: Remembered[Hashable, tuple[tuple[str, Any], ...]] = Remembered(256)
         # So many arguments by position are all that there are; never, if some have a name only.
         self.count = len(self._names) if positional == len(self._names) else -1
 
@@ -54,8 +54,6 @@ class Parameters:
             rest = self._rest(len(args), named)
             if rest is None:
                 return None
-            if len(self._rests) >= _REMEMBERED:
-                self._rests.clear()
             self._rests[shape] = rest
         return args + tuple([named.get(name, default) for name, default in rest])
 

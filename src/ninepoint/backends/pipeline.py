@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..analysis.footprint import reaches
-from ..analysis.simplify import simplify
 from ..language.box import Box, joined
 from ..language.ir import Kernel
 from ..language.parse import Argument, read
@@ -32,6 +31,7 @@ from ..lowering.passes import (
     IN_PLACE,
     ROWS,
     ROWS_AS_IN_PLACE,
+    SIMPLIFIED,
     WINDOWED,
     Request,
     checked,
@@ -107,16 +107,16 @@ def compile_understood(
     reach = joined(looks)
     checked(kernel, reach)
     check_outputs(function.name, kernel, request)
-    dtypes = request.dtypes or natural_dtypes(simplify(kernel), request.kept)
-    schedule = request.schedule
+    forms = dict(passed(SIMPLIFIED, kernel, request, reach))
+    dtypes = request.dtypes or natural_dtypes(forms["simplified"], request.kept)
     request = replace(request, dtypes=tuple(dtypes))
-    forms = dict(passed(WINDOWED, kernel, request, reach))
+    forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
     in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
     single, kept = forms["shared"], forms["merged"]
-    lowered = fastest(kept, in_place, schedule)
+    lowered = fastest(kept, in_place, request.schedule)
     if lowered is kept:
-        lowered = BACKEND.schedule(kept, schedule)
+        lowered = BACKEND.schedule(kept, request.schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
         single = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)["shared"]

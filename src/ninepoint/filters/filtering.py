@@ -19,7 +19,8 @@ from ..api import Stencil
 from ..arrays.datasets import over_variables
 from ..arrays.numpy import as_field
 from ..arrays.recognise import is_dask, is_dataset, is_xarray
-from ..options import PLACE, Place, hint
+from ..language.elsewhere import hint
+from ..options import PLACE, Place
 from ..recording import Lazy
 
 Array: TypeAlias = np.ndarray[Any, Any]

@@ -17,8 +17,9 @@ from ..backends.pipeline import Forms
 from ..calls import Call
 from ..definition import Definition
 from ..graph import Graph, graph_of
+from ..language.elsewhere import hint
 from ..language.stages import OPTIONS
-from ..options import CALL_OPTIONS, PLACE, Place, hint
+from ..options import CALL_OPTIONS, PLACE, Place
 from ..planning import Plan, plan
 
 

@@ -56,9 +56,11 @@ class Request:
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
 
+# Nothing that depends on the types of the results.
+SIMPLIFIED: tuple[Pass, ...] = (("simplified", lambda kernel, _: simplify(kernel)),)
+
 # Up to windows, however they are written.
 WINDOWED: tuple[Pass, ...] = (
-    ("simplified", lambda kernel, _: simplify(kernel)),
     ("stored", lambda kernel, request: _stored(kernel, request)),
     ("widened", lambda kernel, _: widened(kernel)),
     ("windowed", lambda k, request: windowed(k, request.schedule, floats=request.fastmath)),
