@@ -70,7 +70,7 @@ def start(folder: Path, script: str = SCRIPT, **variables: str) -> subprocess.Po
     """Begin a process whose cache is `folder`/new/cache."""
     file = folder / "script.py"
     file.write_text(textwrap.dedent(script))
-    paths = os.pathsep.join([str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     own = {cache.VARIABLE: str(folder / "new" / "cache"), "PYTHONPATH": paths.strip(os.pathsep)}
     return subprocess.Popen(
         [sys.executable, file],
