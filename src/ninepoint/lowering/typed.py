@@ -13,6 +13,7 @@ it stands in a conversion, which cuts it to the width of that.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -185,7 +186,7 @@ class Typed:
             left, right = self.operand(expr.left, "float64"), self.operand(expr.right, "float64")
         if expr.op in ("minimum", "maximum"):
             return self._float_extreme(expr, left, right)
-        if expr.op == "//" and isinstance(expr.right, Const) and _small_whole(expr.right):
+        if expr.op == "//" and self._simple_quotient(expr, own):
             # floor(a / b) is exact for a whole b while |a| < 2**53 (2**24 for float32), and
             # 14 times faster than the general rule, which takes a remainder first.
             finite = apply("==", apply("-", left, left), Whole(0))
@@ -200,6 +201,17 @@ class Typed:
         if expr.op == "**":
             return self._float_power(expr, left, right, own)
         return apply(expr.op, left, right)
+
+    def _simple_quotient(self, expr: Binary, own: str) -> bool:
+        """Whether floor(a / b) serves: not where `a` is known to have numbers that are too large.
+
+        Of the elements of a field nothing is known, and few are as large as that.
+        """
+        if not isinstance(expr.right, Const) or not _small_whole(expr.right):
+            return False
+        dividend = interval(expr.left, self.known)
+        largest = max(abs(dividend.low), abs(dividend.high))
+        return largest < (2**24 if own == "float32" else 2**53) or math.isinf(largest)
 
     def _float_extreme(self, expr: Binary, left: Node, right: Node) -> Node:
         op = "<" if expr.op == "minimum" else ">"
