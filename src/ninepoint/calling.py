@@ -23,7 +23,7 @@ from .graph import graph_of
 from .iteration import Iteration, iterate_arrays, iterate_calls
 from .language.elsewhere import hint
 from .options import CALL_OPTIONS, Place
-from .recording import Lazy, known, recordable, recorded
+from .recording import Lazy, known, recorded
 from .running import STEPS, evaluate, evaluate_steps
 from .stepping import Scalars
 
@@ -69,9 +69,7 @@ def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
         place.check(fields)
         return _over_datasets(call, fields, place)
     if any(isinstance(field, Lazy) for field in fields):
-        if recordable(fields, place):
-            return recorded(fields, call, place)
-        fields = [known(field) for field in fields]
+        return recorded(fields, call, place)
     return _evaluated(call, fields, place)
 
 

@@ -131,7 +131,7 @@ def several(
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
     groups = plan(graph, wanted, schedule).groups
-    if len(groups) == 1 and _together(groups[0], fields):
+    if len(groups) == 1 and not _moved(groups[0]) and _together(groups[0], fields):
         return _in_one_pass(graph, groups[0], wanted, at, fields, out, threads)
     shapes = graph.shapes(field.shape for field in fields)
     made = zip(shapes[len(fields) :], graph.dtypes[len(fields) :], strict=True)
@@ -298,8 +298,14 @@ def _together(group: Group, known: Sequence[Array]) -> bool:
     """Whether the calls of a group are done in one pass over arrays like these."""
     if group.program is None:
         return False
-    moved = group.nodes[0].axes is not None
-    return moved or can_fuse(group, group.program, [known[value] for value in group.fields])
+    arrays = [known[value] for value in group.fields]
+    return _moved(group) or can_fuse(group, group.program, arrays)
+
+
+def _moved(group: Group) -> bool:
+    """Whether its calls work along other axes than the last ones in their order."""
+    node = group.nodes[0]
+    return node.along != tuple(range(-node.ndim, 0))
 
 
 def _as_ever(

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from .arrays import numpy as on_numpy
-from .arrays.axes import Behind, behind, core_dims, stretched, whole_shape
-from .arrays.channels import has_channels, may_hold
+from .arrays.axes import Behind, behind, stretched, whole_shape
+from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, axes_key, number_key, out_key
 from .arrays.recognise import is_dask, is_xarray
 from .calls import Call
@@ -22,7 +22,7 @@ from .lowering.schedule import Schedule
 from .options import Place
 from .preparing import Prepared, several
 from .remembered import Remembered
-from .running import evaluate, least_axes
+from .running import evaluate, least_axes, named_results
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -55,7 +55,9 @@ class Lazy(NDArrayOperatorsMixin):
         self._position = position
         self.shape: tuple[int, ...] = made.shapes[position] if made else value.shape
         self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
-        self.dims: Dims | None = made.dims if made else getattr(value, "dims", None)
+        # A DataArray that is named as the value is; anything without names.
+        self.like = value if made is None else made.likes[position] if made.likes else None
+        self.dims: Dims | None = getattr(self.like, "dims", None)
 
     @property
     def ndim(self) -> int:
@@ -117,35 +119,56 @@ class _Made:
         self.threads = place.threads
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
-        # Those of the call, counted in the first field that has names for its axes; else in all.
+        # The axes of the call; where they have names, its dimensions, and what is named as the
+        # results are.
         self.axes: Behind | None = None
-        self.dims: Dims | None = None
-        first = next((field for field in fields if field.dims is not None), None)
-        kinds = tuple((field.shape, _native(field)) for field in fields)
-        if first is None:
-            Place(dims=place.dims).check(())
-            outcome = _outcome if _lasts(call, place.axes) else _outcome.__wrapped__
-            axes = tuple(place.axes) if isinstance(place.axes, list) else place.axes
-            made = outcome(call, kinds, axes, self.coloured)
-            self.axes, self.shapes, self.dtypes = made.axes, made.shapes, made.dtypes
-            if made.least is not None:
-                shape = whole_shape(fields)
-                self.fields = tuple(
-                    field if field.ndim >= n else lazy(stretched(known(field), n, shape))
-                    for field, n in zip(fields, made.least, strict=True)
-                )
+        self.core: Dims = ()
+        self.likes: list[Any] = []
+        if any(field.dims is not None for field in fields):
+            self._name(place)
             return
-        assert first.dims is not None
-        graph, numbers = _recorded(call, kinds, None)
-        core = core_dims(first, graph.nodes[-1].ndim, place.dims, place.axes)
-        if place.axes is not None or place.dims is not None:
-            self.axes = tuple(first.dims.index(dim) - first.ndim for dim in core)
-        self.dims, shapes = _in_order(fields, first.dims, core)
-        along = tuple(self.dims.index(dim) - len(self.dims) for dim in core)
-        graph, numbers = _recorded(call, kinds, along)
-        known_shapes = graph.shapes(shapes)
-        self.shapes = [known_shapes[number] for number in numbers]
-        self.dtypes = [graph.dtypes[number] for number in numbers]
+        Place(dims=place.dims).check(())
+        kinds = tuple((field.shape, _native(field)) for field in fields)
+        outcome = _outcome if _lasts(call, place.axes) else _outcome.__wrapped__
+        axes = tuple(place.axes) if isinstance(place.axes, list) else place.axes
+        made = outcome(call, kinds, axes, self.coloured)
+        self.axes, self.shapes, self.dtypes = made.axes, made.shapes, made.dtypes
+        if made.least is not None:
+            shape = whole_shape(fields)
+            self.fields = tuple(
+                field if field.ndim >= n else lazy(stretched(known(field), n, shape))
+                for field, n in zip(fields, made.least, strict=True)
+            )
+
+    def _name(self, place: Place) -> None:
+        """Find the dimensions along which the call works, and name its results."""
+        # Imported here: xarray is optional, and the caller has it.
+        from .arrays.xarray import Named
+
+        Place(out=place.out).check(field.like for field in self.fields)
+        graph, _ = _recorded(self.call, tuple((f.shape, _native(f)) for f in self.fields), None)
+        ndim, axes = graph.nodes[-1].ndim, place.axes
+        if axes is None and place.dims is None:
+            arrays = [field._value for field in self.fields if field._value is not None]
+            axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
+            if axes is None and self.coloured and ndim < max(field.ndim for field in self.fields):
+                axes = tuple(range(-1 - ndim, -1))
+        likes = [known(f) if f.dims is None else f.like for f in self.fields]
+        named = Named(likes, ndim, place.dims, axes)
+        if any(one is not like for one, like in zip(named.fields, likes, strict=True)):
+            # What has not all dimensions of the call is done before, and is the same along them.
+            arrays = [
+                f.like if one is like else known(f)
+                for f, one, like in zip(self.fields, named.fields, likes, strict=True)
+            ]
+            named = Named(arrays, ndim, place.dims, axes)
+            self.fields = tuple(
+                f if one is f.like else lazy(one)
+                for f, one in zip(self.fields, named.fields, strict=True)
+            )
+        self.core, self.likes = named.core, named_results(graph, named)
+        self.shapes = [like.shape for like in self.likes]
+        self.dtypes = [like.dtype for like in self.likes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,26 +222,6 @@ def _recorded(call: Call, kinds: Kinds, along: Behind | None) -> tuple[Graph, tu
     """The graph of a call on fields of these kinds, and its results by number."""
     graph = Graph([f"x{k}" for k in range(len(kinds))], [dtype for _, dtype in kinds])
     return graph, graph.record(call, range(len(kinds)), (), along)
-
-
-def _in_order(
-    fields: Sequence[Lazy], first: Dims, core: Dims
-) -> tuple[Dims, list[tuple[int, ...]]]:
-    """The dimensions of the result, and the shapes of the fields in their order."""
-    named = [
-        first[len(first) - field.ndim :] if field.dims is None else field.dims for field in fields
-    ]
-    sizes = {
-        dim: length
-        for dims, field in zip(named, fields, strict=True)
-        for dim, length in zip(dims, field.shape, strict=True)
-    }
-    order = tuple(dict.fromkeys(dim for dims in named for dim in dims))
-    shapes = []
-    for dims, field in zip(named, fields, strict=True):
-        lengths = dict(zip(dims, field.shape, strict=True))
-        shapes.append(tuple(lengths.get(dim, sizes[dim] if dim in core else 1) for dim in order))
-    return order, shapes
 
 
 def _coloured(field: Lazy) -> bool:
@@ -280,9 +283,11 @@ def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:
     tuple of arrays
         One for each value.
     """
-    wanted = [v for v in values if isinstance(v, Lazy) and v._value is None]
-    if wanted:
-        _compute(list({id(v): v for v in wanted}.values()), threads)
+    missing = {id(v): v for v in values if isinstance(v, Lazy) and v._value is None}
+    for with_names in (False, True):
+        wanted = [v for v in missing.values() if (v.dims is not None) is with_names]
+        if wanted:
+            _compute(wanted, threads)
     return tuple(map(known, values))
 
 
@@ -293,15 +298,6 @@ def known(value: Any) -> Any:
     if value._value is None:
         _compute([value], None)
     return value._value
-
-
-def recordable(fields: Sequence[Any], place: Place) -> bool:
-    """Whether a call can be recorded: the first field that has names has its dimensions."""
-    if place.dims is None:
-        return True
-    given = [field for field in fields if getattr(field, "dims", None) is not None]
-    dims = (place.dims,) if isinstance(place.dims, str) else place.dims
-    return not given or not isinstance(dims, Sequence) or set(dims) <= set(given[0].dims)
 
 
 def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
@@ -331,6 +327,16 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
         if made.threads is not None:
             threads = min(made.threads, made.threads if threads is None else threads)
     arrays = [leaf._value for leaf in leaves.values()]
+    along = [made.axes for made in order]
+    dims: Dims = ()
+    if wanted[0].dims is not None:
+        # Imported here: xarray is optional, and the caller has it.
+        from .arrays.xarray import arranged
+
+        others = (dim for array in arrays for dim in array.dims if dim not in wanted[0].dims)
+        dims = (*dict.fromkeys(others), *wanted[0].dims)
+        arrays = [arranged(array, dims) for array in arrays]
+        along = [tuple(dims.index(dim) - len(dims) for dim in made.core) for made in order]
     # Each value by the leaf that it is, or by the call that makes it and its place there.
     places = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 
@@ -346,32 +352,38 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
         for made, flow in zip(order, flows, strict=True)
         for leaf in flow.leaves(made.call.scalars)
     ]
-    key = _key(order, told, goals, flows, numbers, arrays, threads, out)
+    key = _key(order, along, told, goals, flows, numbers, arrays, threads, out)
     prepared = None if key is None else _programs.get(key)
     if prepared is not None:
         result = prepared(arrays, numbers, out)
         if result is not None:
-            _settle(wanted, result if isinstance(result, tuple) else (result,))
+            _settle(wanted, result if isinstance(result, tuple) else (result,), dims)
             return
     graph = Graph([f"x{k}" for k in range(len(leaves))], [_native(v) for v in leaves.values()])
     results: list[tuple[int, ...]] = [(k,) for k in range(len(leaves))]
-    for made, fields in zip(order, told, strict=True):
+    for made, axes, fields in zip(order, along, told, strict=True):
         given = [results[k][position] for k, position in fields]
-        results.append(graph.record(made.call, given, (), made.axes))
+        results.append(graph.record(made.call, given, (), axes))
     asked = [results[k][position] for k, position in goals]
-    _settle(wanted, evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads))
+    _settle(wanted, evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads), dims)
     if key is not None and prepared is None:
         at = range(len(arrays))
         _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)
 
 
-def _settle(wanted: Sequence[Lazy], results: Sequence[Any]) -> None:
+def _settle(wanted: Sequence[Lazy], results: Sequence[Any], dims: Dims) -> None:
     for value, result in zip(wanted, results, strict=True):
+        if value.dims is not None:
+            # Imported here: xarray is optional, and the caller has it.
+            from .arrays.xarray import restored
+
+            result = value.like = restored(result, dims, value.like)
         value._value, value._made = result, None
 
 
 def _key(
     order: Sequence[_Made],
+    along: Sequence[Behind | None],
     told: Sequence[Sequence[tuple[int, int]]],
     goals: Sequence[tuple[int, int]],
     flows: Sequence[Flow],
@@ -387,17 +399,17 @@ def _key(
     if out is not None:
         parts.append(out_key(out))
     parts += map(array_key, arrays)
-    for made, fields in zip(order, told, strict=True):
+    for made, axes, fields in zip(order, along, told, strict=True):
         call, cval = made.call, made.call.cval
         cval = cval if type(cval) is int else number_key(cval)
         if cval is None:
             return None
         boundary = call.boundary, cval, call.dtypes, call.overflow
-        parts.append((call.definition, made.axes, tuple(fields), *boundary))
+        parts.append((call.definition, axes, tuple(fields), *boundary))
     called = [definition for flow in flows for definition in flow.called]
     parts.append(leaves_key(numbers, called))
     # Whether these are colour images depends on their numbers.
-    asked = any(made.axes is None for made in order) and any(map(may_hold, arrays))
+    asked = None in along and any(map(may_hold, arrays))
     if asked or not all(flow.settled for flow in flows):
         return None
     return None if any(part is None for part in parts[1:]) else tuple(parts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from .graph import Graph, repeated
 from .lowering.schedule import Schedule
 from .options import Place
 from .program import Program, divided
+
+if TYPE_CHECKING:
+    from .arrays.xarray import Named
 
 # Steps of an iteration that are recorded at once; on arrays that are cut they are one task a
 # chunk, as far as that is worth it.
@@ -47,8 +50,6 @@ def evaluate(
         last = unnamed[-1]
         order = working_axes(arrays, last.ndim, last.call.definition.name)
     if any(map(is_xarray, arrays)):
-        if len(unnamed) < len(graph.nodes):
-            return _one_by_one_on_xarray(graph, arrays, wanted, order)
         return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads)
     if axes is not None:
         shape, ndim = whole_shape(arrays), graph.nodes[-1].ndim
@@ -168,22 +169,6 @@ def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
     return least[: graph.given]
 
 
-def _one_by_one_on_xarray(
-    graph: Graph, arrays: Sequence[Any], wanted: Sequence[int], axes: Sequence[int] | None
-) -> list[Any]:
-    """One call after the other: each names axes of its own."""
-    values: dict[int, Any] = dict(enumerate(arrays))
-    for node in graph.needed(wanted):
-        fields = [values[value] for value in node.fields]
-        one = Graph([graph.names[v] for v in node.fields], [graph.dtypes[v] for v in node.fields])
-        results = one.add(node.call, range(len(fields)), [graph.names[v] for v in node.outputs])
-        along = axes if node.axes is None else node.axes
-        values |= zip(
-            node.outputs, evaluate(one, fields, results, Schedule(), axes=along), strict=True
-        )
-    return [values[value] for value in wanted]
-
-
 def _on_xarray(
     graph: Graph,
     arrays: Sequence[Any],
@@ -196,18 +181,21 @@ def _on_xarray(
     # Imported here: xarray is optional, and the caller has it.
     from .arrays import xarray as on_xarray
 
+    named = on_xarray.Named(arrays, graph.nodes[-1].ndim, dims, axes)
+    likes = named_results(graph, named)
+    given = [on_xarray.arranged(field, named.dims) for field in named.fields]
+    made = evaluate(graph.along(named.axes), given, wanted, schedule, threads=threads)
+    return [
+        on_xarray.restored(data, named.dims, like) for data, like in zip(made, likes, strict=True)
+    ]
+
+
+def named_results(graph: Graph, named: Named) -> list[Any]:
+    """DataArrays that are named as the results of a call are, of which this is the graph."""
     last = graph.nodes[-1]
     if any(node.border.uses("valid") for node in graph.nodes[:-1]):
         raise ValueError(
             'boundary="valid" inside a kernel moves the coordinates of xarray objects; use it '
             "for the last stencil only, or call them one by one."
         )
-
-    def on_arrays(given: list[Any], core: tuple[int, ...]) -> Any:
-        made = evaluate(graph, given, wanted, schedule, axes=core, threads=threads)
-        return made[0] if len(made) == 1 else tuple(made)
-
-    made = on_xarray.apply(
-        on_arrays, arrays, border=last.border, reaches=last.compiled.reaches, dims=dims, axes=axes
-    )
-    return list(made) if isinstance(made, tuple) else [made]
+    return named.results(last.reaches, last.border, last.out_dtypes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 xr = pytest.importorskip("xarray")
 
+import ninepoint as npt  # noqa: E402
 from ninepoint.arrays import numpy as on_numpy  # noqa: E402
 from ninepoint.arrays import xarray as on_xarray  # noqa: E402
 from ninepoint.arrays.borders import Boundary  # noqa: E402
@@ -17,29 +17,25 @@ from ninepoint.arrays.recognise import is_dask, is_dataset, is_xarray  # noqa: E
 from windowsum import WindowSum, program, window, work  # noqa: E402
 
 
-def on_arrays(prog: WindowSum, boundary: Any) -> Callable[[list[Any], tuple[int, ...]], Any]:
+def applied(
+    prog: WindowSum, *fields: Any, boundary: Any = "fill", dims: Any = None, axes: Any = None
+) -> Any:
     border = Boundary.of(boundary).on(prog.ndim)
-
-    def computed(arrays: list[Any], axes: tuple[int, ...]) -> Any:
-        if not any(is_dask(array) for array in arrays):
-            return on_numpy.apply(prog, arrays, border=border, axes=axes)
+    named = on_xarray.Named(fields, prog.ndim, dims, axes)
+    arrays = [on_xarray.arranged(field, named.dims) for field in named.fields]
+    if any(is_dask(array) for array in arrays):
         from ninepoint.arrays import dask as on_dask
 
-        along = [axis - arrays[0].ndim for axis in axes]
-        made = on_dask.lazily(work(prog, border, axes=along), arrays)
-        return made[0] if len(made) == 1 else tuple(made)
-
-    return computed
-
-
-def applied(prog: WindowSum, *fields: Any, boundary: Any = "fill", **options: Any) -> Any:
-    return on_xarray.apply(
-        on_arrays(prog, boundary),
-        fields,
-        border=Boundary.of(boundary).on(prog.ndim),
-        reaches=prog.reaches,
-        **options,
-    )
+        made = tuple(on_dask.lazily(work(prog, border, axes=named.axes), arrays))
+    else:
+        made = on_numpy.apply(prog, arrays, border=border, axes=named.axes)
+        made = made if isinstance(made, tuple) else (made,)
+    likes = named.results(prog.reaches, border, [np.dtype("float64")] * len(made))
+    results = [
+        on_xarray.restored(*one)
+        for one in zip(made, [named.dims] * len(made), likes, strict=False)
+    ]
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 def weather() -> Any:
@@ -141,8 +137,90 @@ def test_mistakes() -> None:
         applied(prog, x.isel(lat=0, lon=0))
     with pytest.raises(ValueError, match="make it a DataArray that names its dimensions"):
         applied(both, x, np.zeros((2, 3, 6, 8)))
-    with pytest.raises(TypeError, match="not a Dataset"):
-        applied(both, x, x.to_dataset())
+
+
+@npt.stencil(boundary="nearest")
+def down(x):
+    return x[1, 0] - 2 * x[0, -1]
+
+
+@npt.stencil(boundary="wrap")
+def mixed(x, y):
+    return x[0, 1] + 10 * y[-1, 0] + y[0, 2]
+
+
+@npt.stencil(boundary="nearest")
+def along(x):
+    return x[1] - 2 * x[0]
+
+
+@npt.stencil(boundary="mirror")
+def staged(x, y):
+    s = down(y)
+    return x[0, 1] - s[1, 0]
+
+
+def plane(*dims: str) -> Any:
+    n = {"x": 9, "y": 7, "t": 3}
+    shape = [n[dim] for dim in dims]
+    values = np.random.default_rng(len(dims)).integers(0, 99, shape).astype(float)
+    coords = {"x": np.arange(9) * 2, "name": f"{dims}"}
+    return xr.DataArray(values, dims=dims, coords=coords, name=dims[0], attrs={"of": dims[-1]})
+
+
+ORDERS = {
+    "two orders": lambda a, b, c, d: mixed(a, b),
+    "the second first": lambda a, b, c, d: mixed(b, a),
+    "of what calls give": lambda a, b, c, d: mixed(down(a), down(b)),
+    "stages": lambda a, b, c, d: down(staged(down(b), a)),
+    "stages of a stack": lambda a, b, c, d: staged(b, staged(c, a)),
+    "a stack": lambda a, b, c, d: mixed(c, down(b)),
+    "a stack second": lambda a, b, c, d: mixed(down(b), down(c)),
+    "dims": lambda a, b, c, d: mixed(a, down(b, dims=("y", "x")), dims=("x", "y")),
+    "dims of the second": lambda a, b, c, d: mixed(a, down(c), dims=("t", "x")),
+    "axes": lambda a, b, c, d: mixed(down(c, axes=(2, 0)), down(b, axes=(1, 0))),
+    "fewer dimensions": lambda a, b, c, d: mixed(along(d), b),
+    "fewer dimensions second": lambda a, b, c, d: staged(b, along(d)),
+    "one index": lambda a, b, c, d: mixed(along(b), along(a)),
+    "valid": lambda a, b, c, d: down(mixed(down(b, boundary="valid"), down(b, boundary="valid"))),
+    "valid along others": lambda a, b, c, d: along(down(c, dims=("t", "y"), boundary="valid")),
+    "coordinates that differ": lambda a, b, c, d: mixed(down(b, boundary="valid"), a),
+    "dims that are nowhere": lambda a, b, c, d: down(a, dims=("q", "x")),
+    "too few": lambda a, b, c, d: staged(b, c, axes=(0, 5)),
+    "a bare array": lambda a, b, c, d: mixed(down(a), np.ones((7, 9))),
+}
+
+
+@pytest.mark.parametrize("case", ORDERS)
+@pytest.mark.parametrize("chunks", [None, {"x": 4, "y": 3}])
+def test_lazy_calls_give_what_calls_give(case: str, chunks: Any) -> None:
+    fields = [plane("y", "x"), plane("x", "y"), plane("t", "y", "x"), plane("x")]
+    if chunks is not None:
+        fields = [x.chunk({d: n for d, n in chunks.items() if d in x.dims}) for x in fields]
+    want = outcome(lambda: ORDERS[case](*fields))
+    found = outcome(lambda: ORDERS[case](*map(npt.lazy, fields)).compute())
+    if isinstance(want, str):
+        assert found == want
+        return
+    xr.testing.assert_identical(found, want)
+    assert is_dask(found.data) == (chunks is not None)
+    assert found.dims == want.dims
+
+
+def outcome(call: Any) -> Any:
+    try:
+        return call()
+    except (TypeError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def test_lazy_values_with_and_without_names_are_computed_together() -> None:
+    a, b = plane("y", "x"), plane("x", "y")
+    made = npt.compute(down(npt.lazy(a)), down(npt.lazy(b)), down(npt.lazy(a.values)), a)
+    xr.testing.assert_identical(made[0], down(a))
+    xr.testing.assert_identical(made[1], down(b))
+    np.testing.assert_array_equal(made[2], down(a.values))
+    assert made[3] is a
 
 
 def test_recognised_without_importing() -> None:

@@ -1,90 +1,119 @@
-"""Apply a stencil to xarray objects: dimensions by name, coordinates and attributes kept."""
+"""Names of xarray objects: dimensions become axes of plain arrays, and are put back on results.
+
+(time, lat, lon), (lon, lat)     ->     axes of both in the order time, lat, lon
+along lat, lon                          along the axes -2, -1
+coordinates, attributes, name    <-     of results, cut where "valid" makes them shorter
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+import numpy as np
 import xarray as xr
 
 from ninepoint.arrays.axes import core_dims, listed
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.layout import layout
-from ninepoint.arrays.recognise import is_dataset, is_xarray
+from ninepoint.arrays.recognise import is_xarray
 from ninepoint.language.box import Box
 
-# (arrays, core axes) -> result or results, on NumPy or Dask arrays.
-OnArrays: TypeAlias = Callable[[list[Any], tuple[int, ...]], Any]
+Dims: TypeAlias = tuple[Hashable, ...]
 
 
-def apply(
-    on_arrays: OnArrays,
-    fields: Sequence[Any],
-    *,
-    border: Border,
-    reaches: tuple[Box, ...],
-    dims: Sequence[Hashable] | None = None,
-    axes: Sequence[int] | None = None,
-) -> Any:
-    """Give a DataArray, or a tuple of them, for DataArrays with or without Dask inside.
+class Named:
+    """The fields of one call as DataArrays that have all dimensions along which it works.
 
-    Parameters
+    Attributes
     ----------
-    on_arrays : callable
-        Does the work: takes arrays of one number of dimensions, and the core axes.
-    fields : sequence
-        DataArrays, at least one; bare arrays are taken to have its last dimensions.
-    border, reaches
-        What is lost at the ends, so that coordinates can be cut under "valid".
-    dims : sequence of dimension names, optional
-        The core dimensions, in the order of the stencil's indices; by default the last
-        dimensions of the first DataArray.
-    axes : sequence of int, optional
-        The same by number, in the first DataArray.
+    fields : list of DataArray
+        Bare arrays are taken to have the last dimensions of the first DataArray; a field without
+        a dimension of the call is the same all along it.
+    core : tuple of dimension names
+        Those along which the call works, in the order of the stencil's indices.
+    dims : tuple of dimension names
+        Those of the results.
 
     Raises
     ------
     ValueError
         If a dimension does not exist, is named twice, or the coordinates of the fields differ.
     TypeError
-        If a field is a Dataset, or both `dims` and `axes` are given.
+        If both `dims` and `axes`, which count in the first DataArray, are given.
     """
-    for field in fields:
-        if is_dataset(field):
-            raise TypeError(
-                "a stencil takes DataArrays, not a Dataset; "
-                "pass one variable, dataset[name], or use dataset.map(stencil)."
-            )
-    first = next(field for field in fields if is_xarray(field))
-    core = core_dims(first, border.ndim, dims, axes)
-    named = [field if is_xarray(field) else _named(field, first) for field in fields]
-    try:
-        named = list(xr.align(*named, join="exact", copy=False))
-    except ValueError as error:
-        raise ValueError(
-            f"the fields' coordinates differ; align them first, for example with "
-            f'xarray.align(..., join="inner"). ({error})'
-        ) from error
-    order = list(dict.fromkeys(dim for field in named for dim in field.dims))
-    for dim in core:
-        if dim not in order:
-            raise ValueError(f"dimension {dim!r} does not exist; the fields have {listed(order)}.")
-    sizes = {dim: n for field in named for dim, n in field.sizes.items()}
-    # What lacks a dimension of the stencil is the same all along it.
-    lengths = {dim: sizes[dim] if dim in core else 1 for dim in order}
-    arrays = [_arranged(field, lengths) for field in named]
-    result = on_arrays(arrays, tuple(order.index(dim) for dim in core))
-    plan = layout(tuple(sizes[dim] for dim in core), reaches, border)
-    coords = _coords(named)
-    results = []
-    for data, output in zip(_tuple(result), plan.outputs, strict=True):
-        cut = dict(zip(core, map(slice, output.extent.start, output.extent.stop), strict=True))
-        kept = coords.isel({dim: part for dim, part in cut.items() if dim in coords.dims})
-        made = xr.DataArray(data, dims=order, coords=kept.coords, attrs=first.attrs)
-        # Said by itself: where there is none, xarray takes that of a Dask array.
-        made.name = first.name
-        results.append(made)
-    return results[0] if len(results) == 1 else tuple(results)
+
+    def __init__(
+        self,
+        fields: Sequence[Any],
+        ndim: int,
+        dims: Sequence[Hashable] | None = None,
+        axes: Sequence[int] | None = None,
+    ) -> None:
+        first = next(field for field in fields if is_xarray(field))
+        self.core = core_dims(first, ndim, dims, axes)
+        named = [field if is_xarray(field) else _named(field, first) for field in fields]
+        try:
+            xr.align(*named, join="exact", copy=False)
+        except ValueError as error:
+            raise ValueError(
+                f"the fields' coordinates differ; align them first, for example with "
+                f'xarray.align(..., join="inner"). ({error})'
+            ) from error
+        self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
+        for dim in self.core:
+            if dim not in self.dims:
+                raise ValueError(
+                    f"dimension {dim!r} does not exist; the fields have {listed(self.dims)}."
+                )
+        self._sizes = {dim: n for field in named for dim, n in field.sizes.items()}
+        lengths = {dim: self._sizes[dim] for dim in self.core}
+        self.fields = [_along(field, lengths) for field in named]
+        self._first, self._named = first, named
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes along which the call works, of arrays with the dimensions of the results."""
+        return tuple(self.dims.index(dim) - len(self.dims) for dim in self.core)
+
+    def results(
+        self, reaches: tuple[Box, ...], border: Border, dtypes: Sequence[np.dtype]
+    ) -> list[Any]:
+        """Give DataArrays that are named as the results are, and repeat one number."""
+        coords = _coords(self._named)
+        plan = layout(tuple(self._sizes[dim] for dim in self.core), reaches, border)
+        made = []
+        for output, dtype in zip(plan.outputs, dtypes, strict=True):
+            extent = output.extent
+            left = dict(zip(self.core, map(slice, extent.start, extent.stop), strict=True))
+            sizes = self._sizes | dict(zip(self.core, extent.shape, strict=True))
+            kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
+            data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
+            named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)
+            named.name = self._first.name
+            made.append(named)
+        return made
+
+
+def arranged(field: Any, dims: Dims) -> Any:
+    """Give the data with its axes in this order, of length 1 where it lacks a dimension.
+
+    Axes before the first that it has are left out.
+    """
+    has = [dim in field.dims for dim in dims]
+    dims = dims[has.index(True) :] if any(has) else ()
+    missing = {dim: 1 for dim in dims if dim not in field.dims}
+    return field.variable.set_dims(missing | dict(field.sizes)).transpose(*dims).data
+
+
+def restored(data: Any, dims: Dims, like: Any) -> Any:
+    """Give data, whose axes are the last of these dimensions, the names of a DataArray."""
+    dims = dims[len(dims) - data.ndim :]
+    data = data[tuple(slice(None) if dim in like.dims else 0 for dim in dims)]
+    left = [dim for dim in dims if dim in like.dims]
+    if tuple(left) != like.dims:
+        data = data.transpose([left.index(dim) for dim in like.dims])
+    return like.copy(data=data)
 
 
 def _named(field: Any, first: Any) -> Any:
@@ -98,10 +127,13 @@ def _named(field: Any, first: Any) -> Any:
     return xr.DataArray(field, dims=first.dims[first.ndim - ndim :])
 
 
-def _arranged(field: Any, lengths: Mapping[Hashable, int]) -> Any:
-    """Give the data with its axes in this order, as long as this where it lacks a dimension."""
+def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
+    """Give the field with all these dimensions."""
     missing = {dim: n for dim, n in lengths.items() if dim not in field.dims}
-    return field.variable.set_dims(missing | dict(field.sizes)).transpose(*lengths).data
+    if not missing:
+        return field
+    variable = field.variable.set_dims(missing | dict(field.sizes))
+    return xr.DataArray(variable, field.coords, name=field.name)
 
 
 def _coords(fields: Sequence[Any]) -> Any:
@@ -113,7 +145,3 @@ def _coords(fields: Sequence[Any]) -> Any:
             join="exact",
         )
     return merged
-
-
-def _tuple(result: Any) -> tuple[Any, ...]:
-    return result if isinstance(result, tuple) else (result,)
