@@ -29,10 +29,10 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
     if last.outputs != tuple(wanted):
         return "the results are not those of the last call"
     for node in nodes:
-        stages = _lowered(graph, node)
-        if isinstance(stages, str):
-            return f"'{node.label}' takes the general path, because of {stages}"
-        reason = unchainable(stages.single, node.compiled.out_dtypes)
+        forms = _lowered(graph, node)
+        if isinstance(forms, str):
+            return f"'{node.label}' takes the general path, because of {forms}"
+        reason = unchainable(forms.single, node.compiled.out_dtypes)
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
         if node.border.uses("valid"):
@@ -47,7 +47,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
 
 
 def step_reach(graph: Graph, wanted: Sequence[int]) -> Box:
-    """Where one step looks, and the point itself; the calls must have stages."""
+    """Where one step looks, and the point itself; the calls must have forms."""
     nodes = graph.needed(wanted)
     return common_margin(nodes, _all_lowered(graph, nodes), wanted)
 
@@ -96,7 +96,7 @@ def chain(
             for label, how in schedule.stages
             for step in range(steps)
         )
-        # The stages are kept as well, so that nothing else gets their identity.
+        # The forms are kept as well, so that nothing else gets their identity.
         compiled, edges = compile_chain(
             nodes[-1].compiled.name,
             links,
@@ -112,9 +112,9 @@ def chain(
 
 
 def _lowered(graph: Graph, node: Node) -> Forms | str:
-    """The stages of a node's compilation; or why it has none."""
-    _, stages, reason = node.call.compiled([graph.dtypes[k] for k in node.fields])
-    return stages if stages is not None else reason
+    """The forms of a node's compilation; or why it has none."""
+    _, forms, reason = node.call.compiled([graph.dtypes[k] for k in node.fields])
+    return forms if forms is not None else reason
 
 
 def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:

@@ -106,7 +106,7 @@ class Definition:
         How many parameters can be given by position.
     unnamed : set of str
         Those that can be given by position only.
-    stages : Forms or None
+    stages : Stages or None
         The calls of other stencils.
     token : str
         Names the meaning, in any process.
@@ -264,7 +264,7 @@ class Definition:
     ) -> tuple[Compiled, Forms | None, str]:
         """Compile for fields of these types and scalars such as these, once.
 
-        The stages are None if the kernel takes the general path; then the text says why.
+        There are no forms if the kernel takes the general path; then the text says why.
         """
         arguments: dict[str, Argument] = {}
         fields = dict(zip(self.fields, types, strict=True))

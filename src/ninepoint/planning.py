@@ -164,8 +164,8 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
 def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
-        stages = lowered(graph, one)
-        reason = stages if isinstance(stages, str) else unfit(stages.single)
+        forms = lowered(graph, one)
+        reason = forms if isinstance(forms, str) else unfit(forms.single)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
         if one.border.uses("valid"):
@@ -182,16 +182,16 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
 
 
 def lowered(graph: Graph, node: Node) -> Forms | str:
-    """The stages of a node's compilation for being a part; or why it has none."""
+    """The forms of a node's compilation for being a part; or why it has none."""
     schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
     dtypes = [graph.dtypes[k] for k in node.fields]
-    _, stages, reason = node.call.compiled(dtypes, schedule)
-    return stages if stages is not None else f"it takes the general path, because of {reason}"
+    _, forms, reason = node.call.compiled(dtypes, schedule)
+    return forms if forms is not None else f"it takes the general path, because of {reason}"
 
 
 def _fastmath(graph: Graph, node: Node) -> bool:
-    stages = lowered(graph, node)
-    return not isinstance(stages, str) and stages.request.fastmath
+    forms = lowered(graph, node)
+    return not isinstance(forms, str) and forms.request.fastmath
 
 
 def _tallest(nodes: Sequence[Node]) -> Node:
@@ -221,21 +221,21 @@ def _compiled(
     outputs = tuple(v for node in nodes for v in node.outputs if v in outside)
     if len(nodes) == 1:
         return Group(tuple(nodes), tuple(fields), nodes[0].outputs)
-    found_stages = [lowered(graph, node) for node in nodes]
-    stages = tuple(one for one in found_stages if isinstance(one, Forms))
-    assert len(stages) == len(nodes), found_stages
+    known = [lowered(graph, node) for node in nodes]
+    forms = tuple(one for one in known if isinstance(one, Forms))
+    assert len(forms) == len(nodes), known
     flat = nodes[0].ndim < 3
     kernels = [
         # In place only where rows roll, for else they would be made one by one.
         replace(one.lowered, rows=1)
         if flat and one.lowered.rows > 1 and not one.lowered.stages
         else one.single
-        for one in stages
+        for one in forms
     ]
     names, parts = named_parts(graph, nodes, kernels, tuple(fields))
-    margin = common_margin(nodes, stages, outputs)
+    margin = common_margin(nodes, forms, outputs)
     key = (
-        tuple(map(id, stages)),
+        tuple(map(id, forms)),
         tuple(tuple(part.sources.values()) for part in parts),
         tuple(part.made for part in parts),
         tuple(names[v] for v in outputs),
@@ -246,7 +246,7 @@ def _compiled(
         called = {one.label: names[one.outputs[0]] for one in nodes}
         hows = tuple((called.get(label, label), how) for label, how in schedule.stages)
         request = Request(
-            fastmath=stages[0].request.fastmath, schedule=replace(schedule, stages=hows)
+            fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)
         )
         kernel, compiled = compile_fused(
             nodes[-1].label,
@@ -256,14 +256,14 @@ def _compiled(
             margin,
             request,
         )
-        # The stages are kept as well, so that nothing else gets their identity.
-        found = _compiled_groups[key] = (kernel, compiled, stages)
+        # The forms are kept as well, so that nothing else gets their identity.
+        found = _compiled_groups[key] = (kernel, compiled, forms)
     kernel, compiled, _ = found
     order = {name: value for value, name in names.items()}
     read = tuple(order[name] for name, _ in kernel.fields)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
-    bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, stages, strict=True)]
+    bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, forms, strict=True)]
     program = Bound(
         compiled,
         tuple(array for bound in bounds for array in bound.coefficients),
@@ -294,7 +294,7 @@ def named_parts(
     return names, parts
 
 
-def common_margin(nodes: Sequence[Node], stages: Sequence[Forms], outputs: Sequence[int]) -> Box:
+def common_margin(nodes: Sequence[Node], forms: Sequence[Forms], outputs: Sequence[int]) -> Box:
     """Where the nodes look, all together, to give one point of the outputs.
 
     Each counts as if it looked at the point itself too: at a border a neighbour to the one side
@@ -303,7 +303,7 @@ def common_margin(nodes: Sequence[Node], stages: Sequence[Forms], outputs: Seque
     here = Box((0,) * nodes[0].ndim, (0,) * nodes[0].ndim)
     need = dict.fromkeys(outputs, here)
     margin = here
-    for node, one in zip(reversed(nodes), reversed(stages), strict=True):
+    for node, one in zip(reversed(nodes), reversed(forms), strict=True):
         boxes = [need[value] for value in node.outputs if value in need]
         if not boxes:
             continue
@@ -327,8 +327,8 @@ def graph_text(graph: Graph, nodes: Sequence[Node]) -> str:
     texts: list[str] = []
     for node in nodes:
         texts.append(f"{_call_text(graph, node)}:")
-        stages = lowered(graph, node)
-        text = stages if isinstance(stages, str) else kernel_text(stages.simplified)
+        forms = lowered(graph, node)
+        text = forms if isinstance(forms, str) else kernel_text(forms.simplified)
         texts.append("\n".join(f"    {line}" for line in text.split("\n")))
     return "\n".join(texts)
 

@@ -197,9 +197,9 @@ def _in_one_pass(
         return no_way
     taken: list[tuple[int, Taken, int]] = []
     for node in group.nodes:
-        stages = lowered(graph, node)
-        assert not isinstance(stages, str)
-        one = stages.compiled
+        forms = lowered(graph, node)
+        assert not isinstance(forms, str)
+        one = forms.compiled
         leaf = graph.added.index(node.outputs)
         numbers = _taken(one, node.call.scalars, core, str)
         taken.append((leaf, numbers, len(one.coefficients)))

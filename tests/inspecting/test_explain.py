@@ -87,7 +87,7 @@ def searching(x):
 
 
 def stages_of(stencil, dtype):
-    return asked(stencil.definition, [dtype]).stages[0]
+    return asked(stencil.definition, [dtype]).forms[0]
 
 
 def note_text(stencil, dtype):

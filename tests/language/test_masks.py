@@ -71,7 +71,7 @@ def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     """What the generated text gives, run as plain Python."""
     compiled, (stages, reason) = (
         asked(stencil.definition, [x], others).last,
-        asked(stencil.definition, [x], others).stages,
+        asked(stencil.definition, [x], others).forms,
     )
     assert stages is not None, reason
     program = agreement.Plain(compiled.bind(others))

@@ -74,11 +74,11 @@ def compile_kernel(
     There are no forms on the general path; then the text says why it was taken.
     """
     try:
-        stages = compile_understood(function, arguments, request)
+        forms = compile_understood(function, arguments, request)
     except NotUnderstood as error:
         reason, place = error.reason, error.span
     else:
-        return stages.compiled, stages, ""
+        return forms.compiled, forms, ""
     # Imported here, not above: most programs have no such kernel.
     from .numba.inferring import compile_general
 

@@ -52,12 +52,12 @@ class Asked:
         return self.graph[0].nodes[-1].compiled
 
     @property
-    def stages(self) -> tuple[Forms | None, str]:
-        """The stages of the compilation of what gives the results; or why it has none."""
+    def forms(self) -> tuple[Forms | None, str]:
+        """The forms of the compilation of what gives the results; or why it has none."""
         graph, _ = self.graph
         last = graph.nodes[-1]
-        _, stages, reason = last.call.compiled([graph.dtypes[value] for value in last.fields])
-        return stages, reason
+        _, forms, reason = last.call.compiled([graph.dtypes[value] for value in last.fields])
+        return forms, reason
 
     @property
     def is_single(self) -> bool:

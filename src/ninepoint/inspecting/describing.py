@@ -44,14 +44,14 @@ class _Lines:
 
 
 def explanation(
-    name: str, compiled: Compiled, stages: Forms | None, reason: str, border: str
+    name: str, compiled: Compiled, forms: Forms | None, reason: str, border: str
 ) -> str:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
 
     Nothing of it depends on the machine.
     """
     page = _Lines([f"{name}: {_types(compiled)}"])
-    if stages is None:
+    if forms is None:
         page.add(
             "path",
             f"general, because of {reason}",
@@ -65,10 +65,10 @@ def explanation(
         label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
         page.add(label, _box(box))
     page.add("border", border)
-    if stages is not None:
-        _numbers(page, stages.simplified)
-        _choices(page, stages)
-        _work(page, work(stages.lowered))
+    if forms is not None:
+        _numbers(page, forms.simplified)
+        _choices(page, forms)
+        _work(page, work(forms.lowered))
     inside, outside = _bytes(compiled)
     page.add(
         "memory",
@@ -83,7 +83,7 @@ def _where(compiled: Compiled) -> tuple[str, ...]:
     return () if place is None else (f"in line {place.line}: {place.text.strip()}",)
 
 
-def measured(compiled: Compiled, stages: Forms | None, found: Measurement) -> str:
+def measured(compiled: Compiled, forms: Forms | None, found: Measurement) -> str:
     """Tell what was to be expected of this machine, and what was measured."""
     page = _Lines([])
     speed = machine(found.threads)
@@ -93,7 +93,7 @@ def measured(compiled: Compiled, stages: Forms | None, found: Measurement) -> st
         f"{rate_text(speed.near, 'B')} in cache, {rate_text(speed.far, 'B')} beyond, "
         f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}",
     )
-    page.add("predicted", *_predicted(compiled, stages, found, speed))
+    page.add("predicted", *_predicted(compiled, forms, found, speed))
     page.add(
         "measured",
         f"{rate_text(found.points_per_second, 'point')}, "
@@ -106,15 +106,15 @@ def measured(compiled: Compiled, stages: Forms | None, found: Measurement) -> st
 
 
 def _predicted(
-    compiled: Compiled, stages: Forms | None, found: Measurement, speed: Machine
+    compiled: Compiled, forms: Forms | None, found: Measurement, speed: Machine
 ) -> tuple[str, ...]:
     """The lesser of what memory and what operations allow, and which of them it is."""
     # Somebody else's work may have slowed the copy beside it, but not below that from afar.
     memory = max(found.copy_bytes_per_second, speed.far) * found.points / found.bytes
-    if stages is None:
+    if forms is None:
         most = rate_text(memory, "point")
         return (f"at most {most}: memory at the speed of a copy; operations are not counted",)
-    operations = _AT_ONCE * speed.add / max(work(stages.lowered).vector_bytes, 1)
+    operations = _AT_ONCE * speed.add / max(work(forms.lowered).vector_bytes, 1)
     pair = (("memory", memory), ("operations", operations))
     (limit, least), (other, more) = sorted(pair, key=lambda one: one[1])
     return (
@@ -160,20 +160,20 @@ def _numbers(page: _Lines, kernel: Kernel) -> None:
         page.add("unread", ", ".join(unread))
 
 
-def notes(stages: Forms) -> tuple[Note, ...]:
+def notes(forms: Forms) -> tuple[Note, ...]:
     """What the passes chose, in the order of the passes."""
-    request = stages.request
+    request = forms.request
     return (
-        *sum_notes(stages.stored, request.schedule, floats=request.fastmath),
-        *window_notes(stages.windowed, request.schedule, in_place=stages.lowered.rows > 1),
-        *whole_notes(stages.unrolled, stages.wholesome),
-        *row_notes(stages.single, stages.lowered),
-        *shared_notes(stages.wholesome, stages.lowered, request.schedule),
+        *sum_notes(forms.stored, request.schedule, floats=request.fastmath),
+        *window_notes(forms.windowed, request.schedule, in_place=forms.lowered.rows > 1),
+        *whole_notes(forms.unrolled, forms.wholesome),
+        *row_notes(forms.single, forms.lowered),
+        *shared_notes(forms.wholesome, forms.lowered, request.schedule),
     )
 
 
-def _choices(page: _Lines, stages: Forms) -> None:
-    found = notes(stages) or (Note("as written", ("no window, and nothing to share",)),)
+def _choices(page: _Lines, forms: Forms) -> None:
+    found = notes(forms) or (Note("as written", ("no window, and nothing to share",)),)
     label = "algorithm"
     for note in found:
         page.add(label, f"{note.subject}:", *(f"  {line}" for line in note.lines))

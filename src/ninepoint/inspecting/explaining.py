@@ -30,9 +30,9 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     if not one.is_single:
         text = plan_text(name, one.graph[0], one.plan)
         return text if found is None else f"{text}\n  measured    {found}"
-    stages, reason = one.stages
-    text = explanation(name, one.last, stages, reason, border_text(one))
-    return text if found is None else f"{text}\n{measured(one.last, stages, found)}"
+    forms, reason = one.forms
+    text = explanation(name, one.last, forms, reason, border_text(one))
+    return text if found is None else f"{text}\n{measured(one.last, forms, found)}"
 
 
 def intermediate(one: Asked) -> str:
@@ -40,12 +40,12 @@ def intermediate(one: Asked) -> str:
     if not one.is_single:
         graph, _ = one.graph
         return graph_text(graph, [node for group in one.plan.groups for node in group.nodes])
-    stages, reason = one.stages
-    if stages is None:
+    forms, reason = one.forms
+    if forms is None:
         return f"{one.call.definition.name} takes the general path: {reason}."
-    known = ranges(stages.simplified)
+    known = ranges(forms.simplified)
     return kernel_text(
-        stages.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
+        forms.simplified, lambda name: f"{known[name].low:g} .. {known[name].high:g}"
     )
 
 
@@ -55,13 +55,13 @@ def drawn(definition: Definition) -> str | None:
         return None
     try:
         one = asked(definition)
-        (stages, _), compiled = one.stages, one.last
+        (forms, _), compiled = one.forms, one.last
     except (errors.StencilError, TypeError, ValueError):
         return None
-    if stages is None:
+    if forms is None:
         return None
     title = f"{definition.name}({', '.join(definition.parameters)}), border {border_text(one)}"
-    read = cells(stages.simplified)
+    read = cells(forms.simplified)
     fields = dict(zip(definition.fields, read.values(), strict=True))
     return footprint_svg(title, compiled.reach, fields)
 

@@ -33,8 +33,8 @@ def tuned(
 def _choices(one: Asked, base: Schedule) -> list[list[dict[str, Any]]]:
     """What can be tried."""
     if one.is_single:
-        stages, _ = one.stages
-        return [] if stages is None else choices(exact(stages.stored))
+        forms, _ = one.forms
+        return [] if forms is None else choices(exact(forms.stored))
     names = [node.label for group in one.plan.groups for node in group.nodes[:-1]]
     return stage_choices([*one.plan.whole, *names], base)
 
