@@ -8,7 +8,7 @@ from ninepoint.backends.numba.support import (
 )
 
 
-@row_function()
+@row_function(overlap=(32, 14))
 def band_row(x_0, x_1, x_2, o0, n):
     for j in range(n):
         t0 = x_0[j]
@@ -96,7 +96,7 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t85
 
 
-@row_function(apart=("o0", "o1"))
+@row_function(apart=("o0", "o1"), overlap=(32, 7))
 def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]

@@ -6,7 +6,7 @@ from ninepoint.backends.numba.support import (
 )
 
 
-@row_function()
+@row_function(overlap=(64, 21))
 def band_row(x_0, x_1, x_2, o0, n):
     for j in range(n):
         t0 = x_0[j]
@@ -70,7 +70,7 @@ def band_row(x_0, x_1, x_2, o0, n):
         o0[j] = t60
 
 
-@row_function(apart=("o0", "o1"))
+@row_function(apart=("o0", "o1"), overlap=(64, 10))
 def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
     for j in range(n):
         r0 = x_0[j]

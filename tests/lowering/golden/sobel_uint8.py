@@ -8,7 +8,7 @@ from ninepoint.backends.numba.support import (
 )
 
 
-@row_function()
+@row_function(overlap=(64, 59))
 def band_row(x_0, x_1, x_2, o0, n):
     for j in range(n):
         t0 = x_0[j + 2]

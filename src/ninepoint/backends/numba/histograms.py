@@ -91,7 +91,9 @@ def histogram_function(
     arguments = [*fields.values(), *places, fine, coarse, *results, "n"]
     text = (f"def {name}({', '.join(arguments)}):", *_indented(lines, 1))
     buffers = ((fine, count, "int32"), (coarse, count >> shift, "int32"))
-    return RowFunction(name, text, (), (), (), buffers, loops=True, noalias=False, apart=())
+    return RowFunction(
+        name, text, (), (), (), buffers, loops=True, noalias=False, apart=(), overlap=()
+    )
 
 
 def _indented(lines: list[str], depth: int) -> list[str]:

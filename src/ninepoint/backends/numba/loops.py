@@ -466,6 +466,8 @@ def function_lines(functions: Iterable[RowFunction], *, fastmath: bool) -> list[
         options = ["noalias=True"] * function.noalias + ["fastmath=True"] * fastmath
         if function.apart:
             options.append("apart=" + as_tuple([f'"{name}"' for name in function.apart]))
+        if function.overlap:
+            options.append(f"overlap={function.overlap}")
         constants = ["", "", *function.constants] if function.constants else []
         decorator = f"@row_function({', '.join(options)})"
         lines += [*constants, "", "", decorator, *function.lines]

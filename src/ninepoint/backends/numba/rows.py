@@ -15,12 +15,18 @@ lanes (3x3 sum of int8: 2.6 instead of 4.5 Gpixel/s, Zen 4).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from ...language.box import Box
 from ...language.ir import (
+    COMPARISONS,
     Assign,
     Atom,
+    Binary,
+    Cast,
     Coefficient,
     Element,
     Kernel,
@@ -28,13 +34,28 @@ from ...language.ir import (
     Read,
     Reduce,
     Ref,
+    Select,
     Tap,
+    Unary,
     Weight,
     atoms,
 )
 from ...lowering.abreast import POINTER_CHECKS
+from ...lowering.cost import operation
 from .expressions import Expressions
 from .window_loops import WindowLoops, loaded_type, plus
+
+# Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
+# and of wider elements half as many.
+VECTOR = 64
+
+# Operations, over all columns that a multiple of these leaves, from which on that is less work
+# than LLVM's narrow vectors and single columns.  In rows of 445 columns a median of 3 x 3 bytes
+# takes 17 instead of 28 us, one of float32 55 instead of 60; a mean of 3 x 3 float32 gains
+# nothing, and lost a tenth in rows of 98, which leave 2 (448 rows, Zen 5).
+LEFT = 1000
+
+_VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +74,8 @@ class RowFunction:
     `rows` are sources with their offsets along all axes but the last; `others` are scalars
     and coefficients; `loops` says that it also takes whole fields and the place.  With
     `noalias` LLVM is promised that no two rows overlap; without it, that the results `apart`
-    overlap nothing.
+    overlap nothing.  With `overlap` (64, 9) the last 64 columns are computed by themselves, some
+    for the second time, where a multiple of 64 leaves at least 9.
     """
 
     name: str
@@ -65,6 +87,7 @@ class RowFunction:
     loops: bool
     noalias: bool
     apart: tuple[str, ...]
+    overlap: tuple[int, ...]
 
 
 def row_function(
@@ -120,13 +143,40 @@ def row_function(
     arguments += [names[n] for n in others]
     text = [f"def {name}({', '.join(arguments)}):", "    for j in range(n):"]
     text += ["        " + line for line in (*lines, *stores)]
+    machines = [sources[field].machine for field, _ in rows]
+    machines += [expressions.types[v.name] for v in values if isinstance(v, Ref)]
+    overlap = _overlap(body, max((np.dtype(one).itemsize for one in machines), default=1))
     noalias = _promised(body, len(rows))
     # One result is left to be compared with the rows, which keeps LLVM unsure of these.
     apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
     return RowFunction(
         name, tuple(text), tuple(windows.constants), tuple(rows), others,
-        tuple(windows.buffers), loops, noalias, apart,
+        tuple(windows.buffers), loops, noalias, apart, () if held or loops else overlap,
     )  # fmt: skip
+
+
+def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:
+    """How many columns are computed by themselves at the end, and how many must be left for it.
+
+    `widest` is the size of the widest element that is loaded or stored.
+    """
+    columns = VECTOR if widest <= 2 else VECTOR // 2
+    least = math.ceil(LEFT / max(1, sum(operation(assign.value) for assign in body)))
+    return (columns, least) if least < columns and all(map(_in_vectors, body)) else ()
+
+
+def _in_vectors(assign: Assign) -> bool:
+    """Whether LLVM surely computes an operation in vectors: else more columns are more work."""
+    match assign.value:
+        case Binary(dtype=dtype, op=op):
+            known = op in _VECTORS or op in COMPARISONS or (op == "/" and dtype.is_float)
+            return known and not dtype.is_complex
+        case Cast(dtype=dtype, arg=arg):
+            return dtype.is_float or not arg.dtype.is_float
+        case Read() | Unary() | Select():
+            return True
+        case _:
+            return False
 
 
 def _promised(body: tuple[Assign, ...], rows: int) -> bool:

@@ -15,6 +15,7 @@ from llvmlite.ir import IRBuilder, PointerType
 from numba.core import cgutils, types
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
+from numba.core.ir import Return
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable, type_callable
@@ -447,6 +448,53 @@ class _Lower(Lower):
             if name in self.metadata["apart"] and isinstance(argument.type, PointerType):
                 argument.add_attribute("noalias")
 
+    def extract_function_arguments(self):
+        """The arguments; of rows that overlap, those of the turn: whole vectors, then the last.
+
+        All rows begin later in the second turn, which is no other loop: LLVM has that one loop
+        to make fast, and its index still begins at 0.
+        """
+        arguments = super().extract_function_arguments()
+        if not self.metadata["overlap"]:
+            return arguments
+        builder, at = self.builder, self.fndesc.args.index("n")
+        word, n = arguments[at].type, arguments[at]
+        columns, least = self.metadata["overlap"]
+        rest = builder.and_(n, word(columns - 1))
+        twice = builder.and_(
+            builder.icmp_signed(">=", n, word(columns)),
+            builder.icmp_signed(">=", rest, word(least)),
+        )
+        whole = builder.select(twice, builder.sub(n, rest), n)
+        last = builder.sub(n, word(columns))
+        before, self._turn = builder.basic_block, builder.append_basic_block("turn")
+        builder.branch(self._turn)
+        builder.position_at_end(self._turn)
+        self._changing = []
+        for now, then in [(word(0), last), (whole, word(columns)), (twice, twice.type(0))]:
+            value = builder.phi(now.type)
+            value.add_incoming(now, before)
+            self._changing.append((value, then))
+        first, count = (value for value, _ in self._changing[:2])
+        moved = list(arguments)
+        for k, kind in enumerate(self.fndesc.argtypes[:at]):
+            view = make_array(kind)(self.context, builder, arguments[k])
+            view.data = builder.gep(view.data, [first], inbounds=True)
+            moved[k] = view._getvalue()
+        moved[at] = count
+        self.fnargs = moved
+        return moved
+
+    def lower_inst(self, inst):
+        if self.metadata["overlap"] and isinstance(inst, Return):
+            builder, (again, _) = self.builder, self._changing[-1]
+            for value, then in self._changing:
+                value.add_incoming(then, builder.basic_block)
+            end = builder.append_basic_block("end")
+            builder.cbranch(again, self._turn, end)
+            builder.position_at_end(end)
+        super().lower_inst(inst)
+
     def lower_call(self, resty, expr):
         return wrapping(_narrowed(self.builder, super().lower_call(resty, expr)))
 
@@ -496,15 +544,18 @@ class _RowCompiler(CompilerBase):
     """How rows are compiled.
 
     `noalias` promises LLVM that no two array arguments overlap, `apart` names those that
-    overlap no other.
+    overlap no other.  Of rows that `overlap` by (64, 9), the last 64 columns are computed by
+    themselves where at least 9 of them are not among the multiple of 64 before.
     """
 
     noalias = False
     apart: tuple[str, ...] = ()
+    overlap: tuple[int, ...] = ()
 
     def define_pipelines(self):
         self.state.flags.noalias = self.noalias
         self.state.metadata["apart"] = self.apart
+        self.state.metadata["overlap"] = self.overlap
         return [lowered_by(_Lowering, self.state)]
 
 
@@ -517,9 +568,10 @@ def lowered_by(lowering, state):
     return passes
 
 
-def row_function(*, noalias=False, apart=(), fastmath=False):
+def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):
     """Decorate a generated function that computes one row, or several."""
-    pipeline = type("_RowCompiler", (_RowCompiler,), {"noalias": noalias, "apart": apart})
+    promises = {"noalias": noalias, "apart": apart, "overlap": overlap}
+    pipeline = type("_RowCompiler", (_RowCompiler,), promises)
     # Only other compiled functions call it.
     wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(
