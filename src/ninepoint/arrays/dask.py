@@ -97,9 +97,11 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     names = [f"{work.name}-{identity}"]
     if len(outputs) > 1:
         names = [f"{work.name}-{k}-{identity}" for k in range(len(outputs))]
+    # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
+    whole = f"{work.name}-all-{identity}"
     if _whole_cores(arrays, chunks, core):
-        return _symbolic(job, outputs, arrays, chunks, names)
-    return _materialized(job, outputs, arrays, chunks, names)
+        return _symbolic(job, outputs, arrays, chunks, names, whole)
+    return _materialized(job, outputs, arrays, chunks, names, whole)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +206,7 @@ def _symbolic(
     arrays: Sequence[Any],
     chunks: Chunks,
     names: Sequence[str],
+    whole: str,
 ) -> list[Any]:
     """One call per chunk of the stack; the graph is a rule, not a list."""
     ndim = len(chunks)
@@ -238,7 +241,7 @@ def _symbolic(
         job.on_whole,
         indices,
         *pairs,
-        name=f"all-{names[0]}",
+        name=whole,
         dtype=object,
         meta=np.empty((0,) * ndim, object),
         align_arrays=False,
@@ -267,6 +270,7 @@ def _materialized(
     arrays: Sequence[Any],
     chunks: Chunks,
     names: Sequence[str],
+    whole: str,
 ) -> list[Any]:
     """One task per block, and one more for each output if there are several."""
     cuts = [_cuts(sizes) for sizes in chunks]
@@ -297,20 +301,19 @@ def _materialized(
             key = (names[0], *place)
             tasks[key] = plan.task(key, block)
         return [lazy(HighLevelGraph.from_collections(names[0], tasks, arrays), 0)]
-    base = f"all-{names[0]}"
     together: dict[Any, Task] = {}
     picks: list[dict[Any, Task]] = [{} for _ in names]
     for k, pick in enumerate(picks):
         for place, block in _blocks(kept[k]):
-            whole: Any = (base, *block)
-            if whole not in together:
-                together[whole] = plan.task(whole, block)
+            source: Any = (whole, *block)
+            if source not in together:
+                together[source] = plan.task(source, block)
             key = (names[k], *place)
-            pick[key] = Task(key, operator.getitem, TaskRef(whole), k)
-    under = HighLevelGraph.from_collections(base, together, arrays)
+            pick[key] = Task(key, operator.getitem, TaskRef(source), k)
+    under = HighLevelGraph.from_collections(whole, together, arrays)
     return [
         lazy(
-            HighLevelGraph({**under.layers, name: pick}, {**under.dependencies, name: {base}}),
+            HighLevelGraph({**under.layers, name: pick}, {**under.dependencies, name: {whole}}),
             k,
         )
         for k, (name, pick) in enumerate(zip(names, picks, strict=True))
