@@ -698,3 +698,9 @@ def test_out_is_checked():
         heat.iterate(x, steps=2, out=np.empty(x.shape, "int32"))
     with pytest.raises(TypeError, match="NumPy"):
         heat.iterate(da.from_array(x), steps=2, out=x)
+
+
+def test_no_steps_take_an_empty_list_of_whole_numbers():
+    masked = npt.stencil(lambda u, k: u[0] & k)
+    u = np.arange(5)
+    np.testing.assert_array_equal(masked.iterate(u, [], steps=0), u)

@@ -43,7 +43,7 @@ class Scalars:
                         f"'{name}' has {len(value)} values, but there are {steps} steps; give one "
                         "for each, or name it in standard_indexing if it is a small array."
                     )
-                self.varying[name] = _item(np.asarray(value))
+                self.varying[name] = _item(np.asarray(value), hasattr(value, "dtype"))
             else:
                 self.fixed[name] = value
 
@@ -62,10 +62,12 @@ class Scalars:
             del self._known[known]
 
 
-def _item(values: np.ndarray) -> Callable[[int], Any]:
+def _item(values: np.ndarray, typed: bool) -> Callable[[int], Any]:
     if not len(values):
-        # No step asks for it, but its type is looked at.
-        return lambda step: values.dtype.type(0).item()
+        # No step asks for it, but its type is looked at.  An empty list has none, and a whole
+        # number is what most kernels take.
+        zero = values.dtype.type(0).item() if typed else 0
+        return lambda step: zero
     return lambda step: values[step].item()
 
 
