@@ -37,6 +37,10 @@ class Plain:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.bound, name)
 
+    @property
+    def takes_commands(self) -> bool:
+        return False
+
     def within(self, core: tuple[int, ...]) -> Plain:
         return Plain(self.bound.within(core))
 
@@ -53,10 +57,6 @@ class Plain:
             last = len(wide) + len(outs)
             writes = [len(wide) <= k < last for k in range(len(arguments))]
             bounds.run(compiled.module.text, arguments, writes)
-
-    def run_parts(self, parts: list[tuple[list[np.ndarray], list[np.ndarray]]], threads: int):
-        for fields, outs in parts:
-            self.run(fields, outs)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def expected(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
     )
 
 
-def by_text(drawn: Drawn, cval: Any = 0, whole_bytes: int | None = None) -> tuple[np.ndarray, ...]:
+def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
     stencil = drawn.stencil
     fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil.fields]
@@ -148,7 +148,6 @@ def by_text(drawn: Drawn, cval: Any = 0, whole_bytes: int | None = None) -> tupl
         border=Boundary.of(drawn.boundary).on(compiled.ndim),
         cval=cval,
         threads=1,
-        whole_bytes=whole_bytes,
     )
     return result if isinstance(result, tuple) else (result,)
 

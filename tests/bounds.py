@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint.arrays import moves
 from ninepoint.backends.numba import cache
 
 
@@ -158,9 +157,7 @@ def everything() -> Iterator[None]:
         return lambda *arguments: run(text, arguments, writes)
 
     cache.load = checked
-    moves.mover.cache_clear()
     try:
         yield
     finally:
         cache.load = load
-        moves.mover.cache_clear()

@@ -32,14 +32,6 @@ def test_generated_text_agrees_with_the_reference(first):
         agreement.compare(drawn, agreement.by_text(drawn), agreement.expected(drawn))
 
 
-@pytest.mark.parametrize("first", range(70_000, 70_000 + PLAIN // 2, BATCH))
-def test_borders_agree_in_slabs_and_ends_as_well(first):
-    for seed in range(first, first + BATCH):
-        drawn = agreement.draw(seed)
-        wanted = agreement.by_text(drawn, whole_bytes=10**9)
-        agreement.compare_exactly(agreement.by_text(drawn, whole_bytes=0), wanted)
-
-
 @pytest.mark.parametrize("seed", range(50_000, 50_000 + COMPILED))
 def test_compiled_code_agrees_with_the_reference(seed):
     drawn = agreement.draw(seed)

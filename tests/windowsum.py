@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ import numpy as np
 from ninepoint.arrays.borders import Border, source_indices
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.run import Block, run
-from ninepoint.backends.threads import run_parallel
 from ninepoint.language.box import Box
 
 Offset = tuple[int, ...]
@@ -61,8 +59,8 @@ class WindowSum:
         return self
 
     @property
-    def seams(self) -> bool:
-        return True
+    def takes_commands(self) -> bool:
+        return False
 
     @property
     def pace(self) -> list[float]:
@@ -94,9 +92,6 @@ class WindowSum:
     @property
     def handoff(self) -> float:
         return 0.0
-
-    def run_parts(self, parts: list[tuple[list[np.ndarray], list[np.ndarray]]], threads: int):
-        run_parallel((partial(self.run, *part) for part in parts), threads)
 
 
 def brute(

@@ -14,6 +14,7 @@ from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
 from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
+from .arrays.parts import write
 from .arrays.views import plain, stacked
 from .backends.compiled import Compiled
 from .backends.memory import empty
@@ -234,7 +235,7 @@ def iterate_arrays(
                     break
     for array, state in zip(target, states, strict=False):
         if array is not state:
-            on_numpy.write(array, state)
+            write(array, state)
     return target or ([np.array(state) for state in given] if states is given else states)
 
 

@@ -11,6 +11,7 @@ from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
+from .arrays.parts import write
 from .arrays.recognise import is_dask, is_xarray
 from .arrays.run import Block
 from .calls import Call
@@ -93,7 +94,7 @@ def _on_numpy(
         return results
     for target, result in zip(given, results, strict=True):
         if not np.may_share_memory(target, result):
-            on_numpy.write(target, result)
+            write(target, result)
     return given
 
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 import itertools
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy import ndimage
 
-from ninepoint.arrays import layout as layouts
 from ninepoint.arrays import numpy as arrays
+from ninepoint.arrays import parts
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.threads import run_parallel, serial, thread_count
 from windowsum import WindowSum, brute, program, window
@@ -32,15 +31,12 @@ def data(*shape: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
     return rng.integers(0, 100, shape).astype(dtype)
 
 
-@pytest.fixture(params=["whole", "slabs"])
-def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Both ways to treat the border, whatever the size of the array."""
-    size = 10**9 if request.param == "whole" else 0
-    monkeypatch.setattr(layouts, "WHOLE_BYTES", size)
-    monkeypatch.setattr(layouts, "FAR_BYTES", size)
-    layouts.layout.cache_clear()
-    yield request.param
-    layouts.layout.cache_clear()
+@pytest.fixture(params=["whole", "blocks"])
+def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Arrays that are copied as a whole, or a few rows at a time."""
+    if request.param == "blocks":
+        monkeypatch.setattr(parts, "BLOCK", 40)
+    return request.param
 
 
 @pytest.mark.parametrize("rule", ["constant", "nearest", "reflect", "mirror", "wrap"])
@@ -179,11 +175,11 @@ def odd_arrays() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", sorted(odd_arrays()))
 @pytest.mark.parametrize("rule", ["fill", "reflect", "keep"])
-@pytest.mark.parametrize("block", [arrays.BLOCK, 700, 20])
+@pytest.mark.parametrize("block", [parts.BLOCK, 700, 20])
 def test_odd_arrays(
     name: str, rule: str, block: int, strategy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrays, "BLOCK", block)
+    monkeypatch.setattr(parts, "BLOCK", block)
     prog = program(window([(-1, 2), (-2, 1)]))
     x = odd_arrays()[name]
     before = x.copy()
@@ -206,7 +202,7 @@ def test_float16_is_read_as_the_program_wants() -> None:
 
 @pytest.mark.parametrize("lead", [(200, 30), (3, 4), (7, 2, 5)])
 def test_a_stack_of_odd_strides(lead: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "BLOCK", 3000)
+    monkeypatch.setattr(parts, "BLOCK", 3000)
     prog = program(window([(-1, 1), (-1, 1)]))
     x = data(*lead[::-1], 6, 7)
     axes = tuple(range(len(lead)))
@@ -389,8 +385,8 @@ def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
 
 
 def test_more_parts_than_are_remembered_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(arrays, "BLOCK", 500)
-    monkeypatch.setattr(arrays, "HANDOFF", 0)
+    monkeypatch.setattr(parts, "BLOCK", 500)
+    monkeypatch.setattr(parts, "HANDOFF", 0)
     prog = program(window([(-1, 1), (-1, 1)]))
     x = data(600, 700).T
     for rule in ("valid", "reflect"):

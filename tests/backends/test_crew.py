@@ -14,9 +14,13 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from ninepoint.arrays.borders import Boundary
+from ninepoint.arrays.commands import Machine, Part, commands
+from ninepoint.arrays.layout import layout
 from ninepoint.backends.crew import Crew
 from ninepoint.backends.numba import native
 from ninepoint.backends.threads import run_parts
+from ninepoint.language.box import Box
 
 pytestmark = pytest.mark.skipif(
     not native.possible() or sys.platform == "win32", reason="machine code is not called so here"
@@ -34,10 +38,13 @@ def entry():
     return bound.entry
 
 
-def parts_of(field, out, count):
-    """The arguments of so many parts of a row."""
-    edges = [out.shape[1] * k // count for k in range(count + 1)]
-    return [(field[:, a : b + 1], out[:, a:b], 2.5) for a, b in itertools.pairwise(edges)]
+def lists_of(field, count):
+    """Lists of commands for so many parts of a row."""
+    reach = Box((0,), (1,))
+    plan = layout(field.shape[1:], (reach,), Boundary.of("valid").on(1))
+    machine = Machine((8, 8), 1, (b"", b""), True, 0)
+    edges = [plan.computed.stop[0] * k // count for k in range(count + 1)]
+    return [commands(plan, machine, Part(0, 1, *pair)) for pair in itertools.pairwise(edges)]
 
 
 def expected(field):
@@ -52,20 +59,20 @@ def row(length):
 @pytest.mark.parametrize("count", [1, 2, 7, 100])
 def test_each_part_is_done(entry, threads, count):
     field, out = row(1000)
-    run_parts(entry, native.together(entry), parts_of(field, out, count), threads)
+    run_parts(entry, native.together(entry), (field, out, 2.5), lists_of(field, count), threads)
     np.testing.assert_array_equal(out, expected(field))
 
 
 def test_others_than_the_caller_take_parts(entry):
     field, out = row(4_000_000)
     crew = Crew()
-    parts = [value for part in parts_of(field, out, 64) for value in part]
+    lists = lists_of(field, 64)
     together = native.together(entry)
     end = time.monotonic() + 60
     while True:
         # The time of this thread and that of the process: the rest was spent by others.
         before = time.process_time() - time.thread_time()
-        together(crew.address(2), 2, *parts)
+        together(crew.address(2), 2, field, out, 2.5, *lists)
         if time.process_time() - time.thread_time() - before > 0.001:
             break
         assert time.monotonic() < end
@@ -74,7 +81,7 @@ def test_others_than_the_caller_take_parts(entry):
 
 def test_nobody_works_while_there_is_no_work(entry):
     field, out = row(1000)
-    run_parts(entry, native.together(entry), parts_of(field, out, 8), 8)
+    run_parts(entry, native.together(entry), (field, out, 2.5), lists_of(field, 8), 8)
     time.sleep(0.1)
     before = time.process_time()
     time.sleep(0.3)
@@ -85,17 +92,18 @@ def test_what_is_no_argument_is_refused_before_anything_runs(entry):
     field, out = row(100)
     together = native.together(entry)
     crew = Crew().address(2)
-    good = parts_of(field, out, 2)
-    for bad in ((field.astype("float32"), out, 2.5), (field, out, "two"), (field, out)):
+    told = lists_of(field, 2)
+    narrow = field.astype("float32")
+    for bad in ((narrow, out, 2.5), (field, out, "two"), (field, out), (field, out, 2.5, field)):
         with pytest.raises(TypeError):
-            together(crew, 2, *good[0], *bad)
+            together(crew, 2, *bad, *told)
         assert np.isnan(out).all()
     with pytest.raises(TypeError):
         together()
     read_only = out.copy()
     read_only.flags.writeable = False
     with pytest.raises(TypeError):
-        together(crew, 2, *good[0], field, read_only, 2.5)
+        together(crew, 2, field, read_only, 2.5, *told)
 
 
 def test_many_callers_at_once(entry):
@@ -104,9 +112,10 @@ def test_many_callers_at_once(entry):
 
     def work(seed):
         field, out = row(2000 + seed)
+        lists = lists_of(field, 6)
         for _ in range(300):
             out[:] = np.nan
-            run_parts(entry, together, parts_of(field, out, 6), 3)
+            run_parts(entry, together, (field, out, 2.5), lists, 3)
             if not (out == expected(field)).all():
                 wrong.append(seed)
 

@@ -17,7 +17,8 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Shape
-from ninepoint.arrays.numpy import BLOCK, Program, broadcast_shape, core_axes, is_readable, write
+from ninepoint.arrays.numpy import broadcast_shape, core_axes
+from ninepoint.arrays.parts import BLOCK, Program, is_readable, write
 
 # fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]

@@ -256,15 +256,16 @@ def runs(start: int, stop: int, n: int, before: Rule, after: Rule) -> tuple[Run,
     """
     inner_start, inner_stop = min(max(start, 0), stop), max(min(stop, n), start)
     if inner_start >= inner_stop:
-        return tuple(_split(source_indices(start, stop, n, before, after), 0))
+        return tuple(split(source_indices(start, stop, n, before, after), 0))
     return (
-        *_split(source_indices(start, inner_start, n, before, after), 0),
+        *split(source_indices(start, inner_start, n, before, after), 0),
         Run(inner_start - start, inner_stop - start, inner_start, 1),
-        *_split(source_indices(inner_stop, stop, n, before, after), inner_stop - start),
+        *split(source_indices(inner_stop, stop, n, before, after), inner_stop - start),
     )
 
 
-def _split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
+def split(sources: np.ndarray[tuple[int], np.dtype[np.int64]], at: int) -> Iterator[Run]:
+    """Give sources as runs, positions counted from `at`."""
     values = sources.tolist()
     start = 0
     while start < len(values):
@@ -289,7 +290,7 @@ class Gather:
     need every combination of runs.
     """
 
-    __slots__ = ("_copies", "_patches", "shape")
+    __slots__ = ("copies", "patches", "shape")
 
     def __init__(
         self, shape: Sequence[int], start: Sequence[int], stop: Sequence[int], border: Border
@@ -305,13 +306,13 @@ class Gather:
             (own,) if own is not None else axis for own, axis in zip(inside, every, strict=True)
         ]
         # Each entry is (target, source); a source of None means the constant.
-        self._copies: list[tuple[Index, Index | None]] = []
+        self.copies: list[tuple[Index, Index | None]] = []
         for parts in itertools.product(*first):
             target = (whole, *(slice(run.start, run.stop) for run in parts))
             absent = any(run.first < 0 for run in parts)
             source = None if absent else (whole, *(run.source for run in parts))
-            self._copies.append((target, source))
-        self._patches: list[tuple[Index, Index | None]] = []
+            self.copies.append((target, source))
+        self.patches: list[tuple[Index, Index | None]] = []
         done = [whole if own is None else slice(own.start, own.stop) for own in inside]
         for axis, own in enumerate(inside):
             if own is None:
@@ -320,7 +321,7 @@ class Gather:
             pair = _pair_of_ends(outside, self.shape[axis], start[axis])
             if pair is not None:
                 cuts = [(whole, *done[:axis], cut, *done[axis + 1 :]) for cut in pair]
-                self._patches.append((cuts[0], cuts[1]))
+                self.patches.append((cuts[0], cuts[1]))
                 outside = []
             for run in outside:
                 place = (*done[:axis], slice(run.start, run.stop), *done[axis + 1 :])
@@ -329,15 +330,15 @@ class Gather:
                     # The same elements, where they stand in the block.
                     moved = Run(0, run.stop - run.start, run.first - start[axis], run.step)
                     patch = (whole, *done[:axis], moved.source, *done[axis + 1 :])
-                self._patches.append(((whole, *place), patch))
+                self.patches.append(((whole, *place), patch))
             done[axis] = whole
 
     def __call__(self, array: Array, cval: Any, dtype: np.dtype[Any]) -> Array:
         """Give the block, C-contiguous and of `dtype`; `cval` stands where nothing else does."""
         block: Array = empty((array.shape[0], *self.shape), dtype)
-        for target, source in self._copies:
+        for target, source in self.copies:
             block[target] = cval if source is None else array[source]
-        for target, source in self._patches:
+        for target, source in self.patches:
             block[target] = cval if source is None else block[source]
         return block
 

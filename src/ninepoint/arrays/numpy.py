@@ -1,97 +1,27 @@
 """Apply a compiled stencil to NumPy arrays.
 
-    fields -> broadcast -> core axes last -> stack as one axis -> pieces -> program.run
+    fields -> broadcast -> core axes last -> stack as one axis -> parts -> program.run
 
-A `Program` computes points whose neighbours all exist, on arrays with one stack axis. All the
-rest is here: the points near the border are run on small padded copies, everything else on
-views of the caller's arrays. An array that cannot be read as it is (foreign byte order, odd
-strides, another dtype) is copied one block at a time, never as a whole: it may be a memmap.
+A `Program` computes points whose neighbours all exist, on arrays with one stack axis. Where it
+takes commands (see `commands`), machine code does all the rest on the caller's arrays. Else, and
+where an array cannot be read as it is (foreign byte order, odd strides, another dtype), blocks
+are copied one at a time, with what lies outside, and never a whole array: it may be a memmap.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
-from itertools import pairwise
-from time import perf_counter
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Border, fitting_cval
-from ninepoint.arrays.ends import columns_of, compute_ends
-from ninepoint.arrays.layout import Ends, Layout, Piece, Shape, layout
+from ninepoint.arrays.layout import Layout, Shape, layout
+from ninepoint.arrays.parts import SPLIT_POINTS, Program, Values, over_stack, write
 from ninepoint.arrays.recognise import refuse_foreign
 from ninepoint.backends.memory import empty
-from ninepoint.backends.threads import HANDOFF, run_parallel, thread_count
-from ninepoint.language.box import Box
-
-# Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
-# Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
-# more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
-BLOCK = 262_144
-
-# What takes longer than this [s] is shared among threads so that it can be interrupted.
-LASTING = 0.1
-
-# Points below which that is not even tried: looking up the number of cores takes 1.5 us.
-SPLIT_POINTS = 16_384
-
-# Parts for each thread: enough that a thread which starts late takes less of the work.
-PARTS = 4
-
-ALL = slice(None)
-
-
-class Program(Protocol):
-    """A compiled stencil, its scalars bound, for fields of certain dtypes."""
-
-    @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-
-    @property
-    def reaches(self) -> tuple[Box, ...]:
-        """Where each output looks."""
-
-    @property
-    def field_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """What the fields must be, in native byte order."""
-
-    @property
-    def out_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """What the outputs are."""
-
-    @property
-    def seams(self) -> bool:
-        """Whether it ends and raises nothing, whatever the neighbours are."""
-
-    @property
-    def warm(self) -> int:
-        """Rows that are made before the first row of a result."""
-
-    def within(self, core: Shape) -> Program:
-        """Give the same program for a whole array of this shape, where it asks for that."""
-
-    def with_numbers(self, numbers: Sequence[Any]) -> Program:
-        """Give the same program with other coefficient arrays and scalars."""
-
-    @property
-    def pace(self) -> list[float]:
-        """How long a point took when that was last measured [s], or nothing; may be changed."""
-
-    @property
-    def handoff(self) -> float:
-        """How long it takes to share parts among threads [s]."""
-
-    def run(self, fields: list[Array], outs: list[Array]) -> None:
-        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock."""
-
-    def run_parts(
-        self, parts: Sequence[tuple[Sequence[Array], Sequence[Array]]], threads: int
-    ) -> None:
-        """Run on the fields and outputs of each part, on threads, not to be interrupted."""
+from ninepoint.backends.threads import thread_count
 
 
 def as_field(value: object, name: str = "") -> Array:
@@ -166,7 +96,6 @@ def apply(
     axes: Sequence[int] | None = None,
     out: object = None,
     threads: int | None = None,
-    whole_bytes: int | None = None,
 ) -> Array | tuple[Array, ...]:
     """Run `program` at every point of `fields`.
 
@@ -186,8 +115,6 @@ def apply(
         Where to write; may overlap the fields.
     threads : int, optional
         At most this many threads.
-    whole_bytes : int, optional
-        Up to which size an array is copied as a whole to pad it; by default as was measured.
 
     Returns
     -------
@@ -209,7 +136,7 @@ def apply(
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     program = program.within(core)
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, border, itemsize, program.seams, whole_bytes)
+    plan = layout(core, program.reaches, border, itemsize)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
@@ -353,15 +280,6 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
     return np.can_cast(values, target, "same_kind" if target.kind in "fc" else "safe")
 
 
-def write(target: Array, values: Array) -> None:
-    """Write values to an array that may be of another dtype; like a kernel, without warnings."""
-    if target.dtype == values.dtype:
-        target[...] = values
-        return
-    with np.errstate(over="ignore", invalid="ignore"):
-        target[...] = values
-
-
 def _overlaps_itself(array: Array) -> bool:
     """Whether two elements may be one: an axis does not step over all that shorter steps reach."""
     if not array.size or array.flags.c_contiguous:
@@ -374,16 +292,6 @@ def _overlaps_itself(array: Array) -> bool:
             return True
         reached += step * (length - 1)
     return False
-
-
-class Values:
-    """`cval` as every field and every output holds it."""
-
-    __slots__ = ("fields", "outs")
-
-    def __init__(self, fields: list[Any], outs: list[Any]) -> None:
-        self.fields = fields
-        self.outs = outs
 
 
 def check_values(
@@ -412,230 +320,3 @@ def check_values(
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
     return values
-
-
-def over_stack(
-    program: Program,
-    plan: Layout,
-    values: Values,
-    fields: list[Array],
-    outs: list[Array],
-    threads: int,
-) -> None:
-    """Make the stack one axis, without a copy where strides allow it, and run."""
-    core = len(plan.shape)
-    lead = fields[0].shape[:-core]
-    if not lead:
-        flat = [field[None] for field in fields], [out[None] for out in outs]
-        return _over_pieces(program, plan, values, *flat, threads)
-    if len(lead) == 1:
-        return _over_pieces(program, plan, values, fields, outs, threads)
-    if 0 in lead:
-        return None
-    if all(_mergeable(array, len(lead)) for array in (*fields, *outs)):
-        flat = [_merged(field, core) for field in fields], [_merged(out, core) for out in outs]
-        return _over_pieces(program, plan, values, *flat, threads)
-    inner = math.prod(lead[1:]) * max(1, math.prod(plan.shape))
-    if inner > BLOCK:
-        for k in range(lead[0]):
-            parts = [field[k] for field in fields], [out[k] for out in outs]
-            over_stack(program, plan, values, *parts, threads)
-        return None
-    # Tiny images in a stack of odd strides: many of them at a time, through a copy.
-    for k in range(0, lead[0], BLOCK // inner):
-        cut = slice(k, k + BLOCK // inner)
-        blocks = [_merged(field[cut], core) for field in fields]
-        fresh = [empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
-        _over_pieces(program, plan, values, blocks, fresh, 1)
-        for out, computed in zip(outs, fresh, strict=True):
-            out[cut] = computed.reshape(out[cut].shape)
-    return None
-
-
-def _mergeable(array: Array, lead: int) -> bool:
-    """Whether the first `lead` axes lie in memory as one axis would."""
-    axes = [k for k in range(lead) if array.shape[k] != 1]
-    return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
-
-
-def _merged(array: Array, core: int) -> Array:
-    # Not -1: with a core axis of length 0 there would be no telling.
-    lead = math.prod(array.shape[:-core])
-    return array.reshape(lead, *array.shape[-core:])
-
-
-def _over_pieces(
-    program: Program,
-    plan: Layout,
-    values: Values,
-    fields: list[Array],
-    outs: list[Array],
-    threads: int,
-) -> None:
-    """Compute every piece, then write the zones. Arrays have one stack axis."""
-    stack = fields[0].shape[0]
-    if stack == 0:
-        return
-    copied = [not is_readable(*pair) for pair in zip(fields, program.field_dtypes, strict=True)]
-    staged = [not is_readable(*pair) for pair in zip(outs, program.out_dtypes, strict=True)]
-    job = _Job(program, values, fields, outs, copied, staged)
-    points = stack * plan.points
-    if points <= BLOCK and (threads == 1 or points < SPLIT_POINTS):
-        for piece in plan.pieces:
-            job.run(piece, ALL)
-    else:
-        direct = not any(copied) and not any(staged)
-        block = BLOCK * 8 // sum(dtype.itemsize for dtype in program.field_dtypes)
-        for piece in plan.pieces:
-            here = stack * piece.points
-            limit = None if direct and piece.gather is None and piece.ends is None else block
-            if here < SPLIT_POINTS or (threads == 1 and (limit is None or here <= limit)):
-                job.run(piece, ALL)
-                continue
-            expected = program.pace[0] * here if limit is None and program.pace else None
-            if expected is not None and expected <= 2 * program.handoff:
-                _timed(job, piece, ALL, here)
-                continue
-            parts = plan.cut(piece, stack, threads * PARTS if threads > 1 else 1, limit)
-            if threads > 1 and expected is not None and expected <= LASTING:
-                job.run_parts(parts, here, threads)
-                continue
-            rest = plan.rest(piece, stack, parts) if limit is None else None
-            _over_parts(job, iter(parts), rest, here, threads)
-    for k, output in enumerate(plan.outputs):
-        dtype = program.out_dtypes[k]
-        for target, kept in output.zones:
-            place = outs[k][target]
-            if kept is not None:
-                write(place, fields[k][kept].astype(dtype, copy=False))
-            elif place.dtype == dtype:
-                place.fill(values.outs[k])
-            else:
-                write(place, np.array(values.outs[k], dtype))
-
-
-def _over_parts(
-    job: _Job,
-    parts: Iterator[tuple[Piece, slice]],
-    rest: tuple[Piece, slice] | None,
-    points: int,
-    threads: int,
-) -> None:
-    """Run the parts on threads, unless the first shows that they end sooner on this one.
-
-    `rest` is all parts but the first in one, if they may be run so.
-    """
-    if threads > 1:
-        part, cut = next(parts)
-        done = points if cut.stop is None else part.points * (cut.stop - cut.start)
-        _timed(job, part, cut, done)
-        if job.program.pace[0] * (points - done) > HANDOFF:
-            run_parallel((partial(job.run, part, cut) for part, cut in parts), threads)
-            return
-        if rest is not None:
-            job.run(*rest)
-            return
-    for part, cut in parts:
-        job.run(part, cut)
-
-
-def _timed(job: _Job, part: Piece, cut: slice, points: int) -> None:
-    """Run a part, and remember its pace."""
-    began = perf_counter()
-    job.run(part, cut)
-    took = perf_counter() - began
-    region = part.region
-    rows = region.stop[0] - region.start[0]
-    # The rows of stages that are made before the first weigh more in a thin part.
-    more = job.program.warm / rows if len(region.start) == 2 and rows else 0.0
-    job.program.pace[:] = [took / max(1.0, points * (1.0 + more))]
-
-
-def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
-    """Whether a program can work on `array` itself."""
-    return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
-
-
-class _Job:
-    """One call's arrays; runs single pieces of it, in any thread."""
-
-    __slots__ = ("copied", "fields", "outs", "program", "staged", "values")
-
-    def __init__(
-        self,
-        program: Program,
-        values: Values,
-        fields: list[Array],
-        outs: list[Array],
-        copied: list[bool],
-        staged: list[bool],
-    ) -> None:
-        self.program = program
-        self.values = values
-        self.fields = fields
-        self.outs = outs
-        self.copied = copied
-        self.staged = staged
-
-    def run(self, piece: Piece, cut: slice) -> None:
-        """Compute a piece of some images of the stack."""
-        if piece.ends is not None:
-            self._run_ends(piece, piece.ends, cut)
-            return
-        dtypes = self.program.field_dtypes
-        blocks: list[Array] = []
-        for k, field in enumerate(self.fields):
-            part = field if cut is ALL else field[cut]
-            if piece.gather is not None:
-                blocks.append(piece.gather(part, self.values.fields[k], dtypes[k]))
-            elif self.copied[k]:
-                blocks.append(np.array(part[piece.source], dtypes[k], order="C"))
-            else:
-                blocks.append(part[piece.source])
-        results: list[Array] = []
-        pending: list[tuple[Array, Array]] = []
-        for k, out in enumerate(self.outs):
-            target = piece.targets[k]
-            place = (out if cut is ALL else out[cut])[target.place]
-            if target.scratch is None and not self.staged[k]:
-                results.append(place)
-                continue
-            shape = (blocks[0].shape[0], *(target.scratch or place.shape[1:]))
-            fresh: Array = empty(shape, self.program.out_dtypes[k])
-            results.append(fresh)
-            pending.append((place, fresh[target.part]))
-        self.program.run(blocks, results)
-        for place, computed in pending:
-            write(place, computed)
-
-    def run_parts(self, parts: Iterable[tuple[Piece, slice]], points: int, threads: int) -> None:
-        """Compute parts of a piece from the fields into the outputs, as they are."""
-        began = perf_counter()
-        self.program.run_parts(
-            [
-                (
-                    [field[cut][part.source] for field in self.fields],
-                    [
-                        out[cut][target.place]
-                        for out, target in zip(self.outs, part.targets, strict=True)
-                    ],
-                )
-                for part, cut in parts
-            ],
-            threads,
-        )
-        # As if the threads had never waited for each other: it is then tried again.
-        self.program.pace[:] = [(perf_counter() - began) * threads / points]
-
-    def _run_ends(self, piece: Piece, ends: Ends, cut: slice) -> None:
-        program, whole = self.program, cut is ALL
-        blocks = [
-            columns_of((field if whole else field[cut])[piece.source], ends, cval, dtype)
-            for field, cval, dtype in zip(
-                self.fields, self.values.fields, program.field_dtypes, strict=True
-            )
-        ]
-        results = compute_ends(program.run, blocks, ends.spans, program.out_dtypes, program.warm)
-        for k, place, part in ends.moves:
-            out = self.outs[k] if whole else self.outs[k][cut]
-            write(out[place], results[k][part])

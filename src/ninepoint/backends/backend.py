@@ -93,5 +93,8 @@ class Backend(Protocol):
     def from_disk(self, lowered: Lowered, module: Module) -> bool:
         """Tell whether what `load` gave was found rather than compiled."""
 
+    def takes_commands(self, lowered: Lowered, module: Module) -> bool:
+        """Tell whether what `load` gave also takes whole arrays, with a list of commands."""
+
     def together(self, entry: Callable[..., None]) -> Callable[..., None] | None:
-        """Find what shares calls of a loaded function among threads, or nothing."""
+        """Find what shares lists of commands for a loaded function among threads, or nothing."""

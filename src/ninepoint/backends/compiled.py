@@ -29,6 +29,9 @@ class Compiled(Lowered):
     _entry: list[Callable[..., None]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
+    _takes_commands: list[bool] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
@@ -46,6 +49,14 @@ class Compiled(Lowered):
     def ready(self) -> bool:
         """Whether this kernel's machine code was asked for already."""
         return bool(self._entry)
+
+    @property
+    def takes_commands(self) -> bool:
+        """Whether it also takes whole arrays, with commands (see `arrays.commands`)."""
+        if not self._takes_commands:
+            _ = self.entry
+            self._takes_commands.append(self.backend.takes_commands(self, self.module))
+        return self._takes_commands[0]
 
     def from_disk(self) -> bool:
         """Whether the machine code, which is there, was loaded rather than compiled."""
@@ -111,9 +122,9 @@ class Bound:
         return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
 
     @property
-    def seams(self) -> bool:
-        """Whether it ends and raises nothing, whatever the neighbours are."""
-        return not self.compiled.module.checked
+    def takes_commands(self) -> bool:
+        """Whether it takes whole arrays with commands, whatever the neighbours are."""
+        return self.compiled.takes_commands
 
     @property
     def pace(self) -> list[float]:
@@ -133,21 +144,33 @@ class Bound:
     def out_dtypes(self) -> tuple[np.dtype, ...]:
         return self.compiled.out_dtypes
 
-    def run(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
-        """Compute outs[b, i...] from fields[b, i + o - lo...], serially, without the GIL."""
-        self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars)
+    def run(
+        self,
+        fields: Sequence[np.ndarray],
+        outs: Sequence[np.ndarray],
+        told: np.ndarray | None = None,
+    ) -> None:
+        """Compute outs[b, i...] from fields[b, i + o - lo...], serially, without the GIL.
+
+        With commands the arrays are whole ones (see `arrays.commands`).
+        """
+        more = () if told is None else (told,)
+        self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars, *more)
 
     @property
     def handoff(self) -> float:
-        """How long it takes to share parts among threads [s]."""
+        """How long it takes to share lists of commands among threads [s]."""
         return handoff(self.compiled.backend.together(self.compiled.entry))
 
     def run_parts(
         self,
-        parts: Sequence[tuple[Sequence[np.ndarray], Sequence[np.ndarray]]],
+        fields: Sequence[np.ndarray],
+        outs: Sequence[np.ndarray],
+        lists: Sequence[np.ndarray],
         threads: int,
     ) -> None:
-        """Run on the fields and outputs of each part, shared among threads; it must end soon."""
-        entry, others = self.compiled.entry, (*self.coefficients, *self.scalars)
+        """Carry out lists of commands, shared among threads; they must end soon."""
+        entry = self.compiled.entry
         together = self.compiled.backend.together(entry)
-        run_parts(entry, together, [(*f, *o, *others) for f, o in parts], threads)
+        arguments = (*fields, *outs, *self.coefficients, *self.scalars)
+        run_parts(entry, together, arguments, lists, threads)

@@ -11,7 +11,6 @@ pool slows a call down and can never block it.
 from __future__ import annotations
 
 import functools
-import itertools
 import operator
 import os
 import threading
@@ -224,23 +223,24 @@ def handoff(together: Callable[..., None] | None) -> float:
 def run_parts(
     entry: Callable[..., None],
     together: Callable[..., None] | None,
-    parts: Sequence[Sequence[Any]],
+    arguments: Sequence[Any],
+    lists: Sequence[np.ndarray],
     threads: int,
 ) -> None:
-    """Call `entry` with the arguments of each part, in any order, on up to `threads` threads.
+    """Call `entry` with the arguments and each list, in any order, on up to `threads` threads.
 
-    `together`, if there is one, does so for all parts that it is given, among a crew.  It hears of
+    `together`, if there is one, does so for all lists that it is given, among a crew.  It hears of
     no interrupt before they have ended.
     """
-    count = min(threads, len(parts))
+    count = min(threads, len(lists))
     crew = 0
     if together is not None and count > 1 and not getattr(_here, "serial", False):
         crew = _crew.address(count)
     if crew:
         assert together is not None
-        together(crew, count, *itertools.chain.from_iterable(parts))
+        together(crew, count, *arguments, *lists)
         return
-    run_parallel((functools.partial(entry, *part) for part in parts), threads)
+    run_parallel((functools.partial(entry, *arguments, one) for one in lists), threads)
 
 
 def _submit(work: Callable[[], None], count: int) -> list[Future[None]]:

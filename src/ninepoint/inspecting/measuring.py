@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array
+from ..arrays.parts import SPLIT_POINTS
 from ..backends.compiled import Bound
 from ..backends.threads import thread_count
 from ..definition import Definition
@@ -27,10 +28,13 @@ class Watched(Bound):
 
     threads: set[int] = field(default_factory=set, compare=False)
 
-    def run(self, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+    def run(
+        self, fields: Sequence[Array], outs: Sequence[Array], told: Array | None = None
+    ) -> None:
         """Run, and remember where."""
         self.threads.add(threading.get_ident())
-        self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars)
+        # Not `super()`: a dataclass with slots is another class than the one defined here.
+        Bound.run(self, fields, outs, told)
 
 
 def real(
@@ -86,7 +90,7 @@ def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], ou
     """How many threads compute in a call that writes to `out`."""
     if not one.is_single:
         points = max(field.size for field in fields)
-        many = points >= on_numpy.SPLIT_POINTS
+        many = points >= SPLIT_POINTS
         return thread_count(options.get("threads")) if many else 1
     program = one.last.bind(one.call.scalars)
     # The first part decides how the rest is divided: twice, should the first be slow.

@@ -24,12 +24,12 @@ import shutil
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ... import undisturbed
 from ...undisturbed import imported
@@ -39,13 +39,16 @@ from . import native
 if TYPE_CHECKING:
     from .kept import Kept
 
+# Object code, and the names of what it calls.
+_Code: TypeAlias = tuple[bytes, Sequence[str]]
+
 VARIABLE = "NINEPOINT_CACHE_DIR"
 
 # What another release of Numba, whose insides differ, raises in `emit`.
 _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
-_CODE = ("support", "relative", "emit", "together", "native", "kept")
+_CODE = ("support", "relative", "emit", "entries", "commands", "native", "kept")
 
 # Where Numba also looks for its settings.
 _SETTINGS = Path(".numba_config.yaml")
@@ -58,11 +61,16 @@ _OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
 class _Loaded:
     band: Any
     from_disk: bool
+    native: bool = False
 
 
 _loaded: dict[Hashable, _Loaded] = {}
 _modules: dict[Path, ModuleType] = {}
 _refused: set[Path] = set()
+
+# What all kernels call, by its name, and whether it could be loaded.
+_COMMANDS = "commands"
+_shared: dict[str, bool] = {}
 
 
 def folder() -> Path:
@@ -188,6 +196,12 @@ def from_disk(text: str, name: str, types: Hashable, fastmath: bool) -> bool:
     return found is not None and found.from_disk
 
 
+def takes_commands(text: str, name: str, types: Hashable, fastmath: bool) -> bool:
+    """Whether what `load` gave also takes whole arrays and commands (see `commands`)."""
+    found = _loaded.get((text, name, types, fastmath))
+    return found is not None and found.native
+
+
 def _key(text: str, use: str) -> str:
     return hashlib.sha256(f"{_environment()}\n{use}\n{text}".encode()).hexdigest()[:24]
 
@@ -293,25 +307,60 @@ def _executed(path: Path) -> ModuleType:
 
 def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded | None:
     """The object code beside a module, made if it is not there; nothing where it cannot be."""
-    file = path.with_suffix(".o")
+    if not _commands_are_shared(path.parent):
+        return None
+
+    def make() -> _Code | None:
+        from .emit import object_code
+
+        return object_code(_module(path).band, signature(), fastmath=fastmath)
+
+    band, from_disk = _object(path.with_suffix(".o"), native.loaded, make)
+    return None if band is None else _Loaded(band, from_disk, native=True)
+
+
+def _commands_are_shared(folder: Path) -> bool:
+    """Load what carries out commands, which the entries of all kernels call; once in a process.
+
+    It is kept in this folder.
+    """
+    if _COMMANDS not in _shared:
+
+        def make() -> _Code | None:
+            from .emit import commands_code
+
+            return commands_code()
+
+        text = Path(__file__).with_name(f"{_COMMANDS}.py").read_text()
+        file = folder / f"{_COMMANDS}_{_key(text, _machine())}.o"
+        shared, _ = _object(file, native.share, make)
+        _shared[_COMMANDS] = bool(shared)
+    return _shared[_COMMANDS]
+
+
+def _object(
+    file: Path,
+    load: Callable[[bytes, Sequence[str]], Any],
+    make: Callable[[], _Code | None],
+) -> tuple[Any, bool]:
+    """What `load` makes of object code, and whether that was on disk.
+
+    The code is made if it is not there; None where it cannot be.
+    """
     content = _kept_content(file)
     if content is not None:
         try:
-            band = native.loaded(*native.unpacked(content))
-            return None if band is None else _Loaded(band, from_disk=True)
+            return load(*native.unpacked(content)), True
         except ValueError:
             _warn_damaged(file)
     try:
-        from .emit import object_code
-
-        made = object_code(_module(path).band, signature(), fastmath=fastmath)
+        made = make()
     except _OTHER_NUMBA:
-        return None
+        return None, False
     if made is None:
-        return None
+        return None, False
     _keep(file, native.packed(*made))
-    band = native.loaded(*made)
-    return None if band is None else _Loaded(band, from_disk=False)
+    return load(*made), False
 
 
 def kept(function: Any) -> Kept:

@@ -72,8 +72,15 @@ class Numba:
         types = _types(lowered)
         return cache.from_disk(module.text, lowered.name, types, lowered.fastmath)
 
+    def takes_commands(self, lowered: Lowered, module: Module) -> bool:
+        """Tell whether a text that was loaded takes whole arrays, with a list of commands."""
+        if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes):
+            return False
+        types = _types(lowered)
+        return cache.takes_commands(module.text, lowered.name, types, lowered.fastmath)
+
     def together(self, entry: Callable[..., None]) -> Callable[..., None] | None:
-        """Find what shares calls of a loaded function among threads, in machine code itself."""
+        """Find what shares lists of commands among threads, in machine code itself."""
         return native.together(entry)
 
 

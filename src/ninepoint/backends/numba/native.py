@@ -29,6 +29,9 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 
 ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
 
+# What carries out commands for the entries of all kernels.
+COMMANDS = "ninepoint_commands"
+
 _MAGIC = b"ninepoint machine code 1\n"
 
 
@@ -113,9 +116,46 @@ def _keep_freed_memory() -> None:
 
 def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
     """The function whose object code this is; nothing if something it calls is not found."""
+    _keep_freed_memory()
+    engine = _engine(code, needs)
+    if engine is None:
+        return None
+    band = _function(engine.get_function_address(ENTRY))
+    _together[band] = _function(engine.get_function_address(TOGETHER))
+    return band
+
+
+def together(band: Callable[..., None]) -> Callable[..., None] | None:
+    """What shares lists of commands among a crew; nothing where the function takes none."""
+    return _together.get(band)
+
+
+def _function(address: int) -> Callable[..., None]:
+    """Machine code as a function of Python."""
+    method = _Method(b"band", address, _FASTCALL, None)
+    _kept.append(method)
+    # Bound to the type of arrays, which the entry compares with its arguments'.
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    function: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
+    return function
+
+
+def share(code: bytes, needs: Sequence[str]) -> bool:
+    """Let the entries of kernels call this object code by the name `COMMANDS`, if it loads."""
     import llvmlite.binding as llvm
 
-    _keep_freed_memory()
+    engine = _engine(code, needs)
+    if engine is not None:
+        llvm.add_symbol(COMMANDS, engine.get_function_address(COMMANDS))
+    return engine is not None
+
+
+def _engine(code: bytes, needs: Sequence[str]) -> Any:
+    """What holds object code that is loaded; nothing if something it calls is not found."""
+    import llvmlite.binding as llvm
+
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     # An engine for each: names that two hold never meet.
@@ -132,23 +172,4 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _kept.append(engine)
-    band = _function(engine.get_function_address(ENTRY))
-    _together[band] = _function(engine.get_function_address(TOGETHER))
-    return band
-
-
-def together(band: Callable[..., None]) -> Callable[..., None] | None:
-    """What runs several parts among a crew, each as the function does; nothing where it is not."""
-    return _together.get(band)
-
-
-def _function(address: int) -> Callable[..., None]:
-    """Machine code as a function of Python."""
-    method = _Method(b"band", address, _FASTCALL, None)
-    _kept.append(method)
-    # Bound to the type of arrays, which the entry compares with its arguments'.
-    new = ctypes.pythonapi.PyCFunction_NewEx
-    new.restype = ctypes.py_object
-    new.argtypes = [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
-    function: Callable[..., None] = new(ctypes.addressof(method), np.ndarray, None)
-    return function
+    return engine

@@ -1,0 +1,379 @@
+"""Commands: what a call does with whole arrays, as a list for machine code.
+
+    interior    one run, on the arrays themselves
+    slabs       each is moved into a padded block, and run on that; so is all of a small array
+    ends        the first and the last points of every row, together
+    zones       moved from the constant, or from a field
+
+A list is made once for each layout, and for each part of it that a thread computes, and carried
+out by one call of machine code; `ninepoint.backends.numba.commands` says how it is written.
+
+A block of few columns is slow to compute row by row.  But where rows lie one after the other,
+it is also one long row, with as many copies below it as the stencil looks down, which overlap:
+
+    0 1 2         0 1 2 3 4 5
+    3 4 5    ->   3 4 5 6 7 8        the neighbour one row on stands below, as it should
+    6 7 8         6 7 8 . . .
+
+so that the ends are computed as one row.  What comes out where two rows meet is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from ninepoint.arrays.borders import Index, Run, source_indices, split
+from ninepoint.arrays.layout import Layout, Region, Shape, around
+
+# A program that keeps rows of stages makes them anew for the one long row: up to this many
+# that costs less than to start on a thousand short rows.
+FLAT_ROWS = 4
+
+# Lists that are remembered for a layout: a call on two threads needs nine at most.
+_REMEMBERED = 64
+
+_MOVE, _RUN = 0, 1
+_LINE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What a list depends on beside the layout.
+
+    `sizes` are those of an element of each field, then of each output [bytes]; `values` are the
+    constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
+    how many rows are made before the first of a result.
+    """
+
+    sizes: tuple[int, ...]
+    fields: int
+    values: tuple[bytes, ...]
+    zones: bool
+    warm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some images of a stack, and the points from `first` on and before `last` in them."""
+
+    start: int
+    stop: int
+    first: int
+    last: int
+
+
+def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
+    """List what to do for a part of the arrays."""
+    key = machine, part
+    found = plan.made.get(key)
+    if found is None:
+        if len(plan.made) >= _REMEMBERED:
+            plan.made.clear()
+        found = plan.made[key] = _Writer(plan, machine, part).written(part.first, part.last)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Own:
+    """An array that is none of the caller's: where it begins, and its strides."""
+
+    constant: bool
+    start: int
+    strides: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A part of an array, by its number: the first elements, and how far it is to the next."""
+
+    array: int
+    first: Shape
+    step: Shape
+
+
+class _Writer:
+    def __init__(self, plan: Layout, machine: Machine, part: Part) -> None:
+        self.plan = plan
+        self.machine = machine
+        self.image = part.start
+        self.stack = part.stop - part.start
+        self.given = len(machine.sizes)
+        self.axes = len(plan.shape) + 1
+        self.own: list[_Own] = []
+        self.constants: dict[int, int] = {}
+        self.constant_bytes = b""
+        self.words: list[int] = []
+        self.count = 0
+        # Bytes of memory that the blocks of a piece take, and that those of any piece did.
+        self.used = self.memory = 0
+
+    def written(self, first: int, last: int) -> np.ndarray:
+        """The list."""
+        self._compute(self.plan.computed.within(first, last))
+        for k, output in enumerate(self.plan.outputs if self.machine.zones else ()):
+            zones = [(zone.within(first, last), keeps) for zone, keeps in output.zones]
+            zones = [(zone, keeps) for zone, keeps in zones if zone.points]
+            if [keeps for _, keeps in zones[:2]] == [False] * 2 and _are_columns(*zones[:2]):
+                self._zone(k, zones[1][0], False, zones[0][0].start[-1] - zones[1][0].start[-1])
+                zones = zones[2:]
+            for zone, keeps in zones:
+                self._zone(k, zone, keeps)
+        length = 5 + len(self.own) * (2 + self.axes) + len(self.words)
+        head = [self.axes, self.given, len(self.own), self.memory, self.count]
+        for one in self.own:
+            start = one.start + 8 * length if one.constant else one.start
+            head += [int(not one.constant), start, *one.strides]
+        constants = np.frombuffer(self.constant_bytes, np.int64)
+        return np.concatenate([np.array([*head, *self.words], np.int64), constants])
+
+    def _compute(self, box: Region) -> None:
+        plan = self.plan
+        interior = plan.interior.clip(box)
+        if not box.points:
+            return
+        if interior == box:
+            self._inside(box)
+            return
+        if not interior.points or plan.is_small:
+            self._padded(box)
+            return
+        self._inside(interior)
+        slabs = around(interior, box)
+        if len(plan.shape) > 1:
+            slabs = [
+                slab
+                for slab in slabs
+                if slab.start[:-1] != interior.start[:-1] or slab.stop[:-1] != interior.stop[:-1]
+            ]
+            self._ends(interior, box)
+        for slab in slabs:
+            self._padded(slab)
+
+    # Pieces.
+
+    def _inside(self, region: Region) -> None:
+        """Compute points whose neighbours all lie inside, from the fields themselves."""
+        source = self.plan.source(region)
+        fields = [(k, source) for k in range(self.machine.fields)]
+        self._run_on([(k, (0, *part.start), part.shape) for k, part in fields], region)
+
+    def _padded(self, region: Region) -> None:
+        """Compute points from a copy with all that lies outside."""
+        gather = self.plan.gather(region)
+        if gather is None:
+            self._inside(region)
+            return
+        blocks = []
+        for k in range(self.machine.fields):
+            block = self._block(gather.shape, self.machine.sizes[k])
+            for target, source in gather.copies:
+                self._moved_in(k, block, gather.shape, target, source, k, self.plan.shape)
+            for target, source in gather.patches:
+                self._moved_in(k, block, gather.shape, target, source, block, gather.shape)
+            blocks.append((block, (0,) * self.axes, gather.shape))
+        self._run_on(blocks, region)
+
+    def _moved_in(
+        self,
+        field: int,
+        block: int,
+        shape: Shape,
+        target: Index,
+        source: Index | None,
+        array: int,
+        limits: Shape,
+    ) -> None:
+        """Move into a block, from an array or from the constant of a field."""
+        places = [range(*one.indices(n)) for one, n in zip(target[1:], shape, strict=True)]
+        lengths = tuple(map(len, places))
+        to = _Part(block, _firsts(places), _steps(places))
+        if source is None:
+            self._move(field, lengths, to, self._constant(field))
+            return
+        given = [range(*one.indices(n)) for one, n in zip(source[1:], limits, strict=True)]
+        # One element stands for all.
+        steps = tuple(
+            0 if len(one) < length else one.step
+            for one, length in zip(given, lengths, strict=True)
+        )
+        self._move(field, lengths, to, _Part(array, _firsts(given), (1, *steps)))
+
+    def _run_on(self, fields: Sequence[tuple[int, Shape, Shape]], region: Region) -> None:
+        """Run on arrays, or parts of such, that hold the neighbours of a region."""
+        outs: list[tuple[int, Shape, Shape]] = []
+        moves = []
+        for k, output in enumerate(self.plan.outputs, self.machine.fields):
+            part = region.clip(output.extent)
+            first = tuple(a - b for a, b in zip(part.start, output.extent.start, strict=True))
+            if part == region:
+                outs.append((k, (0, *first), region.shape))
+                continue
+            # An output does not cover the region: it is computed apart.
+            block = self._block(region.shape, self.machine.sizes[k])
+            outs.append((block, (0,) * self.axes, region.shape))
+            if part.points:
+                at = tuple(a - b for a, b in zip(part.start, region.start, strict=True))
+                moves.append((k, part.shape, self._all(k, first), self._all(block, at)))
+        self._run([*fields, *outs])
+        for move in moves:
+            self._move(*move)
+        self.used = 0
+
+    def _ends(self, interior: Region, box: Region) -> None:
+        """Compute the points before and after the interior in each of its rows."""
+        plan, machine = self.plan, self.machine
+        n, rules = plan.shape[-1], plan.border.rules[-1]
+        low, high, span = plan.reach.lo[-1], plan.reach.hi[-1], plan.spans[-1]
+        spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
+        spans = [(a, b) for a, b in spans if a < b]
+        if not spans:
+            return
+        # The block has a column for each neighbour of the ends, low | high.
+        columns = np.concatenate([source_indices(a + low, b + high, n, *rules) for a, b in spans])
+        gathered = _gathered(columns)
+        rows = plan.source(interior)
+        shape = (*rows.shape[:-1], len(columns))
+        nowhere = (0,) * (self.axes - 2)
+        blocks = []
+        for k in range(machine.fields):
+            block = self._block(shape, machine.sizes[k])
+            for run, own in gathered:
+                lengths = (*shape[:-1], run.stop - run.start)
+                to = self._all(block, (*nowhere, run.start))
+                if run.first < 0:
+                    at = self._constant(k)
+                else:
+                    outer = nowhere if own else rows.start[:-1]
+                    step = (*(1,) * (self.axes - 1), run.step)
+                    at = _Part(block if own else k, (0, *outer, run.first), step)
+                self._move(k, lengths, to, at)
+            blocks.append(block)
+        made = interior.shape[:-1]
+        if machine.warm > FLAT_ROWS:
+            width = len(columns) - span
+            results = [
+                self._block((*made, width), size) for size in machine.sizes[machine.fields :]
+            ]
+            ran = [(one, shape) for one in blocks] + [(one, (*made, width)) for one in results]
+        else:
+            results = [
+                self._block((*made, len(columns)), size)
+                for size in machine.sizes[machine.fields :]
+            ]
+            long = made[-1] * len(columns)
+            # The same memory, whose rows are as long.
+            ran = [(one, (*shape[:-2], plan.spans[-2] + 1, long)) for one in blocks]
+            ran += [(one, (*made[:-1], 1, long - span)) for one in results]
+        self._run([(one, (0,) * self.axes, lengths) for one, lengths in ran])
+        done = 0
+        for a, b in spans:
+            part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
+            origin = (*interior.start[:-1], a - done)
+            done += b - a + span
+            for k, output in enumerate(plan.outputs):
+                wanted = part.clip(output.extent)
+                if wanted.points:
+                    start = output.extent.start
+                    first = tuple(x - y for x, y in zip(wanted.start, start, strict=True))
+                    made_at = tuple(x - y for x, y in zip(wanted.start, origin, strict=True))
+                    number = machine.fields + k
+                    to, at = self._all(number, first), self._all(results[k], made_at)
+                    self._move(number, wanted.shape, to, at)
+        self.used = 0
+
+    def _zone(self, k: int, zone: Region, keeps: bool, second: int = 0) -> None:
+        """Write what is not computed; a column with a second one so far from it."""
+        number, start = self.machine.fields + k, self.plan.outputs[k].extent.start
+        first = tuple(a - b for a, b in zip(zone.start, start, strict=True))
+        source = self._all(k, zone.start) if keeps else self._constant(number)
+        shape, to = zone.shape, self._all(number, first)
+        if second:
+            shape = (*shape[:-1], 2)
+            to = _Part(number, to.first, (*to.step[:-1], second))
+        self._move(number, shape, to, source)
+
+    # Arrays.
+
+    def _all(self, array: int, first: Shape) -> _Part:
+        """A part of an array with all elements from the first on."""
+        return _Part(array, (0, *first), (1,) * self.axes)
+
+    def _block(self, shape: Shape, size: int) -> int:
+        """An array in the memory for blocks."""
+        strides = [size]
+        for n in reversed(shape):
+            strides.insert(0, strides[0] * n)
+        self.own.append(_Own(False, self.used, tuple(strides)))
+        self.used += -(-self.stack * strides[0] // _LINE) * _LINE
+        self.memory = max(self.memory, self.used)
+        return self.given + len(self.own) - 1
+
+    def _constant(self, k: int) -> _Part:
+        """The constant of a field or an output, at every place."""
+        if k not in self.constants:
+            strides = (0,) * self.axes
+            self.own.append(_Own(True, len(self.constant_bytes), strides))
+            self.constant_bytes += self.machine.values[k].ljust(16, b"\0")
+            self.constants[k] = self.given + len(self.own) - 1
+        return _Part(self.constants[k], (0,) * self.axes, (0,) * self.axes)
+
+    # Commands.
+
+    def _move(self, k: int, lengths: Shape, to: _Part, at: _Part) -> None:
+        """Move elements of the type of field or output `k`."""
+        self.words += (_MOVE, self.machine.sizes[k], to.array, at.array, self.stack, *lengths)
+        self.words += (*self._first(to.array, to.first), *to.step)
+        self.words += (*self._first(at.array, at.first), *at.step)
+        self.count += 1
+
+    def _run(self, arrays: Sequence[tuple[int, Shape, Shape]]) -> None:
+        self.words.append(_RUN)
+        for array, first, lengths in arrays:
+            self.words += (array, *self._first(array, first), self.stack, *lengths)
+        self.count += 1
+
+    def _first(self, array: int, first: Shape) -> Shape:
+        """The first element, of the images of this part where an array is the caller's."""
+        return (self.image if array < self.given else 0, *first[1:])
+
+
+def _are_columns(one: tuple[Region, bool], other: tuple[Region, bool]) -> bool:
+    """Whether two zones are single columns of the same rows, the second one before the first."""
+    (after, _), (before, _) = one, other
+    alike = after.start[:-1] == before.start[:-1] and after.stop[:-1] == before.stop[:-1]
+    single = after.shape[-1] == before.shape[-1] == 1
+    return alike and single and after.start[-1] > before.start[-1]
+
+
+def _gathered(columns: np.ndarray) -> list[tuple[Run, bool]]:
+    """Say from which columns those of a narrow block come, and whether from its own.
+
+    The columns of an array lie far apart, and all their lines may fall into one set of a cache.
+    So only what is side by side there is taken from the array, each column once if that can be.
+    """
+    runs = sorted(split(columns, 0), key=lambda run: run.start - run.stop)
+    taken: dict[int, int] = {}
+    found: list[tuple[Run, bool]] = []
+    for run in runs:
+        lies = [taken.get(run.first + run.step * k, -1) for k in range(run.stop - run.start)]
+        steps = {b - a for a, b in pairwise(lies)}
+        if run.first >= 0 and min(lies) >= 0 and len(steps) < 2:
+            found.append((Run(run.start, run.stop, lies[0], steps.pop() if steps else 0), True))
+            continue
+        found.append((run, False))
+        if run.first >= 0:
+            for k in range(run.stop - run.start):
+                taken.setdefault(run.first + run.step * k, run.start + k)
+    return found
+
+
+def _firsts(places: Sequence[range]) -> Shape:
+    return (0, *(one.start for one in places))
+
+
+def _steps(places: Sequence[range]) -> Shape:
+    return (1, *(one.step for one in places))

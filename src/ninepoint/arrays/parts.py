@@ -1,0 +1,422 @@
+"""Parts: what machine code computes of whole arrays, in the order of memory, on threads.
+
+With commands a part is some rows of some images, and one call of machine code. Without, it is
+computed block by block, from copies where neighbours are missing or an array cannot be read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from ninepoint.arrays.borders import Array
+from ninepoint.arrays.commands import Machine, Part, commands
+from ninepoint.arrays.layout import Layout, Region, Shape
+from ninepoint.backends.memory import empty
+from ninepoint.backends.threads import HANDOFF, run_parallel
+from ninepoint.language.box import Box
+
+# Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
+# Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
+# more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
+BLOCK = 262_144
+
+# What takes longer than this [s] is shared among threads so that it can be interrupted.
+LASTING = 0.1
+
+# Points below which that is not even tried: looking up the number of cores takes 1.5 us.
+SPLIT_POINTS = 16_384
+
+# Parts for each thread: enough that a thread which starts late takes less of the work.
+PARTS = 4
+
+# A part for a thread has at least as many points: to make it costs 10 us.
+PART_POINTS = 32_768
+
+
+class Program(Protocol):
+    """A compiled stencil, its scalars bound, for fields of certain dtypes."""
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        """Where each output looks."""
+
+    @property
+    def field_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """What the fields must be, in native byte order."""
+
+    @property
+    def out_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """What the outputs are."""
+
+    @property
+    def takes_commands(self) -> bool:
+        """Whether it takes whole arrays with commands, whatever the neighbours are."""
+
+    @property
+    def warm(self) -> int:
+        """Rows that are made before the first row of a result."""
+
+    def within(self, core: Shape) -> Program:
+        """Give the same program for a whole array of this shape, where it asks for that."""
+
+    def with_numbers(self, numbers: Sequence[Any]) -> Program:
+        """Give the same program with other coefficient arrays and scalars."""
+
+    @property
+    def pace(self) -> list[float]:
+        """How long a point took when that was last measured [s], or nothing; may be changed."""
+
+    @property
+    def handoff(self) -> float:
+        """How long it takes to share lists of commands among threads [s]."""
+
+    def run(
+        self, fields: Sequence[Array], outs: Sequence[Array], told: Array | None = None
+    ) -> None:
+        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock.
+
+        With commands the arrays are whole ones, with or without a stack axis.
+        """
+
+    def run_parts(
+        self,
+        fields: Sequence[Array],
+        outs: Sequence[Array],
+        lists: Sequence[Array],
+        threads: int,
+    ) -> None:
+        """Carry out lists of commands on threads, not to be interrupted."""
+
+
+class Values:
+    """`cval` as every field and every output holds it."""
+
+    __slots__ = ("fields", "outs")
+
+    def __init__(self, fields: list[Any], outs: list[Any]) -> None:
+        self.fields = fields
+        self.outs = outs
+
+
+def over_stack(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    fields: list[Array],
+    outs: list[Array],
+    threads: int,
+) -> None:
+    """Make the stack one axis, without a copy where strides allow it, and run."""
+    core = len(plan.shape)
+    lead = fields[0].shape[:-core]
+    if not lead:
+        flat = [field[None] for field in fields], [out[None] for out in outs]
+        return _over_parts(program, plan, values, *flat, threads)
+    if len(lead) == 1:
+        return _over_parts(program, plan, values, fields, outs, threads)
+    if 0 in lead:
+        return None
+    if all(_mergeable(array, len(lead)) for array in (*fields, *outs)):
+        flat = [_merged(field, core) for field in fields], [_merged(out, core) for out in outs]
+        return _over_parts(program, plan, values, *flat, threads)
+    inner = math.prod(lead[1:]) * max(1, math.prod(plan.shape))
+    if inner > BLOCK:
+        for k in range(lead[0]):
+            parts = [field[k] for field in fields], [out[k] for out in outs]
+            over_stack(program, plan, values, *parts, threads)
+        return None
+    # Tiny images in a stack of odd strides: many of them at a time, through a copy.
+    for k in range(0, lead[0], BLOCK // inner):
+        cut = slice(k, k + BLOCK // inner)
+        blocks = [_merged(field[cut], core) for field in fields]
+        fresh = [empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
+        _over_parts(program, plan, values, blocks, fresh, 1)
+        for out, computed in zip(outs, fresh, strict=True):
+            out[cut] = computed.reshape(out[cut].shape)
+    return None
+
+
+def _mergeable(array: Array, lead: int) -> bool:
+    """Whether the first `lead` axes lie in memory as one axis would."""
+    axes = [k for k in range(lead) if array.shape[k] != 1]
+    return all(array.strides[a] == array.strides[b] * array.shape[b] for a, b in pairwise(axes))
+
+
+def _merged(array: Array, core: int) -> Array:
+    # Not -1: with a core axis of length 0 there would be no telling.
+    lead = math.prod(array.shape[:-core])
+    return array.reshape(lead, *array.shape[-core:])
+
+
+def _over_parts(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    fields: list[Array],
+    outs: list[Array],
+    threads: int,
+) -> None:
+    """Compute every part, and write the zones. Arrays have one stack axis."""
+    stack = fields[0].shape[0]
+    if stack == 0:
+        return
+    readable = all(map(is_readable, fields, program.field_dtypes)) and all(
+        map(is_readable, outs, program.out_dtypes)
+    )
+    together: Callable[[Sequence[Part]], None] | None = None
+    if program.takes_commands and readable:
+        run = partial(_run_commands, program, plan, values, fields, outs)
+        if stack <= images_together(program, plan):
+            together = partial(_run_together, program, plan, values, fields, outs, threads)
+    else:
+        run = partial(_run_copies, program, plan, values, fields, outs)
+    _share(run, together, program, plan, stack, threads)
+    if not (program.takes_commands and readable and has_movable_zones(program, plan)):
+        write_zones(program, plan, values, fields, outs)
+
+
+def _share(
+    run: Callable[[Part], None],
+    together: Callable[[Sequence[Part]], None] | None,
+    program: Program,
+    plan: Layout,
+    stack: int,
+    threads: int,
+) -> None:
+    """Run the parts on threads, unless it is known or found that they end sooner on this one.
+
+    `together`, if there is such, runs parts that end soon.
+    """
+    whole = Part(0, stack, 0, plan.shape[0])
+    points = stack * plan.points
+    if threads == 1 or points < SPLIT_POINTS:
+        run(whole)
+        return
+    expected = program.pace[0] * points if program.pace else None
+    if expected is not None and expected <= 2 * program.handoff:
+        _timed(run, program, plan, whole)
+        return
+    parts = _parts(plan, stack, threads * PARTS)
+    if together is not None and expected is not None and expected <= LASTING:
+        began = perf_counter()
+        together(parts)
+        # As if the threads had never waited for each other: it is then tried again.
+        program.pace[:] = [(perf_counter() - began) * threads / points]
+        return
+    first, *rest = parts
+    _timed(run, program, plan, first)
+    done = _points(plan, first)
+    if rest and program.pace[0] * (points - done) > HANDOFF:
+        run_parallel((partial(run, part) for part in rest), threads)
+        return
+    if rest and (stack == 1 or first.last == plan.shape[0]):
+        # All others are one part as well.
+        rest = [Part(rest[0].start, stack, rest[0].first, plan.shape[0])]
+    for part in rest:
+        run(part)
+
+
+def _parts(plan: Layout, stack: int, count: int) -> list[Part]:
+    """Cut into about so many parts along the stack, else along the first axis."""
+    count = max(1, min(count, stack * plan.points // PART_POINTS))
+    if stack >= count:
+        edges = [stack * k // count for k in range(count + 1)]
+        return [Part(a, b, 0, plan.shape[0]) for a, b in pairwise(edges)]
+    bands = plan.bands(-(-count // stack))
+    return [Part(k, k + 1, first, last) for k in range(stack) for first, last in bands]
+
+
+def _points(plan: Layout, part: Part) -> int:
+    return (part.stop - part.start) * plan.computed.within(part.first, part.last).points
+
+
+def _timed(run: Callable[[Part], None], program: Program, plan: Layout, part: Part) -> None:
+    """Run a part, and remember its pace."""
+    began = perf_counter()
+    run(part)
+    took = perf_counter() - began
+    rows = plan.computed.within(part.first, part.last).shape[0]
+    # The rows of stages that are made before the first weigh more in a thin part.
+    more = program.warm / rows if len(plan.shape) == 2 and rows else 0.0
+    program.pace[:] = [took / max(1.0, _points(plan, part) * (1.0 + more))]
+
+
+def _run_commands(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    fields: Sequence[Array],
+    outs: Sequence[Array],
+    part: Part,
+) -> None:
+    """Compute a part by machine code."""
+    machine = machine_of(program, plan, values)
+    together = images_together(program, plan)
+    if part.stop - part.start <= together:
+        program.run(fields, outs, commands(plan, machine, part))
+        return
+    for k in range(part.start, part.stop, together):
+        cut = slice(k, min(k + together, part.stop))
+        told = commands(plan, machine, Part(0, cut.stop - cut.start, part.first, part.last))
+        program.run([field[cut] for field in fields], [out[cut] for out in outs], told)
+
+
+def _run_together(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    fields: Sequence[Array],
+    outs: Sequence[Array],
+    threads: int,
+    parts: Sequence[Part],
+) -> None:
+    """Compute parts by machine code that shares them among threads itself."""
+    machine = machine_of(program, plan, values)
+    program.run_parts(fields, outs, [commands(plan, machine, part) for part in parts], threads)
+
+
+def images_together(program: Program, plan: Layout) -> int:
+    """How many images one list of commands is for: blocks of as many stay in cache."""
+    if plan.inside:
+        return 1 << 62
+    return max(1, _limit(program) // max(1, plan.points))
+
+
+def _limit(program: Program) -> int:
+    """How many points are copied together."""
+    return BLOCK * 8 // sum(dtype.itemsize for dtype in program.field_dtypes)
+
+
+def machine_of(program: Program, plan: Layout, values: Values) -> Machine:
+    """What commands depend on beside the layout."""
+    fields, outs = program.field_dtypes, program.out_dtypes
+    return Machine(
+        tuple(dtype.itemsize for dtype in (*fields, *outs)),
+        len(fields),
+        (
+            *(
+                _as_bytes(v, d, plan.has_constant)
+                for v, d in zip(values.fields, fields, strict=True)
+            ),
+            *(_as_bytes(v, d, plan.has_fill) for v, d in zip(values.outs, outs, strict=True)),
+        ),
+        has_movable_zones(program, plan),
+        program.warm,
+    )
+
+
+def _as_bytes(value: Any, dtype: np.dtype[Any], used: bool) -> bytes:
+    return np.array(value).astype(dtype).tobytes() if used else b""
+
+
+def has_movable_zones(program: Program, plan: Layout) -> bool:
+    """Whether what "keep" keeps needs no conversion."""
+    pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
+    return not plan.has_keep or all(field == out for field, out in pairs)
+
+
+def write_zones(
+    program: Program, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+) -> None:
+    """Write what is not computed, after all that is; arrays have one stack axis."""
+    nowhere = (0,) * len(plan.shape)
+    for k, (output, dtype) in enumerate(zip(plan.outputs, program.out_dtypes, strict=True)):
+        for zone, keeps in output.zones:
+            place = outs[k][zone.index(output.extent.start)]
+            if keeps:
+                write(place, fields[k][zone.index(nowhere)].astype(dtype, copy=False))
+            elif place.dtype == dtype:
+                place.fill(values.outs[k])
+            else:
+                write(place, np.array(values.outs[k], dtype))
+
+
+def write(target: Array, values: Array) -> None:
+    """Write values to an array that may be of another dtype; like a kernel, without warnings."""
+    if target.dtype == values.dtype:
+        target[...] = values
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        target[...] = values
+
+
+def _run_copies(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    fields: Sequence[Array],
+    outs: Sequence[Array],
+    part: Part,
+) -> None:
+    """Compute a part block by block."""
+    region = plan.computed.within(part.first, part.last)
+    if not region.points:
+        return
+    readable = all(map(is_readable, fields, program.field_dtypes))
+    if readable and plan.gather(region) is None:
+        blocks = [(slice(part.start, part.stop), region)]
+    else:
+        blocks = list(_blocks(part, region, _limit(program)))
+    for cut, one in blocks:
+        _run_block(program, plan, values, [f[cut] for f in fields], [o[cut] for o in outs], one)
+
+
+def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Region]]:
+    """Cut into blocks of about so many points: several images, or some rows of one."""
+    images = max(1, limit // region.points)
+    rows = max(1, limit * region.shape[0] // region.points)
+    for k in range(part.start, part.stop, images):
+        for first in range(region.start[0], region.stop[0], rows):
+            yield slice(k, min(k + images, part.stop)), region.within(first, first + rows)
+
+
+def _run_block(
+    program: Program,
+    plan: Layout,
+    values: Values,
+    fields: Sequence[Array],
+    outs: Sequence[Array],
+    region: Region,
+) -> None:
+    """Compute a region of some images."""
+    gather = plan.gather(region)
+    source = plan.source(region).index((0,) * len(plan.shape))
+    blocks: list[Array] = []
+    for field, value, dtype in zip(fields, values.fields, program.field_dtypes, strict=True):
+        if gather is not None:
+            blocks.append(gather(field, value, dtype))
+        elif is_readable(field, dtype):
+            blocks.append(field[source])
+        else:
+            blocks.append(np.array(field[source], dtype, order="C"))
+    results: list[Array] = []
+    pending: list[tuple[Array, Array]] = []
+    for out, output, dtype in zip(outs, plan.outputs, program.out_dtypes, strict=True):
+        part = region.clip(output.extent)
+        place = out[part.index(output.extent.start)]
+        if part == region and is_readable(out, dtype):
+            results.append(place)
+            continue
+        fresh: Array = empty((len(out), *region.shape), dtype)
+        results.append(fresh)
+        if part.points:
+            pending.append((place, fresh[part.index(region.start)]))
+    program.run(blocks, results)
+    for place, computed in pending:
+        write(place, computed)
+
+
+def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether a program can work on `array` itself."""
+    return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
