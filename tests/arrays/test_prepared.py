@@ -711,3 +711,15 @@ def test_programs_of_one_pass_are_prepared(shape, threads):
         twice = y.copy()
         sharp(twice, x, r * 1.0, threads=threads, out=twice)
         np.testing.assert_array_equal(twice, got)
+
+
+@pytest.mark.parametrize("border", ["valid", (("valid", "mirror"), ("constant", "keep"))])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@pytest.mark.parametrize("lead", [(), (2,), (2, 3)])
+def test_results_without_points_are_prepared(border, dtype, lead):
+    @npt.stencil(boundary=border)
+    def shorter(x):
+        return x[-2, 0] - x[0, 1] + 0.5
+
+    for _ in range(3):
+        assert shorter(np.ones((*lead, 2, 5), dtype)).shape == (*lead, 0, 4 + (border != "valid"))

@@ -196,6 +196,8 @@ def _short(
 ) -> Run:
     """One call of machine code on whole arrays: 1 us beside the computation (Zen 4)."""
     shape, dtype = shapes[0], dtypes[0]
+    # Not -1: of a result without points there would be no telling.
+    stack = math.prod(shape[:lead])
     make = np.empty if math.prod(shape) * dtype.itemsize < LEAST else empty
 
     def one(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Array | None:
@@ -218,7 +220,7 @@ def _short(
                 return None
         blocks = [*fields, *results]
         if lead > 1:
-            blocks = [array.reshape(-1, *array.shape[lead:]) for array in blocks]
+            blocks = [array.reshape(stack, *array.shape[lead:]) for array in blocks]
         entry(*blocks, *numbers, told)
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -235,6 +237,7 @@ def _converted(
 ) -> Run:
     """One call of machine code; then "keep" keeps what is converted to the result's type."""
     core = len(plan.shape)
+    stack = math.prod(shapes[0][:-core])
 
     def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
         if out is None:
@@ -243,7 +246,7 @@ def _converted(
             results = listed(out)
             if not are_writable(results, fields):
                 return None
-        blocks = [array.reshape(-1, *array.shape[-core:]) for array in (*fields, *results)]
+        blocks = [array.reshape(stack, *array.shape[-core:]) for array in (*fields, *results)]
         entry(*blocks, *numbers, told)
         write_zones(program, plan, values, blocks[: len(fields)], blocks[len(fields) :])
         return results[0] if len(results) == 1 else tuple(results)
