@@ -552,6 +552,35 @@ def test_xarray():
     same(made.values, one_by_one(heat, x, steps=5))
 
 
+@npt.stencil(boundary="wrap")
+def driven_by(u, v, k):
+    s = k[1, 0] - k[0, 0]
+    return u[0, 1] - 2 * u[0, 0] + u[0, -1] + s, v[1, 0] + u[0, 0]
+
+
+@pytest.mark.parametrize("chunks", [None, 9])
+def test_xarray_in_other_orders(chunks):
+    a, b, c = (image("float64", (20, 30), seed=k) for k in range(3))
+    u = xr.DataArray(a, dims=("y", "x"), coords={"x": np.arange(30)}, name="u")
+    v = xr.DataArray(b, dims=("y", "x")).transpose("x", "y")
+    k = xr.DataArray(np.stack([c, c + 1]), dims=("t", "y", "x")).transpose("x", "t", "y")
+    seen = []
+    one, two, more = (x if chunks is None else x.chunk(chunks) for x in (u, v, k))
+    found = driven_by.iterate(
+        one, two, more, steps=9, every=4, callback=lambda *at: seen.append(at)
+    )
+    wanted = driven_by.iterate(a, b, np.stack([c, c + 1]), steps=9)
+    for got, want in zip(found, wanted, strict=True):
+        assert got.dims == ("y", "x", "t")
+        assert got.chunks is None or chunks is not None
+        np.testing.assert_array_equal(got.transpose("t", "y", "x").values, want)
+        np.testing.assert_array_equal(got.x, u.x)
+    assert [step for step, *_ in seen] == [4, 8, 9]
+    xr.testing.assert_identical(seen[-1][1].compute(), found[0].compute())
+    assert all(state.dims == ("y", "x", "t") for _, *states in seen for state in states)
+    assert driven_by.iterate(u, v, k, steps=0)[1].dims == ("x", "y")
+
+
 # Mistakes.
 
 

@@ -7,7 +7,7 @@ all others       a graph, evaluated; `Stencil.__call__` remembers how, for small
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +19,12 @@ from .arrays.datasets import over_variables
 from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .calls import Call
 from .definition import Definition
-from .graph import graph_of
-from .iteration import Iteration, iterate_arrays, iterate_calls
+from .graph import Graph, graph_of
+from .iteration import ByCalls, InMemory, Iteration, iterate
 from .language.elsewhere import hint
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
-from .running import STEPS, evaluate, evaluate_steps
+from .running import STEPS, evaluate, evaluate_steps, named_results
 from .stepping import Scalars
 
 
@@ -127,14 +127,46 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
     types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
-    if not any(is_dask(f) or is_xarray(f) for f in fields):
-        schedule = definition.schedule_for(types)
-        states = iterate_arrays(record, definition.chains, schedule, fields, scalars, plan, out)
-        return states[0] if len(states) == 1 else tuple(states)
+
+    def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+        if any(map(is_dask, arrays)):
+            return iterate(ByCalls(record, stepped, arrays, scalars, plan, STEPS), scalars, plan)
+        schedule, chains = definition.schedule_for(types), definition.chains
+        state = InMemory(record, chains, schedule, arrays, scalars, plan, out)
+        return iterate(state, scalars, plan)
 
     def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> list[Any]:
         calls = [replace(call, scalars=others) for others in each]
         return evaluate_steps(calls, states, plan.threads)
 
-    states = iterate_calls(record, stepped, fields, scalars, plan, STEPS)
+    if any(map(is_xarray, fields)):
+        states = _by_names(graph_of(call, types)[0], fields, plan, after)
+    else:
+        states = after(fields, plan)
     return states[0] if len(states) == 1 else tuple(states)
+
+
+def _by_names(
+    graph: Graph,
+    fields: Sequence[Any],
+    plan: Iteration,
+    after: Callable[[Sequence[Any], Iteration], list[Any]],
+) -> list[Any]:
+    """The state after the steps, for xarray objects: what is `after` them on their arrays."""
+    # Imported here: xarray is optional, and the caller has it.
+    from .arrays.xarray import Named, arranged, restored
+
+    named = Named(fields, graph.nodes[-1].ndim)
+    dims = (*(dim for dim in named.dims if dim not in named.core), *named.core)
+    plan.border(len(named.core))
+    likes = named_results(graph, named)
+    callback = plan.callback
+
+    def back(states: Sequence[Any]) -> list[Any]:
+        return [restored(one, dims, like) for one, like in zip(states, likes, strict=True)]
+
+    if callback is not None:
+        shown = callback
+        plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
+    made = after([arranged(field, dims) for field in named.fields], plan)
+    return back(made) if plan.steps else list(fields[: len(likes)])

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -149,122 +149,167 @@ def _far(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.max(wide.view(wide.dtype.str.replace("i", "u"))))
 
 
-def iterate_arrays(
-    record: Record,
-    known: Chains,
-    schedule: Schedule,
-    fields: Sequence[Any],
-    scalars: Scalars,
-    plan: Iteration,
-    out: Any = None,
-) -> list[np.ndarray]:
-    """The state after the steps, for NumPy arrays; in `out`, if it is given.
+class Advance(Protocol):
+    """A state of one kind of arrays: done in blocks of `longest` steps, or `shorter` ones."""
+
+    longest: int
+    shorter: bool
+
+    def forward(self, first: int, length: int) -> None:
+        """Do so many steps from `first` on."""
+
+    def ends(self, step: int) -> bool:
+        """Show the state after so many steps, and say whether it is the last."""
+
+    def final(self) -> list[Any]:
+        """Give the state as the caller gets it."""
+
+
+def iterate(state: Advance, scalars: Scalars, plan: Iteration) -> list[Any]:
+    """Do the steps block by block; gives the state after the last."""
+    apart = plan.until is not None
+    with shown(plan.progress, plan.steps, "steps") as advanced:
+        for first, length, looked in blocks(
+            plan.steps, plan.every, state.longest, apart, state.shorter
+        ):
+            scalars.forget(first)
+            state.forward(first, length)
+            advanced(length)
+            if looked and state.ends(first + length):
+                break
+    return state.final()
+
+
+class InMemory:
+    """The state of an iteration as NumPy arrays; in `out` at the end, if it is given.
 
     `known` are the chains that were compiled before.
     """
-    arrays = [on_numpy.as_field(field) for field in fields]
-    dtypes = [on_numpy.native(array.dtype) for array in arrays]
-    recorded = Recorded(record, dtypes, scalars)
-    last = recorded.nodes[-1].compiled
-    ndim, count = last.ndim, len(last.out_dtypes)
-    check(last, dtypes, count)
-    plan.border(ndim)
-    shape = _shape(recorded, arrays)
-    recorded.core = core = shape[len(shape) - ndim :]
-    given, others = arrays[:count], arrays[count:]
-    if len(recorded.nodes) == 1:
-        # The calls of a graph are given the fields as they are.
-        given, others = ([np.broadcast_to(a, shape) for a in part] for part in (given, others))
-    itemsize = sum(dtype.itemsize for dtype in dtypes[:count])
-    nodes, longest = recorded.nodes, 1
-    pairs = zip([*given, *others], dtypes, strict=True)
-    if all(array.shape == shape and plain(array, dtype, ndim) for array, dtype in pairs):
-        longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
-    if longest > 1:
-        for node in nodes:
-            compiled = node.compiled
-            geometry = layout(core, compiled.reaches, node.border)
-            on_numpy.check_values(
-                geometry, node.call.cval, compiled.field_dtypes, compiled.out_dtypes
-            )
-    single = Steps(recorded, schedule, plan.threads)
-    reach = step_reach(recorded.graph, recorded.wanted) if longest > 1 else last.reach
-    threads = thread_count(plan.threads)
-    passes = Passes(lambda: Steps(recorded, schedule, 1), reach, count, threads)
 
-    states, owned = given, False
-    spare: list[np.ndarray] | None = None
-    target: list[np.ndarray] = []
-    if out is not None:
-        target = on_numpy.checked_out(out, [shape] * count, dtypes[:count], None)
+    shorter = False
+
+    def __init__(
+        self,
+        record: Record,
+        known: Chains,
+        schedule: Schedule,
+        fields: Sequence[Any],
+        scalars: Scalars,
+        plan: Iteration,
+        out: Any = None,
+    ) -> None:
+        arrays = [on_numpy.as_field(field) for field in fields]
+        dtypes = [on_numpy.native(array.dtype) for array in arrays]
+        self._recorded = recorded = Recorded(record, dtypes, scalars)
+        self._known, self._schedule, self._plan = known, schedule, plan
+        last = recorded.nodes[-1].compiled
+        self._ndim, count = last.ndim, len(last.out_dtypes)
+        check(last, dtypes, count)
+        plan.border(last.ndim)
+        self._shape = shape = _shape(recorded, arrays)
+        self._dtypes = dtypes[:count]
+        recorded.core = core = shape[len(shape) - last.ndim :]
+        given, self._others = arrays[:count], arrays[count:]
+        if len(recorded.nodes) == 1:
+            # The calls of a graph are given the fields as they are.
+            given, self._others = (
+                [np.broadcast_to(a, shape) for a in part] for part in (given, self._others)
+            )
+        itemsize = sum(dtype.itemsize for dtype in self._dtypes)
+        self.longest = 1
+        pairs = zip([*given, *self._others], dtypes, strict=True)
+        if all(array.shape == shape and plain(array, dtype, last.ndim) for array, dtype in pairs):
+            self.longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
+        if self.longest > 1:
+            for node in recorded.nodes:
+                one = node.compiled
+                geometry = layout(core, one.reaches, node.border)
+                on_numpy.check_values(geometry, node.call.cval, one.field_dtypes, one.out_dtypes)
+        self._single = Steps(recorded, schedule, plan.threads)
+        chains = self.longest > 1
+        reach = step_reach(recorded.graph, recorded.wanted) if chains else last.reach
+        threads = thread_count(plan.threads)
+        self._passes = Passes(lambda: Steps(recorded, schedule, 1), reach, count, threads)
+        self._given = self._states = self._before = given
+        # Whether nobody else has the states, and arrays that may be written to.
+        self._owned = False
+        self._spare: list[np.ndarray] | None = None
+        self._target: list[np.ndarray] = []
+        if out is not None:
+            self._aim(on_numpy.checked_out(out, [shape] * count, self._dtypes, None), arrays)
+
+    def _aim(self, target: list[np.ndarray], arrays: Sequence[np.ndarray]) -> None:
+        """Do the steps in the target itself, where nobody sees that."""
+        self._target, count = target, len(target)
         whole = all(
-            plain(array, dtype, ndim) for array, dtype in zip(target, dtypes, strict=False)
+            plain(array, dtype, self._ndim)
+            for array, dtype in zip(target, self._dtypes, strict=True)
         )
         # What a callback gets is its own, and what steps read must stay.
-        if plan.callback is None and whole and not _shared(target, arrays[count:]):
+        if self._plan.callback is None and whole and not _shared(target, arrays[count:]):
             if all(one is other for one, other in zip(target, arrays, strict=False)):
-                states, owned = target, True
+                self._states, self._owned = target, True
             elif not _shared(target, arrays[:count]):
-                spare = target
-    with shown(plan.progress, plan.steps, "steps") as advanced:
-        for first, length, numbers, looked in _moves(plan, longest, recorded, scalars):
-            over = False
-            if numbers is not None:
-                chain = chained(recorded.graph, recorded.wanted, length, schedule, known)
-                over = owned and passes.over(chain, length, core)
-            results = states if over else spare or [empty(shape, d) for d in dtypes[:count]]
-            if numbers is not None:
-                one, two = ([stacked(a, ndim) for a in part] for part in (states, others))
-                three = one if over else [stacked(a, ndim) for a in results]
-                passes(chain, numbers, first, length, [*one, *two], three)
-            elif owned:
-                single(first, [*states, *others], results)
-            else:
-                single.general(first, [*states, *others], results)
-            before = states
-            if not over:
-                # What the caller gave, or has kept from a callback, is never written to.
-                spare = states if owned else None
-                states, owned = results, True
-            advanced(length)
-            if looked:
-                # The first may be of another shape, if calls are given the fields as they are.
-                seen = [np.broadcast_to(state, shape) for state in before]
-                ended, owned = _look(plan, first + length, states, seen)
-                if ended:
-                    break
-    for array, state in zip(target, states, strict=False):
-        if array is not state:
-            write(array, state)
-    return target or ([np.array(state) for state in given] if states is given else states)
+                self._spare = target
+
+    def forward(self, first: int, length: int) -> None:
+        """Do the steps in one pass over memory, or one by one where they cannot be a chain."""
+        numbers = self._recorded.over(first, length) if length > 1 else None
+        if numbers is not None:
+            self._pass(first, length, numbers)
+            return
+        for step in range(first, first + length):
+            results = self._results()
+            # What the caller gave may be of any kind.
+            do = self._single if self._owned else self._single.general
+            do(step, [*self._states, *self._others], results)
+            self._follow(results)
+
+    def _pass(self, first: int, length: int, numbers: Numbers) -> None:
+        graph, wanted = self._recorded.graph, self._recorded.wanted
+        chain = chained(graph, wanted, length, self._schedule, self._known)
+        over = self._owned and self._passes.over(chain, length, self._recorded.core)
+        results = self._states if over else self._results()
+        one, two, three = (
+            [stacked(array, self._ndim) for array in part]
+            for part in (self._states, self._others, results)
+        )
+        self._passes(chain, numbers, first, length, [*one, *two], one if over else three)
+        if not over:
+            self._follow(results)
+
+    def _results(self) -> list[np.ndarray]:
+        """Arrays for the next state."""
+        return self._spare or [empty(self._shape, dtype) for dtype in self._dtypes]
+
+    def _follow(self, results: list[np.ndarray]) -> None:
+        """Go on with the next state."""
+        # What the caller gave, or has kept from a callback, is never written to.
+        self._spare = self._states if self._owned else None
+        self._before, self._states, self._owned = self._states, results, True
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is somebody else's from then on if it is kept."""
+        # The first may be of another shape, if calls are given the fields as they are.
+        before = [np.broadcast_to(state, self._shape) for state in self._before]
+        counts = [sys.getrefcount(state) for state in self._states]
+        ended = self._plan.ends(step, self._states, before)
+        # A view of an array refers to it as well.
+        self._owned = counts == [sys.getrefcount(state) for state in self._states]
+        return ended
+
+    def final(self) -> list[np.ndarray]:
+        """Give the state: none of the arrays that were given, save for `out`."""
+        for array, state in zip(self._target, self._states, strict=False):
+            if array is not state:
+                write(array, state)
+        if self._target or self._states is not self._given:
+            return self._target or self._states
+        return [np.array(state) for state in self._states]
 
 
 def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     return any(np.may_share_memory(one, other) for one in some for other in others)
-
-
-def _moves(
-    plan: Iteration, longest: int, recorded: Recorded, scalars: Scalars
-) -> Iterator[tuple[int, int, Numbers | None, bool]]:
-    """The blocks with the numbers of chains; those that cannot be chains step by step."""
-    for first, length, looked in blocks(plan.steps, plan.every, longest, plan.until is not None):
-        scalars.forget(first)
-        numbers = recorded.over(first, length) if length > 1 else None
-        if length == 1 or numbers is not None:
-            yield first, length, numbers, looked
-            continue
-        for step in range(first, first + length):
-            yield step, 1, None, looked and step == first + length - 1
-
-
-def _look(
-    plan: Iteration, step: int, states: list[np.ndarray], before: Sequence[np.ndarray]
-) -> tuple[bool, bool]:
-    """Whether the state is the last, and whether nobody has kept it."""
-    counts = [sys.getrefcount(state) for state in states]
-    ended = plan.ends(step, states, before)
-    # A view of an array refers to it as well.
-    return ended, counts == [sys.getrefcount(state) for state in states]
 
 
 def _shape(recorded: Recorded, arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
@@ -305,37 +350,45 @@ def _longest(
     return even_length(block_length(reach, core, itemsize), together)
 
 
-def iterate_calls(
-    record: Record,
-    call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], list[Any]],
-    fields: Sequence[Any],
-    scalars: Scalars,
-    plan: Iteration,
-    longest: int,
-) -> list[Any]:
-    """The state after the steps, for arrays of other kinds.
+class ByCalls:
+    """The state of an iteration as arrays of other kinds.
 
     `call` does as many steps as it gets scalars for, `longest` of them at most.
     """
-    states = list(fields)
-    dtypes = [on_numpy.native(np.dtype(getattr(f, "dtype", "float64"))) for f in fields]
-    compiled = record(dtypes, scalars.at(0))[0].nodes[-1].compiled
-    count = len(compiled.out_dtypes)
-    if all(hasattr(field, "dtype") for field in fields):
-        check(compiled, dtypes, count)
-    plan.border(compiled.ndim)
-    with shown(plan.progress, plan.steps, "steps") as advanced:
-        for first, length, looked in blocks(
-            plan.steps, plan.every, longest, plan.until is not None, True
-        ):
-            scalars.forget(first)
-            each = [scalars.at(step) for step in range(first, first + length)]
-            results = call(states, each)
-            before, states = states[:count], [*results, *states[count:]]
-            advanced(length)
-            if looked and plan.ends(first + length, results, before):
-                break
-    return states[:count]
+
+    shorter = True
+
+    def __init__(
+        self,
+        record: Record,
+        call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], list[Any]],
+        fields: Sequence[Any],
+        scalars: Scalars,
+        plan: Iteration,
+        longest: int,
+    ) -> None:
+        self.longest = longest
+        self._call, self._scalars, self._plan = call, scalars, plan
+        dtypes = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
+        compiled = record(dtypes, scalars.at(0))[0].nodes[-1].compiled
+        self._count = len(compiled.out_dtypes)
+        check(compiled, dtypes, self._count)
+        plan.border(compiled.ndim)
+        self._states = self._before = list(fields)
+
+    def forward(self, first: int, length: int) -> None:
+        """Do the steps in as few tasks as can be."""
+        each = [self._scalars.at(step) for step in range(first, first + length)]
+        self._before = self._states
+        self._states = [*self._call(self._states, each), *self._states[self._count :]]
+
+    def ends(self, step: int) -> bool:
+        """Show the state."""
+        return self._plan.ends(step, self.final(), self._before[: self._count])
+
+    def final(self) -> list[Any]:
+        """Give the state without the fields beside it."""
+        return self._states[: self._count]
 
 
 def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:
