@@ -78,7 +78,9 @@ class Call:
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        return digest((self.definition.token, dict(self.scalars), self.dtypes, self.overflow))
+        border = repr(self.boundary), repr(self.cval)
+        meaning = self.definition.token, dict(self.scalars), self.dtypes, self.overflow, border
+        return digest(meaning)
 
     def compiled(
         self, types: Sequence[np.dtype], schedule: Schedule | None = None

@@ -141,9 +141,7 @@ class Graph:
     def token(self) -> str:
         """Names the meaning: equal tokens, equal values."""
         calls = {id(node.call): node.call for node in self.nodes}
-        tokens = {
-            key: (call.token, repr(call.boundary), repr(call.cval)) for key, call in calls.items()
-        }
+        tokens = {key: call.token for key, call in calls.items()}
         nodes = [(tokens[id(n.call)], n.fields, n.outputs, n.axes) for n in self.nodes]
         return digest(([dtype.str for dtype in self.dtypes[: self.given]], nodes))
 
@@ -171,11 +169,10 @@ class Graph:
         calls: dict[str, Call] = {}
         for node in nodes:
             call = node.call.settled()
-            key = digest((call.token, repr(call.boundary), repr(call.cval)))
             graph._nodes.append(
                 replace(
                     node,
-                    call=calls.setdefault(key, call),
+                    call=calls.setdefault(call.token, call),
                     fields=tuple(numbers[v] for v in node.fields),
                     outputs=tuple(numbers[v] for v in node.outputs),
                 )

@@ -22,7 +22,7 @@ from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
 from .arrays.numpy import core_shape, native
-from .arrays.prepared import Options, prepare
+from .arrays.prepared import Options, no_way, prepare
 from .arrays.run import can_fuse
 from .arrays.views import plain, stacked
 from .backends.compiled import Compiled, computed, readable
@@ -67,10 +67,6 @@ class Step:
     leaf: int
     taken: Taken
     out: bool
-
-
-def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
-    """Do nothing: some calls have no short way."""
 
 
 def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> Prepared:
@@ -357,12 +353,8 @@ def _one_by_one(
 
 def _run(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
-    cval = node.call.cval
-    # An array may change later.
-    cval = np.array(cval)[()] if isinstance(cval, np.ndarray) else cval
-    options = Options(node.border, cval, threads)
-    program = node.compiled.bind(node.call.scalars)
-    return prepare(program, node.compiled.entry, fields, options, out, axes)
+    options = Options(node.border, node.cval, threads)
+    return prepare(node.program, node.compiled.entry, fields, options, out, axes)
 
 
 def _taken(

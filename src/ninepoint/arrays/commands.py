@@ -33,9 +33,6 @@ from ninepoint.arrays.layout import Layout, Region, Shape, around
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
 
-# Lists that are remembered for a layout: a call on two threads needs nine at most.
-_REMEMBERED = 64
-
 _MOVE, _RUN = 0, 1
 _LINE = 64
 
@@ -71,8 +68,6 @@ def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
     key = machine, part
     found = plan.made.get(key)
     if found is None:
-        if len(plan.made) >= _REMEMBERED:
-            plan.made.clear()
         found = plan.made[key] = _Writer(plan, machine, part).written(part.first, part.last)
     return found
 

@@ -22,7 +22,7 @@ from ..backends.compiled import Bound, Compiled, computed
 from ..backends.memory import empty
 from ..language.box import Box
 from ..lowering.chain import Edges
-from .bands import KEPT, Ends, Region, run_in_bands
+from .bands import KEPT, Ends, Region, run_in_bands, sides
 from .borders import Array, Border, Rule, fitting_cval, source_indices
 
 # Bytes of a state below which it stays in a core's cache from step to step.
@@ -182,7 +182,7 @@ class Passes:
 
 
 def _spans(reach: Box) -> list[int]:
-    return [max(-lo, 0) + max(hi, 0) for lo, hi in zip(reach.lo, reach.hi, strict=True)]
+    return [before + after for before, after in sides(reach)]
 
 
 class _Turns:

@@ -127,10 +127,11 @@ def kinds(values: Sequence[Any]) -> Key | None:
         kind = type(value)
         if kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
             parts.append(kind)
-        elif kind is np.ndarray:
-            parts += (value.shape, value.strides, value.dtype, value.flags.aligned)
-        else:
+            continue
+        one = array_key(value)
+        if one is None:
             return None
+        parts += one
     return tuple(parts)
 
 

@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 
 from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
 from ninepoint.language.box import Box, joined
+from ninepoint.remembered import Remembered
 
 Shape: TypeAlias = tuple[int, ...]
 
@@ -119,7 +120,7 @@ class Layout:
         self.has_keep = border.uses("keep")
         self.has_constant = border.uses("constant")
         # What others make of this layout, and want to keep with it.
-        self.made: dict[Any, Any] = {}
+        self.made: Remembered[Any, Any] = Remembered(64)
 
     @property
     def inside(self) -> bool:

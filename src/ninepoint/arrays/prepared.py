@@ -16,8 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -39,6 +40,9 @@ from ninepoint.arrays.parts import (
 )
 from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.threads import thread_count
+
+# Writes what is not computed, from fields to outputs, each with one stack axis.
+Zones: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]
 
 # Arrays of more points are shared among threads from the first call on.
 LARGE = 2_000_000
@@ -117,10 +121,10 @@ def _prepare(
         return long
     whole = Part(0, stack, 0, plan.shape[0])
     told = commands(plan, machine_of(program, plan, values), whole)
+    zones: Zones | None = None
     if not has_movable_zones(program, plan):
-        short = _converted(entry, program, plan, values, shapes, told)
-    else:
-        short = _short(entry, shapes, program.out_dtypes, len(lead), len(fields), told)
+        zones = partial(write_zones, program, plan, values)
+    short = _short(entry, shapes, program.out_dtypes, len(lead), len(fields), told, zones)
     if points < SPLIT_POINTS or options.threads == 1:
         return short
     return _timed(short, long)
@@ -171,13 +175,9 @@ def _long(
     many = math.prod(shapes[0][: -len(plan.shape)]) * plan.points >= SPLIT_POINTS
 
     def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        results: list[Array]
-        if out is None:
-            results = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
-        else:
-            results = listed(out)
-            if not are_writable(results, fields):
-                return None
+        results = _results(shapes, dtypes, fields, out)
+        if results is None:
+            return None
         bound = program.with_numbers(numbers) if numbers else program
         count = thread_count(threads) if many else 1
         over_stack(bound, plan, values, list(fields), results, count)
@@ -193,8 +193,12 @@ def _short(
     lead: int,
     fields: int,
     told: Array,
+    zones: Zones | None,
 ) -> Run:
-    """One call of machine code on whole arrays: 1 us beside the computation (Zen 4)."""
+    """One call of machine code on whole arrays: 1 us beside the computation (Zen 4).
+
+    The `zones` are written after it where "keep" keeps what is converted to the result's type.
+    """
     shape, dtype = shapes[0], dtypes[0]
     # Not -1: of a result without points there would be no telling.
     stack = math.prod(shape[:lead])
@@ -212,43 +216,25 @@ def _short(
         return result
 
     def several(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        if out is None:
-            results = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
-        else:
-            results = listed(out)
-            if not are_writable(results, fields):
-                return None
+        results = _results(shapes, dtypes, fields, out)
+        if results is None:
+            return None
         blocks = [*fields, *results]
-        if lead > 1:
+        if lead > 1 or zones is not None:
             blocks = [array.reshape(stack, *array.shape[lead:]) for array in blocks]
         entry(*blocks, *numbers, told)
+        if zones is not None:
+            zones(blocks[: len(fields)], blocks[len(fields) :])
         return results[0] if len(results) == 1 else tuple(results)
 
-    return one if fields == 1 and len(shapes) == 1 and lead < 2 else several
+    return one if fields == 1 and len(shapes) == 1 and lead < 2 and zones is None else several
 
 
-def _converted(
-    entry: Callable[..., None],
-    program: Program,
-    plan: Layout,
-    values: Values,
-    shapes: list[Shape],
-    told: Array,
-) -> Run:
-    """One call of machine code; then "keep" keeps what is converted to the result's type."""
-    core = len(plan.shape)
-    stack = math.prod(shapes[0][:-core])
-
-    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        if out is None:
-            results = [empty(*pair) for pair in zip(shapes, program.out_dtypes, strict=True)]
-        else:
-            results = listed(out)
-            if not are_writable(results, fields):
-                return None
-        blocks = [array.reshape(stack, *array.shape[-core:]) for array in (*fields, *results)]
-        entry(*blocks, *numbers, told)
-        write_zones(program, plan, values, blocks[: len(fields)], blocks[len(fields) :])
-        return results[0] if len(results) == 1 else tuple(results)
-
-    return call
+def _results(
+    shapes: Sequence[Shape], dtypes: Sequence[np.dtype[Any]], fields: Sequence[Array], out: Any
+) -> list[Array] | None:
+    """Give the arrays to write to; None if those of `out` cannot be written as they are."""
+    if out is None:
+        return [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+    results = listed(out)
+    return results if are_writable(results, fields) else None

@@ -43,9 +43,8 @@ from ...lowering.abreast import abreast, worthwhile
 from ...lowering.kept import Kept, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
-from .expressions import Expressions
 from .histograms import histogram_function
-from .names import RESERVED, SUPPORT, safe_names
+from .names import RESERVED, SUPPORT, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 
@@ -92,12 +91,8 @@ class _Writer:
         self.kernel = kernel
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
-        names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
-        names += [n for n, _, _ in kernel.coefficients]
-        self.names = safe_names(names, (n for stage in kernel.stages for n in stage.names))
-        types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
-        scalars = {n: self.names[n] for n, _ in kernel.scalars}
-        self.expressions = Expressions(self.known, types, scalars)
+        self.names = kernel_names(kernel)
+        self.expressions = kernel_expressions(kernel, self.known, self.names)
         # Of a turn that makes several rows each stage keeps as many more.
         more = kernel.rows - 1
         self.kept = tuple(replace(one, count=one.count + more) for one in kept_stages(kernel))

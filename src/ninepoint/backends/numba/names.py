@@ -10,10 +10,13 @@ words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from ...analysis.ranges import Interval
+from ...language.ir import Kernel
+from ...lowering.machine import machine_type
 from ...lowering.names import by_number
-from .expressions import SHORT
+from .expressions import SHORT, Expressions
 
 SUPPORT = [
     "row",
@@ -70,3 +73,18 @@ def safe_names(given: Iterable[str], stages: Iterable[str] = ()) -> dict[str, st
         taken.add(new)
         safe[name] = new
     return safe
+
+
+def kernel_names(kernel: Kernel) -> dict[str, str]:
+    """The names in generated text of all that a kernel is given, and of its stages."""
+    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
+    given += [name for name, _, _ in kernel.coefficients]
+    return safe_names(given, (name for stage in kernel.stages for name in stage.names))
+
+
+def kernel_expressions(
+    kernel: Kernel, known: dict[str, Interval], names: Mapping[str, str]
+) -> Expressions:
+    """What writes the operations of a kernel, whose scalars have these names in the text."""
+    types = {name: machine_type(dtype, known[name]) for name, dtype in kernel.scalars}
+    return Expressions(known, types, {name: names[name] for name, _ in kernel.scalars})

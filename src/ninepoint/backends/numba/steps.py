@@ -33,9 +33,8 @@ from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
-from .expressions import Expressions
 from .loops import as_tuple, function_lines, once, whole_text
-from .names import BORDERS, SUPPORT, safe_names
+from .names import BORDERS, SUPPORT, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 
@@ -62,12 +61,8 @@ class _Writer:
         self.edges = edges
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
-        names = [n for n, _ in kernel.fields] + [n for n, _ in kernel.scalars]
-        names += [n for n, _, _ in kernel.coefficients]
-        self.names = safe_names(names, (n for stage in kernel.stages for n in stage.names))
-        types = {n: machine_type(d, self.known[n]) for n, d in kernel.scalars}
-        scalars = {n: self.names[n] for n, _ in kernel.scalars}
-        self.expressions = Expressions(self.known, types, scalars)
+        self.names = kernel_names(kernel)
+        self.expressions = kernel_expressions(kernel, self.known, self.names)
         self.kept = kept_stages(kernel)
         self.axis = rolling_axis(kernel)
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
