@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import subprocess
 import sys
@@ -144,7 +145,11 @@ def _counts(text: str | None, quick: bool) -> list[int]:
 def _measure(
     problems: list[Problem], threads: int, options: argparse.Namespace, until: float
 ) -> tuple[dict[str, list[Any]], list[str]]:
-    """Let a worker measure all cells; where it dies, go on behind the cell that killed it."""
+    """Let workers measure all cells; where one dies, go on behind the cell that killed it.
+
+    Each problem has a process of its own.  In one that has run for long, an array that was made
+    once may lie in small pages and the next in huge ones, which made half of some figures luck.
+    """
     cells = [
         [problem.name, case.dtype, list(case.shape)]
         for problem in problems
@@ -156,16 +161,13 @@ def _measure(
     crashed = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "results.jsonl"
-        while True:
-            left = cells[len(found["begun"]) + len(found["late"]) :]
-            if not left:
-                return found, crashed
+        while left := cells[len(found["begun"]) + len(found["late"]) :]:
             order = {
                 "threads": threads,
                 "repeat": options.repeat,
                 "limit": options.limit,
                 "until": until,
-                "cells": left,
+                "cells": list(itertools.takewhile(lambda cell: cell[0] == left[0][0], left)),
                 "copy": not found["copy"],
                 "file": str(file),
             }
@@ -185,6 +187,7 @@ def _measure(
                 crashed.append(" ".join(map(str, found["begun"][-1])))
                 if len(crashed) > 2 and not found["cell"]:
                     raise SystemExit("No cell can be measured; the messages are above.")
+    return found, crashed
 
 
 if __name__ == "__main__":
