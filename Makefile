@@ -14,6 +14,7 @@ CORE := .venv-core
 BENCH := .venv-bench
 GALLERY := .venv-gallery
 BIN := $(VENV)/bin
+INSTALL := python -m pip install --quiet --disable-pip-version-check
 
 # Tests run on all cores, but not more than four: every process compiles for itself.
 JOBS ?= 4
@@ -32,34 +33,36 @@ help:
 	@echo "make bench   print the benchmark table and put it into the README"
 	@echo "make clean   remove what the other commands made"
 
-# Where Debian ships venv without ensurepip, the second line brings pip from outside.
+# Where Debian ships venv without ensurepip, the second line brings pip from outside. Dependency
+# groups need pip 25.1, and a new environment may have an older one.
 define make_venv
 	@test -n "$(PYTHON)" || { echo "ninepoint needs Python 3.11 to 3.14"; exit 1; }
 	rm -rf $(1)
 	$(PYTHON) -m venv $(1) || { rm -rf $(1) && $(PYTHON) -m venv --without-pip $(1) \
 	&& $(PYTHON) -m pip --python $(1)/bin/python install pip; }
+	$(1)/bin/$(INSTALL) --upgrade 'pip>=25.1'
 endef
 
 $(VENV)/.made: pyproject.toml
 	$(call make_venv,$(VENV))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/$(INSTALL) --editable '.[all,distributed]' --group dev
 	@touch $@
 
 # Apart from .venv, because some peers hold NumPy and others back to older versions.
 $(BENCH)/.made: pyproject.toml
 	$(call make_venv,$(BENCH))
-	$(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[benchmarks]'
+	$(BENCH)/bin/$(INSTALL) --editable '.[images]' --group benchmarks
 	@touch $@
 
 $(GALLERY)/.made: pyproject.toml
 	$(call make_venv,$(GALLERY))
-	$(GALLERY)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[gallery]'
+	$(GALLERY)/bin/$(INSTALL) --editable . --group gallery
 	@touch $@
 
 # Not editable: this also proves that the built package is complete.
 $(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
 	$(call make_venv,$(CORE))
-	$(CORE)/bin/python -m pip install --quiet --disable-pip-version-check .
+	$(CORE)/bin/$(INSTALL) .
 	@touch $@
 
 demo: $(VENV)/.made
@@ -72,6 +75,7 @@ gallery: $(GALLERY)/.made
 # The pictures of the README and the pages are those that these commands make.
 pictures: demo gallery
 	cp demo-output/smooth.png demo-output/filters.png docs/images/
+	$(BIN)/python examples/logo.py docs/images
 	$(GALLERY)/bin/python examples/shrink.py gallery-output docs/images/gallery
 
 test: $(VENV)/.made

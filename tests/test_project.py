@@ -1,0 +1,88 @@
+"""What stands about the project in several files agrees."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import ninepoint as npt
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+yaml = pytest.importorskip("yaml")
+
+
+def read(name):
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def test_the_version():
+    assert PROJECT["project"]["version"] == npt.__version__
+    assert read("CITATION.cff")["version"] == npt.__version__
+
+
+def test_the_citation():
+    cited = read("CITATION.cff")
+    assert cited["title"] == PROJECT["project"]["name"]
+    assert cited["license"] == PROJECT["project"]["license"]
+    assert cited["keywords"] == PROJECT["project"]["keywords"]
+    assert cited["authors"] == PROJECT["project"]["authors"]
+
+
+def test_the_versions_of_python():
+    least, most = re.fullmatch(
+        r">=3\.(\d+),<3\.(\d+)", PROJECT["project"]["requires-python"]
+    ).groups()
+    versions = [f"3.{minor}" for minor in range(int(least), int(most))]
+    kind = "Programming Language :: Python :: "
+    named = [c.removeprefix(kind) for c in PROJECT["project"]["classifiers"] if kind + "3." in c]
+    assert named == versions
+    job = read(".github/workflows/ci.yml")["jobs"]["run"]
+    assert job["strategy"]["matrix"]["python"] == versions
+    assert PROJECT["tool"]["ruff"]["target-version"] == f"py{versions[0].replace('.', '')}"
+
+
+def test_the_workflow_runs_what_has_to_pass():
+    steps = read(".github/workflows/ci.yml")["jobs"]["run"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
+    assert (ROOT / ".ci/run").stat().st_mode & 0o111
+
+
+def test_groups_are_for_us_and_extras_for_users():
+    groups = PROJECT["dependency-groups"]
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert not set(groups) & set(extras)
+    makefile = (ROOT / "Makefile").read_text()
+    used = re.findall(r"--group (\w+)", makefile)
+    assert used
+    assert set(used) <= set(groups)
+    named = re.findall(r"'\.\[([\w,]+)\]'", makefile)
+    assert {extra for some in named for extra in some.split(",")} <= set(extras)
+
+
+def test_forms_have_what_the_site_asks_for():
+    for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
+        form = yaml.safe_load(path.read_text())
+        if path.name == "config.yml":
+            continue
+        assert {"name", "description", "body"} <= set(form), path.name
+        fields = [one["id"] for one in form["body"] if one["type"] != "markdown"]
+        assert len(set(fields)) == len(fields) > 0
+
+
+def test_the_logo_is_what_its_script_draws():
+    path = ROOT / "examples/logo.py"
+    spec = importlib.util.spec_from_file_location("logo", path)
+    logo = importlib.util.module_from_spec(spec)
+    sys.modules["logo"] = logo
+    try:
+        spec.loader.exec_module(logo)
+        assert logo.svg() == (ROOT / "docs/images/logo.svg").read_text()
+    finally:
+        del sys.modules["logo"]
