@@ -1,0 +1,112 @@
+"""Arrays of other libraries: asked, as NumPy asks them, to apply a function of arrays themselves.
+
+    multiply(df["a"], 2.0)     ->     df["a"].__array_ufunc__(applied, "__call__", df["a"], 2.0)
+                               ->     applied(array, 2.0), of whose result pandas makes a Series
+
+So a Series keeps its index, and whoever wrote the other library says what that means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .recognise import is_dask, is_dataset, is_xarray, refuse_foreign
+
+
+@dataclass(frozen=True, eq=False)
+class Applied:
+    """A function of arrays alone, as other libraries know those of NumPy.
+
+    `function` takes the arrays by position and, if it is given, `out` by name.  Everything else
+    that a call was told is bound in it: a library need not know of our options.
+
+    The name is not the user's own.  Libraries take functions that are called as NumPy's are for
+    NumPy's, and a user's `multiply` may do something else.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    nin: int
+    nout: int
+    signature: str | None = None
+
+    @property
+    def __name__(self) -> str:
+        return f"ninepoint.{self.name}"
+
+    def __call__(self, *arrays: Any, **out: Any) -> Any:
+        """Apply it to what the other library takes from its arrays."""
+        return self.function(*arrays, **out)
+
+
+def asks(values: Sequence[Any]) -> bool:
+    """Whether an array among these wants to be asked; costs next to nothing where none does."""
+    for value in values:
+        kind = type(value)
+        if kind is not np.ndarray and _wants(kind) and not _is_known(value):
+            return True
+    return False
+
+
+def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
+    """What the arrays of other libraries among the inputs make of a function.
+
+    Parameters
+    ----------
+    applied : Applied
+    inputs : sequence
+        All arrays and numbers of the call; one of them at least `asks`.
+    out : array or tuple of arrays, optional
+
+    Raises
+    ------
+    TypeError
+        If none of them knows what to do, as for NumPy's functions.
+    """
+    outs = () if out is None else out if isinstance(out, tuple) else (out,)
+    named = {"out": outs} if outs else {}
+    for value in _in_order((*inputs, *outs)):
+        method = type(value).__array_ufunc__
+        made = NotImplemented
+        if method is not None:
+            made = method(value, applied, "__call__", *inputs, **named)
+        if made is not NotImplemented:
+            return made
+    for value in _in_order((*inputs, *outs)):
+        refuse_foreign(value, "an argument")
+    kinds = ", ".join(type(value).__name__ for value in _in_order((*inputs, *outs)))
+    raise TypeError(
+        f"'{applied.name}' cannot be applied to {kinds}: the library gives no way to do it; "
+        "give it arrays of NumPy, as numpy.asarray(x) makes them."
+    )
+
+
+def _wants(kind: type) -> bool:
+    """Whether arrays of a class have a say in what functions of arrays make of them."""
+    own = getattr(kind, "__array_ufunc__", np.ndarray.__array_ufunc__)
+    return own is not np.ndarray.__array_ufunc__
+
+
+def _is_known(value: object) -> bool:
+    """Whether it is of a kind that is done here."""
+    if type(value).__module__.partition(".")[0] == "ninepoint":
+        return True
+    if isinstance(value, np.generic):
+        return True
+    return is_dask(value) or is_xarray(value) or is_dataset(value)
+
+
+def _in_order(values: Sequence[Any]) -> Iterator[Any]:
+    """One of each kind to be asked: from left to right, but a subclass before its base."""
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if not asks((value,)) or any(type(one) is kind for one in found):
+            continue
+        before = (k for k, one in enumerate(found) if issubclass(kind, type(one)))
+        found.insert(next(before, len(found)), value)
+    yield from found
