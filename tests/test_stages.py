@@ -218,9 +218,72 @@ def test_valid_inside_a_kernel():
 
     x = image((12, 5))
     same(twice(x), smaller(smaller(x)))
+    same(twice.debug(x), twice(x))
     assert "fewer points" in twice.explain("float32")
     with pytest.raises(ValueError, match="coordinates"):
         twice(xr.DataArray(x))
+
+
+@npt.stencil(boundary="valid")
+def narrower(x):
+    return x[-1] + x[0] + x[1]
+
+
+@npt.stencil(boundary="nearest")
+def of_narrower(x, y):
+    s = narrower(x)
+    t = narrower(s)
+    return t[-1] - 2 * t[1] + y[0]
+
+
+def test_the_definition_of_what_stages_make_smaller():
+    x, y = np.arange(20).reshape(2, 10) ** 2, np.arange(6)
+    made = of_narrower(x, y)
+    assert made.shape == (2, 6)
+    np.testing.assert_array_equal(of_narrower.debug(x, y), made)
+    kept = of_narrower(x, y, boundary="fill", cval=3)
+    np.testing.assert_array_equal(of_narrower.debug(x, y, boundary="fill", cval=3), kept)
+
+
+def test_the_definition_of_what_a_stage_makes_smaller_along_other_axes():
+    @npt.stencil(boundary="nearest")
+    def alone(x):
+        s = narrower(x)
+        return s[0] - 2 * s[1]
+
+    x = np.arange(20).reshape(2, 10) ** 2
+    np.testing.assert_array_equal(alone.debug(x.T, axes=0).T, alone(x))
+    np.testing.assert_array_equal(alone(x.T, axes=0).T, alone(x))
+
+
+@npt.stencil(boundary="nearest")
+def beside_itself(x):
+    s = narrower(x)
+    return s[0] + x[0]
+
+
+@npt.stencil(boundary="nearest")
+def beside_its_length(x):
+    s = narrower(x)
+    return s[0] * len(x)
+
+
+@pytest.mark.parametrize("kernel", [beside_itself, beside_its_length])
+@pytest.mark.parametrize(
+    "way",
+    [
+        lambda kernel, x: kernel(x),
+        lambda kernel, x: kernel.debug(x),
+        lambda kernel, x: kernel(npt.lazy(x)),
+        lambda kernel, x: kernel(da.from_array(x, chunks=4)),
+        lambda kernel, x: kernel(x, boundary="keep"),
+    ],
+    ids=["call", "debug", "lazy", "dask", "keep"],
+)
+def test_a_smaller_stage_beside_its_field_is_named(kernel, way):
+    words = r"'x' of shape \(10,\) and 's' of shape \(8,\).*'narrower' makes 's' smaller"
+    with pytest.raises(ValueError, match=words):
+        way(kernel, np.arange(10))
 
 
 def test_coefficients_and_lines():

@@ -10,7 +10,7 @@ a graph gives is what its calls give one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -249,8 +249,9 @@ class Graph:
     def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """The shape of every value, for arrays of these shapes."""
         found = list(given)
+        smaller: dict[int, str] = {}
         for node in self.nodes:
-            shape = list(broadcast_shape([found[value] for value in node.fields]))
+            shape = list(self._broadcast(node, found, smaller))
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
@@ -258,7 +259,26 @@ class Graph:
                 for axis, length in zip(node.along, one, strict=True):
                     shape[axis] = length
                 found.append(tuple(shape))
+            if node.border.uses("valid"):
+                smaller |= dict.fromkeys(node.outputs, node.call.definition.name)
         return found
+
+    def _broadcast(
+        self, node: Node, shapes: Sequence[tuple[int, ...]], smaller: Mapping[int, str]
+    ) -> tuple[int, ...]:
+        """The shape that the fields of a call have together; `smaller` names what made some so."""
+        try:
+            return broadcast_shape([shapes[value] for value in node.fields])
+        except ValueError as error:
+            made = [value for value in node.fields if value in smaller]
+            if not made:
+                raise
+            listed = " and ".join(f"'{self.names[v]}' of shape {shapes[v]}" for v in node.fields)
+            raise ValueError(
+                f"'{node.call.definition.name}' takes {listed}, which do not broadcast: "
+                f"'{smaller[made[0]]}' makes '{self.names[made[0]]}' smaller by "
+                'boundary="valid"; give it another border rule.'
+            ) from error
 
     def needed(self, wanted: Iterable[int]) -> list[Node]:
         """The nodes that some values depend on, in order."""

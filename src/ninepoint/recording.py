@@ -220,7 +220,7 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
 
 def _recorded(call: Call, kinds: Kinds, along: Behind | None) -> tuple[Graph, tuple[int, ...]]:
     """The graph of a call on fields of these kinds, and its results by number."""
-    graph = Graph([f"x{k}" for k in range(len(kinds))], [dtype for _, dtype in kinds])
+    graph = Graph(call.definition.fields, [dtype for _, dtype in kinds])
     return graph, graph.record(call, range(len(kinds)), (), along)
 
 

@@ -59,6 +59,9 @@ def evaluate(
         order = behind(axes, len(shape), ndim)
     graph = graph.along(order)
     arrays = reaching(graph, arrays)
+    if any(node.border.uses("valid") for node in graph.nodes[:-1]):
+        # Raises, and says what is too small, where the arrays of a call do not go together.
+        graph.shapes(map(np.shape, arrays))
     if any(is_dask(a) for a in arrays):
         return _on_dask(graph, arrays, wanted, schedule)
     return _on_numpy(graph, arrays, wanted, schedule, out, threads)

@@ -23,20 +23,26 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     fields: Sequence[Any] = [on_numpy.as_field(*pair) for pair in zip(given, names, strict=True)]
     types = [on_numpy.native(field.dtype) for field in fields]
     graph, _ = graph_of(call, types, looked=True)
-    last, shape = graph.nodes[-1], whole_shape(fields)
-    if len(shape) < last.ndim:
-        raise on_numpy.too_few_axes(last.ndim, shape)
-    order = None if axes is None else behind(axes, len(shape), last.ndim)
+    last, order = graph.nodes[-1], None
+    if axes is not None:
+        shape = whole_shape(fields)
+        if len(shape) < last.ndim:
+            raise on_numpy.too_few_axes(last.ndim, shape)
+        order = behind(axes, len(shape), last.ndim)
     along = tuple(range(-last.ndim, 0)) if order is None else order
     border, compiled = last.border, last.compiled
-    placed = layout(tuple(shape[axis] for axis in along), compiled.reaches, border)
-    on_numpy.check_values(placed, call.cval, compiled.field_dtypes, compiled.out_dtypes)
     fields = reaching(graph.along(order), fields)
+    shapes = graph.along(order).shapes(field.shape for field in fields)
+    # Of what calls of other stencils leave: these may have made something smaller of the fields.
+    points = np.broadcast_to(0, np.broadcast_shapes(*(shapes[value] for value in last.fields)))
+    placed = layout(tuple(points.shape[axis] for axis in along), compiled.reaches, border)
+    on_numpy.check_values(placed, call.cval, compiled.field_dtypes, compiled.out_dtypes)
     ends = range(-last.ndim, 0)
     if order is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         whole = [stretched(one, -min(order), shape) for one in fields]
         fields = [np.moveaxis(one, order, ends) for one in whole]
+        points = np.moveaxis(points, order, ends)
     computed = reference.evaluate(
         frozen(call.definition.function),
         dict(zip(names, fields, strict=True)),
@@ -45,6 +51,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         boundary=border.rules,
         cval=call.cval,
         ndim=last.ndim,
+        shape=points.shape,
         footprints=[(box.lo, box.hi) for box in compiled.reaches],
     )
     results = [

@@ -32,6 +32,7 @@ def evaluate(
     boundary: Any = "fill",
     cval: Any = 0,
     ndim: int | None = None,
+    shape: tuple[int, ...] | None = None,
     neighborhood: Sequence[tuple[int, int]] | None = None,
     footprints: Sequence[Reach] | None = None,
 ) -> tuple[Array, ...]:
@@ -53,6 +54,9 @@ def evaluate(
         The border rule: a name, or one for each axis, each a name or (before, after).
     ndim : int, optional
         Number of core axes; by default the number of indices of the first read.
+    shape : tuple of int, optional
+        The points at which it is called; by default those of all fields.  A field of another
+        shape can only be given to other stencils.
     neighborhood : sequence of (int, int), optional
         For each axis the least and greatest offset; takes the place of `footprints`.
     footprints : sequence of (lo, hi), optional
@@ -76,8 +80,9 @@ def evaluate(
         arrays = dict(zip([name for name in names if name not in given], arrays, strict=False))
     given |= {name: np.asarray(array) for name, array in arrays.items() if name in standard}
     whole = {name: np.asarray(array) for name, array in arrays.items() if name not in standard}
-    fields = dict(zip(whole, np.broadcast_arrays(*whole.values()), strict=True))
-    shape = next(iter(fields.values())).shape
+    if shape is None:
+        shape = np.broadcast_shapes(*(array.shape for array in whole.values()))
+    fields = [_broadcast(array, shape) for array in whole.values()]
 
     known: tuple[Reach, ...] | None = tuple(footprints) if footprints is not None else None
     if neighborhood is not None:
@@ -105,11 +110,20 @@ def evaluate(
     if not bounded or known is None:
         return tuple(outputs)
     own = known if neighborhood is None else known * count
-    kept: Iterator[Array | None] = iter([*fields.values(), *[None] * count])
+    kept: Iterator[Array | None] = iter([*fields, *[None] * count])
     return tuple(
         bordered(values, reach, rules, cval, field)
         for values, reach, field in zip(outputs, own, kept, strict=False)
     )
+
+
+def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
+    """The array in this shape, or None where it does not fit."""
+    lacking = len(shape) - array.ndim
+    fits = lacking >= 0 and all(
+        own in (1, length) for own, length in zip(array.shape, shape[lacking:], strict=True)
+    )
+    return np.broadcast_to(array, shape) if fits else None
 
 
 class _Reached(Exception):
@@ -199,15 +213,17 @@ class _Kernel:
         return Field("an expression", read, see(value))[index]
 
     def _field(self, name: str, array: Array) -> Field:
-        seen = np.broadcast_to(array, self._shape)
+        seen = _broadcast(array, self._shape)
         like = partial(self._field, name)
         blank = see(array.dtype.type(0))
-        core = seen.shape[seen.ndim - len(self._rules) :]
+        core = self._shape[len(self._shape) - len(self._rules) :]
         shape = tuple(map(argument, core))
         return Field(name, self._reader(name, seen), blank, array, like, lambda: shape)
 
-    def _reader(self, name: str, array: Array) -> Callable[[tuple[int, ...]], Any]:
+    def _reader(self, name: str, array: Array | None) -> Callable[[tuple[int, ...]], Any]:
         def read(offset: tuple[int, ...]) -> Any:
+            if array is None:
+                raise ValueError(f"{name!r} has not the shape of what is computed")
             ndim = len(self._rules)
             if len(offset) != ndim:
                 raise IndexError(f"{name!r} is read with {len(offset)} indices, not {ndim}")
