@@ -603,6 +603,20 @@ def test_the_result_must_be_the_next_state(wrapped):
     with pytest.raises(ValueError, match="smaller at each step"):
         heat.iterate(wrapped(image()), steps=3, boundary="valid")
 
+    @npt.stencil(boundary="valid")
+    def inner(u):
+        return u[-1, 0] + u[1, 0]
+
+    @npt.stencil(boundary="nearest", dtype="float64")
+    def narrows(u):
+        s = inner(u)
+        return s[0, 0] + s[1, 0]
+
+    with pytest.raises(
+        ValueError, match=r'\(42, 36\) after a step, and \(44, 36\) before.*"valid"'
+    ):
+        narrows.iterate(wrapped(image("float64", (44, 36))), steps=2)
+
     @npt.stencil
     def two(u):
         return u[0, 0], u[0, 1]

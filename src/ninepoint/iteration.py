@@ -22,6 +22,7 @@ from .backends.threads import thread_count
 from .chaining import Chains, step_reach, unfit
 from .chaining import chain as chained
 from .files.progress import Progress, shown
+from .graph import Graph
 from .lowering.schedule import Schedule
 from .running import reaching
 from .stepping import Record, Recorded, Scalars, Steps
@@ -206,7 +207,7 @@ class InMemory:
         self._ndim, count = last.ndim, len(last.out_dtypes)
         check(last, dtypes, count)
         plan.border(last.ndim)
-        self._shape = shape = _shape(recorded, arrays)
+        self._shape = shape = _shape(recorded.graph, recorded.wanted, arrays)
         self._dtypes = dtypes[:count]
         recorded.core = core = shape[len(shape) - last.ndim :]
         given, self._others = arrays[:count], arrays[count:]
@@ -312,15 +313,15 @@ def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     return any(np.may_share_memory(one, other) for one in some for other in others)
 
 
-def _shape(recorded: Recorded, arrays: Sequence[np.ndarray]) -> tuple[int, ...]:
+def _shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> tuple[int, ...]:
     """The shape of the state after a step, which must be that of all steps."""
-    shape = on_numpy.broadcast_shape([array.shape for array in arrays])
-    ndim = recorded.nodes[-1].ndim
+    shape = on_numpy.broadcast_shape([np.shape(array) for array in arrays])
+    ndim = graph.nodes[-1].ndim
     if len(shape) < ndim:
         raise on_numpy.too_few_axes(ndim, shape)
-    if len(recorded.nodes) > 1:
-        reached = reaching(recorded.graph, arrays)
-        made = recorded.graph.shapes(array.shape for array in reached)[recorded.wanted[0]]
+    if len(graph.needed(wanted)) > 1:
+        reached = reaching(graph, arrays)
+        made = graph.shapes(map(np.shape, reached))[wanted[0]]
         if made != shape:
             raise ValueError(
                 f"the state would have shape {made} after a step, and {shape} before; give all "
@@ -351,7 +352,7 @@ def _longest(
 
 
 class ByCalls:
-    """The state of an iteration as arrays of other kinds.
+    """The state of an iteration as arrays of Dask.
 
     `call` does as many steps as it gets scalars for, `longest` of them at most.
     """
@@ -367,13 +368,19 @@ class ByCalls:
         plan: Iteration,
         longest: int,
     ) -> None:
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays.dask import check as check_chunks
+
         self.longest = longest
         self._call, self._scalars, self._plan = call, scalars, plan
         dtypes = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
-        compiled = record(dtypes, scalars.at(0))[0].nodes[-1].compiled
+        graph, wanted = record(dtypes, scalars.at(0))
+        compiled = graph.nodes[-1].compiled
         self._count = len(compiled.out_dtypes)
         check(compiled, dtypes, self._count)
         plan.border(compiled.ndim)
+        check_chunks(fields)
+        _shape(graph, wanted, fields)
         self._states = self._before = list(fields)
 
     def forward(self, first: int, length: int) -> None:
