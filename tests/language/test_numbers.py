@@ -293,6 +293,34 @@ def test_the_least_by_minus_one_is_the_same_in_every_lane(dtype, divisor):
     assert set(rest.tolist()) == {0}
 
 
+def floating_quotients(x, y):
+    return x[0] // y[0], x[0] % y[0], (x[0] // y[0]) / 3, (x[0] % y[0]) / 3
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_quotients_of_floats_are_those_of_their_type(dtype):
+    """Beyond 2**24 a float32 is rounded at each step that NumPy takes, not once at the end."""
+    rng = np.random.default_rng(3)
+    with np.errstate(over="ignore"):
+        large = np.ldexp(rng.uniform(-1, 1, 4000), rng.integers(-20, 60, 4000)).astype(dtype)
+        small = np.ldexp(rng.uniform(-1, 1, 4000), rng.integers(-20, 20, 4000)).astype(dtype)
+    edges = [0, -0.0, 1, -1, 3, 2**24 + 1, -(2**26) - 9, 1e-45, 1e38, -1e38]
+    edges = np.array([*edges, np.inf, -np.inf, np.nan], dtype)
+    x, y = np.meshgrid(edges, edges)
+    x, y = np.concatenate([x.ravel(), large]), np.concatenate([y.ravel(), small])
+    with np.errstate(all="ignore"):
+        wanted = [x // y, x % y, (x // y) / 3, (x % y) / 3]
+    stencils = npt.stencil(floating_quotients), npt.stencil(repeated(floating_quotients))
+    for results in (by_text(floating_quotients, [x, y]), *(one(x, y) for one in stencils)):
+        for result, values in zip(results, wanted, strict=True):
+            assert result.dtype == dtype
+            np.testing.assert_array_equal(result, values)
+            known = values == values
+            np.testing.assert_array_equal(np.signbit(result[known]), np.signbit(values[known]))
+    for result, values in zip(stencils[0].debug(x[:300], y[:300]), wanted, strict=True):
+        np.testing.assert_array_equal(result, values[:300])
+
+
 def test_sums_that_wrap_are_the_same_however_they_are_used():
     """The compiler may not conclude that a number plus 1 is more than the number."""
 

@@ -192,7 +192,7 @@ class Typed:
             finite = apply("==", apply("-", left, left), Whole(0))
             return Choose(finite, called("floor", apply("/", left, right)), Number(own, np.nan))
         if expr.op == "//":
-            return To(own, called("floor_divide", left, right))
+            return called(f"floor_divide_{own}", left, right)
         if expr.op == "%":
             return To(own, called("remainder", left, right))
         if expr.op == "/" and expr.dtype.is_complex:

@@ -49,8 +49,8 @@ SHORT = {
 # What generated text has of its own; other functions are NumPy's, or C's.
 _SUPPORTED = frozenset(
     "integer_divide integer_modulo integer_power nearest_multiple round_to_half shift_left "
-    "shift_right floor_divide remainder saturate saturate_wide exp_float32 exp_float64 "
-    "complex".split()
+    "shift_right floor_divide_float32 floor_divide_float64 remainder saturate saturate_wide "
+    "exp_float32 exp_float64 complex".split()
 )
 
 # How tightly an operator binds; more binds more.

@@ -32,12 +32,14 @@ from ..threads import LEFT, STOP
 from . import cache as disk
 from .general.reads import EACH, REACH, SITE
 from .support import (
-    floor_divide,
+    floor_divide_float32,
+    floor_divide_float64,
     integer_divide,
     integer_modulo,
     integer_power,
     lowered_by,
     remainder,
+    remainder_float32,
     round_to_half,
     saturate_wide,
     shift_left,
@@ -406,7 +408,8 @@ _ORDERS = {
 _INTEGER_RULES = {"floordiv": integer_divide, "mod": integer_modulo}
 _MIXED_RULES = {"floordiv": _mixed_divide, "mod": _mixed_modulo}
 _SHIFTS = {"lshift": shift_left, "rshift": shift_right}
-_FLOAT_RULES = {"floordiv": floor_divide, "mod": remainder}
+_SINGLE_RULES = {"floordiv": floor_divide_float32, "mod": remainder_float32}
+_FLOAT_RULES = {"floordiv": floor_divide_float64, "mod": remainder}
 
 
 def _power(a, b):
@@ -451,7 +454,8 @@ def _operation(name):
             elif isinstance(a, types.Complex) or isinstance(b, types.Complex):
                 return lambda a, b: plain(a, b)
             elif name in _FLOAT_RULES:
-                rule = _FLOAT_RULES[name]
+                single = a == types.float32 and b == types.float32
+                rule = (_SINGLE_RULES if single else _FLOAT_RULES)[name]
                 return lambda a, b: rule(a, b)
         return lambda a, b: plain(first(a), second(b))
 

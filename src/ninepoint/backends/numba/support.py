@@ -146,8 +146,25 @@ def nearest_multiple(a, step):
 
 
 @register_jitable
-def floor_divide(a, b):
-    """a // b of floats, as NumPy's: from the remainder, which is exact."""
+def floor_divide_float32(a, b):
+    """a // b of float32, as NumPy's: from the remainder, which is exact; rounded at each step."""
+    if b == f32(0.0):
+        return f32(a / b)
+    if a - a != f32(0.0) or b != b:
+        return f32(nan)
+    rest = f32(np.fmod(a, b))
+    quotient = f32(f32(a - rest) / b)
+    if rest != f32(0.0) and (b < f32(0.0)) != (rest < f32(0.0)):
+        quotient = f32(quotient - f32(1.0))
+    if quotient == f32(0.0):
+        return f32(math.copysign(0.0, a / b))
+    whole = np.floor(quotient)
+    return f32(whole + f32(1.0)) if quotient - whole > f32(0.5) else whole
+
+
+@register_jitable
+def floor_divide_float64(a, b):
+    """As `floor_divide_float32`, of float64."""
     a, b = f64(a), f64(b)
     if b == 0.0:
         return a / b
@@ -173,6 +190,12 @@ def remainder(a, b):
     if rest == 0.0:
         return math.copysign(0.0, b)
     return rest + b if (b < 0.0) != (rest < 0.0) else rest
+
+
+@register_jitable
+def remainder_float32(a, b):
+    """a % b of float32: the sum of two of them, rounded twice, is that which is rounded once."""
+    return f32(remainder(a, b))
 
 
 @register_jitable
