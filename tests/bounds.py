@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.backends.numba import cache
+from ninepoint.backends.numba.interpreted import in_numpy
 
 
 class Outside(AssertionError):
@@ -129,7 +130,7 @@ def band(text: str) -> Callable[..., None]:
     # Where tables are made, NumPy is in the place of NumPy already.
     code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
     names["numpy"] = _NumPy()
-    exec(code, names)
+    exec(in_numpy(code), names)
     if "aligned" in names:
         # Rows of these are copied as a whole, with what lies beyond their ends.
         names["aligned"] = lambda shape, dtype: Checked(np.zeros(shape, dtype), "a buffer", True)

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.backends.numba import cache
+from ninepoint.backends.numba.interpreted import interpreted
 
 PAGE = mmap.PAGESIZE
 NOBODY, READ = 0, mmap.PROT_READ
@@ -161,7 +162,7 @@ def everything() -> Iterator[None]:
         text: str, name: str, types: Any, signature: Callable[[], Any], *rest: Any, **options: Any
     ) -> Any:
         band = load(text, name, types, signature, *rest, **options)
-        if cache.interpreted():
+        if interpreted():
             return band
         fastmath = options.get("fastmath", rest[0] if rest else False)
         writes = [bool(getattr(one, "mutable", False)) for one in signature().args]

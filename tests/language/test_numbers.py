@@ -293,6 +293,19 @@ def test_the_least_by_minus_one_is_the_same_in_every_lane(dtype, divisor):
     assert set(rest.tolist()) == {0}
 
 
+def test_text_divides_its_own_zeros_as_machine_code_does():
+    """Python would raise: the numbers of a text are NumPy's."""
+
+    def shares(x):
+        total = x[0] * 2.0 if x[0] > 0 else 0.0
+        return total / total, 1.0 / total, total % total, total // total
+
+    x = np.array([3, 0, 2], "uint16")
+    nan, inf = np.nan, np.inf
+    wanted = [[1, nan, 1], [1 / 6, inf, 0.25], [0, nan, 0], [1, nan, 1]]
+    np.testing.assert_array_equal(by_text(shares, [x]), wanted)
+
+
 def floating_quotients(x, y):
     return x[0] // y[0], x[0] % y[0], (x[0] // y[0]) / 3, (x[0] % y[0]) / 3
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..analysis.ranges import ranges
-from ..backends.numba.cache import interpreted
+from ..backends.numba.interpreted import interpreted
 from ..definition import Definition
 from ..language import errors
 from ..language.text import kernel_text

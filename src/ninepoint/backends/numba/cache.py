@@ -32,9 +32,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ... import undisturbed
-from ...undisturbed import imported
 from .. import private
 from . import native
+from .interpreted import SETTINGS, in_numpy, interpreted
 
 if TYPE_CHECKING:
     from .kept import Kept
@@ -49,9 +49,6 @@ _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
 _CODE = ("support", "relative", "emit", "entries", "commands", "native", "kept")
-
-# Where Numba also looks for its settings.
-_SETTINGS = Path(".numba_config.yaml")
 
 # The names of our files and of Numba's beside them: the folder may hold others.
 _OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")
@@ -94,8 +91,8 @@ def folder() -> Path:
 def _environment() -> str:
     texts = [Path(__file__).with_name(f"{name}.py").read_text() for name in _CODE]
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
-    if _SETTINGS.exists():
-        settings.append(_SETTINGS.read_text())
+    if SETTINGS.exists():
+        settings.append(SETTINGS.read_text())
     parts = [platform.python_version(), *_versions(), *settings, *texts]
     return "\n".join(parts)
 
@@ -301,7 +298,8 @@ def _executed(path: Path) -> ModuleType:
     # Numba finds the module of a cached function by its name.
     sys.modules[path.stem] = module
     # Not by the loader, which would take bytecode from a file beside it.
-    exec(compile(path.read_bytes(), path, "exec"), vars(module))
+    code = compile(path.read_bytes(), path, "exec")
+    exec(in_numpy(code) if interpreted() else code, vars(module))
     return module
 
 
@@ -402,15 +400,6 @@ def _compiled(path: Path, signature: Any, fastmath: bool) -> Any:
         dispatcher.compile(signature)
         dispatcher.disable_compile()
     return dispatcher
-
-
-@cache
-def interpreted() -> bool:
-    """Whether Numba's variable NUMBA_DISABLE_JIT asks for plain Python."""
-    asked = "NUMBA_DISABLE_JIT" in os.environ or _SETTINGS.exists()
-    if not asked and "numba" not in sys.modules:
-        return False
-    return bool(vars(imported("numba.core.config"))["DISABLE_JIT"])
 
 
 def clear() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...language.box import Box
-from ...language.dtypes import DType
 from ...language.ir import Kernel
 from ...lowering.abreast import rolled
 from ...lowering.chain import Edges
@@ -20,6 +19,7 @@ from ..compiled import computed
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
 from . import cache, loops, native, steps
+from .interpreted import interpreted, silent
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -59,8 +59,8 @@ class Numba:
                 lowered.fastmath,
                 module.checked,
             )
-        if cache.interpreted():
-            band = functools.partial(_silent, lowered.scalar_types, band)
+        if interpreted():
+            band = functools.partial(silent, lowered.scalar_types, band)
         if module.checked:
             band = functools.partial(_checked, lowered, module.places, band)
         if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes):
@@ -129,14 +129,6 @@ def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:
     for out, result in narrowed:
         with np.errstate(over="ignore"):
             out[...] = result
-
-
-def _silent(scalars: Sequence[DType], band: Callable[..., None], *arguments: Any) -> None:
-    """Run a text as plain Python, where NumPy's numbers warn and Python's own do not wrap."""
-    arrays = len(arguments) - len(scalars)
-    values = [d.numpy.type(v) for d, v in zip(scalars, arguments[arrays:], strict=True)]
-    with np.errstate(all="ignore"):
-        band(*arguments[:arrays], *values)
 
 
 def _checked(

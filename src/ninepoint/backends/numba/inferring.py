@@ -30,6 +30,7 @@ from ..patience import announced
 from . import cache
 from .cpu import NUMBA
 from .general import General, translate
+from .interpreted import interpreted
 
 _SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
 
@@ -104,7 +105,7 @@ def _inferred(
 
     if not _has_window(function):
         _refuse_array(function, arguments, compared=True)
-    if cache.interpreted():
+    if interpreted():
         raise RuntimeError(
             f"'{function.name}' is compiled by Numba as it is written (it takes the general "
             "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."

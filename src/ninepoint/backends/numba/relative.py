@@ -31,6 +31,7 @@ from numba.np.arrayobj import load_item, make_array, populate_array
 from ..threads import LEFT, STOP
 from . import cache as disk
 from .general.reads import EACH, REACH, SITE
+from .interpreted import interpreted
 from .support import (
     floor_divide_float32,
     floor_divide_float64,
@@ -79,7 +80,7 @@ def njit(*, cache=False, **options):
 
     def decorated(function):
         dispatcher = numba.njit(pipeline_class=_WrappingCompiler, **options)(function)
-        if cache and not disk.interpreted():
+        if cache and not interpreted():
             dispatcher._cache = disk.kept(function)
         return dispatcher
 

@@ -24,7 +24,7 @@ from numba.np.arrayobj import make_array, populate_array
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
 f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
-nan, inf = math.nan, math.inf
+nan, inf = f64(math.nan), f64(math.inf)
 
 
 def row(array, index):
@@ -175,7 +175,7 @@ def floor_divide_float64(a, b):
     if rest != 0.0 and (b < 0.0) != (rest < 0.0):
         quotient -= 1.0
     if quotient == 0.0:
-        return math.copysign(0.0, a / b)
+        return f64(math.copysign(0.0, a / b))
     whole = np.floor(quotient)
     return whole + 1.0 if quotient - whole > 0.5 else whole
 
