@@ -18,7 +18,8 @@ import numpy as np
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
-from ninepoint.arrays.parts import BLOCK, Program, is_readable, write
+from ninepoint.arrays.parts import BLOCK, is_readable, write
+from ninepoint.backends.backend import Code
 
 # fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
@@ -29,7 +30,7 @@ View: TypeAlias = Callable[[Array], Array]
 class Arrangement:
     """How the arrays of calls like one are given to a program."""
 
-    def __init__(self, program: Program, fields: Sequence[Array], axes: Any, out: Any) -> None:
+    def __init__(self, program: Code, fields: Sequence[Array], axes: Any, out: Any) -> None:
         shape = broadcast_shape([field.shape for field in fields])
         ndim = len(shape)
         order = tuple(range(ndim))

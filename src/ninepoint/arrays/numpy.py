@@ -2,7 +2,7 @@
 
     fields -> broadcast -> core axes last -> stack as one axis -> parts -> program.run
 
-A `Program` computes points whose neighbours all exist, on arrays with one stack axis. Where it
+A `Code` computes points whose neighbours all exist, on arrays with one stack axis. Where it
 takes commands (see `commands`), machine code does all the rest on the caller's arrays. Else, and
 where an array cannot be read as it is (foreign byte order, odd strides, another dtype), blocks
 are copied one at a time, with what lies outside, and never a whole array: it may be a memmap.
@@ -18,8 +18,9 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.layout import Layout, Shape, layout
-from ninepoint.arrays.parts import SPLIT_POINTS, Program, Values, over_stack, write
+from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
 from ninepoint.arrays.recognise import refuse_foreign
+from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import thread_count
 
@@ -88,7 +89,7 @@ def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def apply(
-    program: Program,
+    program: Code,
     fields: Sequence[object],
     *,
     border: Border,
@@ -101,7 +102,7 @@ def apply(
 
     Parameters
     ----------
-    program : Program
+    program : Code
         What to compute, for the dtypes of these fields.
     fields : sequence of array_like
         Broadcast against each other as NumPy does; never modified.

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Machine, Part, commands
-from ninepoint.arrays.layout import Layout, Region, Shape
+from ninepoint.arrays.layout import Layout, Region
+from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import HANDOFF, run_parallel
-from ninepoint.language.box import Box
 
 # Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
 # Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
@@ -30,73 +30,16 @@ BLOCK = 262_144
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
 
-# Points below which that is not even tried: looking up the number of cores takes 1.5 us.
+# Fewer points are done by one thread, whatever they cost: to look up how many cores there are
+# takes 1.5 us, of the 5 us of a small call (Zen 4).
 SPLIT_POINTS = 16_384
 
 # Parts for each thread: enough that a thread which starts late takes less of the work.
 PARTS = 4
 
-# A part for a thread has at least as many points: to make it costs 10 us.
+# A part for a thread has at least as many points: at 1 ns each, as it is with simple kernels, it
+# takes about as long as to hand it over (`CREW_HANDOFF`).
 PART_POINTS = 32_768
-
-
-class Program(Protocol):
-    """A compiled stencil, its scalars bound, for fields of certain dtypes."""
-
-    @property
-    def ndim(self) -> int:
-        """How many core axes it has."""
-
-    @property
-    def reaches(self) -> tuple[Box, ...]:
-        """Where each output looks."""
-
-    @property
-    def field_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """What the fields must be, in native byte order."""
-
-    @property
-    def out_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """What the outputs are."""
-
-    @property
-    def takes_commands(self) -> bool:
-        """Whether it takes whole arrays with commands, whatever the neighbours are."""
-
-    @property
-    def warm(self) -> int:
-        """Rows that are made before the first row of a result."""
-
-    def within(self, core: Shape) -> Program:
-        """Give the same program for a whole array of this shape, where it asks for that."""
-
-    def with_numbers(self, numbers: Sequence[Any]) -> Program:
-        """Give the same program with other coefficient arrays and scalars."""
-
-    @property
-    def pace(self) -> list[float]:
-        """How long a point took when that was last measured [s], or nothing; may be changed."""
-
-    @property
-    def handoff(self) -> float:
-        """How long it takes to share lists of commands among threads [s]."""
-
-    def run(
-        self, fields: Sequence[Array], outs: Sequence[Array], told: Array | None = None
-    ) -> None:
-        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock.
-
-        With commands the arrays are whole ones, with or without a stack axis.
-        """
-
-    def run_parts(
-        self,
-        fields: Sequence[Array],
-        outs: Sequence[Array],
-        lists: Sequence[Array],
-        threads: int,
-    ) -> None:
-        """Carry out lists of commands on threads, not to be interrupted."""
 
 
 class Values:
@@ -110,7 +53,7 @@ class Values:
 
 
 def over_stack(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     fields: list[Array],
@@ -160,7 +103,7 @@ def _merged(array: Array, core: int) -> Array:
 
 
 def _over_parts(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     fields: list[Array],
@@ -189,7 +132,7 @@ def _over_parts(
 def _share(
     run: Callable[[Part], None],
     together: Callable[[Sequence[Part]], None] | None,
-    program: Program,
+    program: Code,
     plan: Layout,
     stack: int,
     threads: int,
@@ -241,7 +184,7 @@ def _points(plan: Layout, part: Part) -> int:
     return (part.stop - part.start) * plan.computed.within(part.first, part.last).points
 
 
-def _timed(run: Callable[[Part], None], program: Program, plan: Layout, part: Part) -> None:
+def _timed(run: Callable[[Part], None], program: Code, plan: Layout, part: Part) -> None:
     """Run a part, and remember its pace."""
     began = perf_counter()
     run(part)
@@ -253,7 +196,7 @@ def _timed(run: Callable[[Part], None], program: Program, plan: Layout, part: Pa
 
 
 def _run_commands(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     fields: Sequence[Array],
@@ -273,7 +216,7 @@ def _run_commands(
 
 
 def _run_together(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     fields: Sequence[Array],
@@ -286,19 +229,19 @@ def _run_together(
     program.run_parts(fields, outs, [commands(plan, machine, part) for part in parts], threads)
 
 
-def images_together(program: Program, plan: Layout) -> int:
+def images_together(program: Code, plan: Layout) -> int:
     """How many images one list of commands is for: blocks of as many stay in cache."""
     if plan.inside:
         return 1 << 62
     return max(1, _limit(program) // max(1, plan.points))
 
 
-def _limit(program: Program) -> int:
+def _limit(program: Code) -> int:
     """How many points are copied together."""
     return BLOCK * 8 // sum(dtype.itemsize for dtype in program.field_dtypes)
 
 
-def machine_of(program: Program, plan: Layout, values: Values) -> Machine:
+def machine_of(program: Code, plan: Layout, values: Values) -> Machine:
     """What commands depend on beside the layout."""
     fields, outs = program.field_dtypes, program.out_dtypes
     return Machine(
@@ -320,14 +263,14 @@ def _as_bytes(value: Any, dtype: np.dtype[Any], used: bool) -> bytes:
     return np.array(value).astype(dtype).tobytes() if used else b""
 
 
-def has_movable_zones(program: Program, plan: Layout) -> bool:
+def has_movable_zones(program: Code, plan: Layout) -> bool:
     """Whether what "keep" keeps needs no conversion."""
     pairs = zip(program.field_dtypes, program.out_dtypes, strict=False)
     return not plan.has_keep or all(field == out for field, out in pairs)
 
 
 def write_zones(
-    program: Program, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+    program: Code, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
 ) -> None:
     """Write what is not computed, after all that is; arrays have one stack axis."""
     nowhere = (0,) * len(plan.shape)
@@ -352,7 +295,7 @@ def write(target: Array, values: Array) -> None:
 
 
 def _run_copies(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     fields: Sequence[Array],
@@ -382,7 +325,7 @@ def _blocks(part: Part, region: Region, limit: int) -> Iterator[tuple[slice, Reg
 
 
 def _run_block(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     fields: Sequence[Array],

@@ -29,7 +29,6 @@ from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.numpy import check_values
 from ninepoint.arrays.parts import (
     SPLIT_POINTS,
-    Program,
     Values,
     has_movable_zones,
     images_together,
@@ -38,6 +37,7 @@ from ninepoint.arrays.parts import (
     over_stack,
     write_zones,
 )
+from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.threads import thread_count
 
@@ -71,7 +71,7 @@ def no_way(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> None:
 
 
 def prepare(
-    program: Program,
+    program: Code,
     entry: Callable[..., None],
     fields: Sequence[Array],
     options: Options,
@@ -92,7 +92,7 @@ def prepare(
 
 
 def _prepare(
-    program: Program,
+    program: Code,
     entry: Callable[..., None],
     fields: Sequence[Array],
     options: Options,
@@ -164,7 +164,7 @@ def _timed(short: Run, long: Run) -> Run:
 
 
 def _long(
-    program: Program,
+    program: Code,
     plan: Layout,
     values: Values,
     shapes: list[Shape],

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from ..undisturbed import imported
-from .code import Code
+from .assembly import Assembly
 
 USED, FREE, OWN, PLAIN = range(4)
 
@@ -135,14 +135,14 @@ def allocator() -> Allocator | None:
     table = (ctypes.c_int64 * (_DEFAULT + 1)).from_address(pointer(core._ARRAY_API, None))
     default = ctypes.py_object.from_address(table[_DEFAULT]).value
 
-    code = _code()
+    assembly = _assembly()
     given = ctypes.c_int64(0)
-    functions = [code.address(name) for name in ("malloc", "calloc", "realloc", "free")]
+    functions = [assembly.address(name) for name in ("malloc", "calloc", "realloc", "free")]
     handler = _Handler(_NAME, 1, ctypes.addressof(given), *functions)
     label = ctypes.c_char_p(b"mem_handler")
     capsule = new(ctypes.addressof(handler), label, None)
     # Arrays outlive this module when the interpreter ends.
-    for one in (code, given, handler, label, capsule):
+    for one in (assembly, given, handler, label, capsule):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
 
     word, size, number = ctypes.c_int64, ctypes.c_size_t, ctypes.c_int
@@ -154,14 +154,14 @@ def allocator() -> Allocator | None:
         capsule,
         default,
         kind(ctypes.py_object, ctypes.py_object)(table[_SET]),
-        kind(word, word, word, word)(code.address("swap")),
+        kind(word, word, word, word)(assembly.address("swap")),
         kind(word, word, size, number, number, number, word)(("mmap", process)),
         ctypes.CFUNCTYPE(number, word, size)(("munmap", process)),
         kind(number, word, size, number)(("madvise", process)),
     )
 
 
-def _code() -> Code:
+def _assembly() -> Assembly:
     """The four functions that NumPy calls, and one that changes what becomes of memory."""
     from llvmlite import ir
 
@@ -243,4 +243,4 @@ def _code() -> Code:
     slot = place(builder, builder.inttoptr(at, pointer), -HEAD)
     swapped = builder.cmpxchg(slot, before, after, "seq_cst", "seq_cst")
     builder.ret(builder.extract_value(swapped, 0))
-    return Code(str(module))
+    return Assembly(str(module))

@@ -4,13 +4,15 @@ A kernel is lowered without a thought of the target.  A back end takes what came
 what only it can choose, writes text and makes something to call of it:
 
     Kernel  --schedule-->  Kernel  --text-->  Module  --load-->  a function of a block
+
+`Code` is what is called for arrays: that function, with all that it takes besides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -65,6 +67,68 @@ class Module:
     kept: int = 0
     checked: bool = False
     places: tuple[str, ...] = ()
+
+
+class Code(Protocol):
+    """A compiled kernel, its scalars bound, for fields of certain dtypes."""
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+
+    @property
+    def reaches(self) -> tuple[Box, ...]:
+        """Where each output looks."""
+
+    @property
+    def field_dtypes(self) -> tuple[np.dtype, ...]:
+        """What the fields must be, in native byte order."""
+
+    @property
+    def out_dtypes(self) -> tuple[np.dtype, ...]:
+        """What the outputs are."""
+
+    @property
+    def takes_commands(self) -> bool:
+        """Whether it takes whole arrays with commands, whatever the neighbours are."""
+
+    @property
+    def warm(self) -> int:
+        """Rows that are made before the first row of a result."""
+
+    def within(self, core: tuple[int, ...]) -> Code:
+        """Give the same code for a whole array of this shape, where it asks for that."""
+
+    def with_numbers(self, numbers: Sequence[Any]) -> Code:
+        """Give the same code with other coefficient arrays and scalars."""
+
+    @property
+    def pace(self) -> list[float]:
+        """How long a point took when that was last measured [s], or nothing; may be changed."""
+
+    @property
+    def handoff(self) -> float:
+        """How long it takes to share lists of commands among threads [s]."""
+
+    def run(
+        self,
+        fields: Sequence[np.ndarray],
+        outs: Sequence[np.ndarray],
+        told: np.ndarray | None = None,
+    ) -> None:
+        """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock.
+
+        With commands the arrays are whole ones, with or without a stack axis.
+        """
+
+    def run_parts(
+        self,
+        fields: Sequence[np.ndarray],
+        outs: Sequence[np.ndarray],
+        lists: Sequence[np.ndarray],
+        threads: int,
+    ) -> None:
+        """Carry out lists of commands on threads, not to be interrupted."""
 
 
 class Backend(Protocol):

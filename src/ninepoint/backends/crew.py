@@ -24,7 +24,7 @@ import time
 from typing import Any
 
 from ..undisturbed import undisturbed
-from .code import Code
+from .assembly import Assembly
 
 # How long a thread looks for work, or for the end of work, before it sleeps [s].
 SPIN = 50e-6
@@ -78,15 +78,15 @@ class Crew:
             ctypes.c_int64.from_address(self._address + _SPIN).value = int(spin * 1e9)
 
     def _begin(self) -> None:
-        code = _code()
+        assembly = _assembly()
         memory = ctypes.create_string_buffer(_SIZE + 64)
         # Threads stay until the process ends, after the interpreter has.
-        for one in (code, memory):
+        for one in (assembly, memory):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(one))
         address = -(-ctypes.addressof(memory) // 64) * 64
-        ctypes.CFUNCTYPE(None, ctypes.c_int64)(code.address("begin"))(address)
-        ctypes.c_int64.from_address(address + _DO).value = code.address("do")
-        self._member, self._address = code.address("member"), address
+        ctypes.CFUNCTYPE(None, ctypes.c_int64)(assembly.address("begin"))(address)
+        ctypes.c_int64.from_address(address + _DO).value = assembly.address("do")
+        self._member, self._address = assembly.address("member"), address
 
 
 def _cores() -> int:
@@ -203,7 +203,7 @@ class _Writer:
         builder.position_at_end(done)
 
 
-def _code() -> Code:
+def _assembly() -> Assembly:
     """What begins a crew, what a member does all its life, and what does a job."""
     writer = _Writer()
     ir, word = writer.ir, writer.word
@@ -289,4 +289,4 @@ def _code() -> Code:
     failed = writer.get(_FAILED)
     writer.put(_OWNED, word(0))
     builder.ret(failed)
-    return Code(str(writer.module))
+    return Assembly(str(writer.module))

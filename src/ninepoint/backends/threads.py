@@ -29,8 +29,8 @@ VARIABLE = "NINEPOINT_THREADS"
 _MOST = 1024
 
 # How long it takes to share work, on a machine of two cores [s].  With the pool it took 40 us when
-# the machine was quiet, and 120 us when it was busy.  With the crew, 4 us while its threads look
-# for work and 20 us once they sleep, and to make views of eight parts 10 us (Zen 4).
+# the machine was quiet, and 120 us when it was busy; with the crew, 4 us while its threads look
+# for work and 20 us once they sleep (Zen 4).
 HANDOFF = 200e-6
 CREW_HANDOFF = 40e-6
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Code:
+class Assembly:
     """Functions whose names begin with `ninepoint_`; they stay as long as this object."""
 
     def __init__(self, text: str) -> None:
