@@ -12,11 +12,7 @@ from typing import Any
 import numba
 import numpy as np
 from numba.core import cgutils, types
-from numba.core.compiler import CompilerBase
-from numba.core.compiler_machinery import register_pass
 from numba.core.errors import TypingError
-from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering
 from numba.extending import (
     intrinsic,
     make_attribute_wrapper,
@@ -30,6 +26,7 @@ from numba.np.arrayobj import load_item, make_array, populate_array
 
 from ..threads import LEFT, STOP
 from . import cache as disk
+from .compilers import WrappingCompiler
 from .general.reads import EACH, REACH, SITE
 from .interpreted import interpreted
 from .support import (
@@ -38,48 +35,23 @@ from .support import (
     integer_divide,
     integer_modulo,
     integer_power,
-    lowered_by,
     remainder,
     remainder_float32,
     round_to_half,
     saturate_wide,
     shift_left,
     shift_right,
-    wrapping,
 )
 
 NOT_WHOLE = "ninepoint: this offset is no integer"
 NOT_HELD = "ninepoint: this number has no integer type: "
 
 
-class _WrappingLower(Lower):
-    """Numba's own lowering, with sums that wrap."""
-
-    def lower_binop(self, resty, expr, op):
-        return wrapping(super().lower_binop(resty, expr, op))
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _WrappingLowering(NativeLowering):
-    _name = "wrapping_lowering"
-
-    @property
-    def lowering_class(self):
-        return _WrappingLower
-
-
-class _WrappingCompiler(CompilerBase):
-    """How kernels of the general path are compiled."""
-
-    def define_pipelines(self):
-        return [lowered_by(_WrappingLowering, self.state)]
-
-
 def njit(*, cache=False, **options):
     """Numba's decorator; what is cached lies beside the text, and is checked when it is loaded."""
 
     def decorated(function):
-        dispatcher = numba.njit(pipeline_class=_WrappingCompiler, **options)(function)
+        dispatcher = numba.njit(pipeline_class=WrappingCompiler, **options)(function)
         if cache and not interpreted():
             dispatcher._cache = disk.kept(function)
         return dispatcher

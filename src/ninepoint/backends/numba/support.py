@@ -11,15 +11,11 @@ from typing import Any
 
 import numba
 import numpy as np
-from llvmlite.ir import IRBuilder, PointerType
 from numba.core import cgutils, types
-from numba.core.compiler import CompilerBase, DefaultPassBuilder
-from numba.core.compiler_machinery import register_pass
-from numba.core.ir import Return
-from numba.core.lowering import Lower
-from numba.core.typed_passes import NativeLowering
 from numba.extending import intrinsic, lower_builtin, overload, register_jitable, type_callable
 from numba.np.arrayobj import make_array, populate_array
+
+from .compilers import RowCompiler
 
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
@@ -444,157 +440,10 @@ def beyond_rows(plane, at, n, ends, low, high, value):
                 plane[at + n + k, j] = value if source < 0 else plane[at + source, j]
 
 
-# Operations whose lowest bits depend on nothing but the lowest bits of their operands.
-_MODULAR = {
-    "add": IRBuilder.add,
-    "sub": IRBuilder.sub,
-    "mul": IRBuilder.mul,
-    "and": IRBuilder.and_,
-    "or": IRBuilder.or_,
-    "xor": IRBuilder.xor,
-}
-
-
-class _Lower(Lower):
-    """Numba's own lowering, with narrow arithmetic and promises about single arguments.
-
-    Numba computes `u16(a + b)` in 64 bits and cuts the result.  LLVM finds out that 16 bits
-    would do, but only where the sum is used once: a 3 x 3 sum of bytes, four rows at once, ran
-    at 3.8 instead of 16 Gpixel/s (Zen 4).
-    """
-
-    def setup_function(self, fndesc):
-        super().setup_function(fndesc)
-        for argument in self.function.args:
-            # The pointers of an array are called "arg.<name>.<number>".
-            name = argument.name.removeprefix("arg.").rpartition(".")[0]
-            if name in self.metadata["apart"] and isinstance(argument.type, PointerType):
-                argument.add_attribute("noalias")
-
-    def extract_function_arguments(self):
-        """The arguments; of rows that overlap, those of the turn: whole vectors, then the last.
-
-        All rows begin later in the second turn, which is no other loop: LLVM has that one loop
-        to make fast, and its index still begins at 0.
-        """
-        arguments = super().extract_function_arguments()
-        if not self.metadata["overlap"]:
-            return arguments
-        builder, at = self.builder, self.fndesc.args.index("n")
-        word, n = arguments[at].type, arguments[at]
-        columns, least = self.metadata["overlap"]
-        rest = builder.and_(n, word(columns - 1))
-        twice = builder.and_(
-            builder.icmp_signed(">=", n, word(columns)),
-            builder.icmp_signed(">=", rest, word(least)),
-        )
-        whole = builder.select(twice, builder.sub(n, rest), n)
-        last = builder.sub(n, word(columns))
-        before, self._turn = builder.basic_block, builder.append_basic_block("turn")
-        builder.branch(self._turn)
-        builder.position_at_end(self._turn)
-        self._changing = []
-        for now, then in [(word(0), last), (whole, word(columns)), (twice, twice.type(0))]:
-            value = builder.phi(now.type)
-            value.add_incoming(now, before)
-            self._changing.append((value, then))
-        first, count = (value for value, _ in self._changing[:2])
-        moved = list(arguments)
-        for k, kind in enumerate(self.fndesc.argtypes[:at]):
-            view = make_array(kind)(self.context, builder, arguments[k])
-            view.data = builder.gep(view.data, [first], inbounds=True)
-            moved[k] = view._getvalue()
-        moved[at] = count
-        self.fnargs = moved
-        return moved
-
-    def lower_inst(self, inst):
-        if self.metadata["overlap"] and isinstance(inst, Return):
-            builder, (again, _) = self.builder, self._changing[-1]
-            for value, then in self._changing:
-                value.add_incoming(then, builder.basic_block)
-            end = builder.append_basic_block("end")
-            builder.cbranch(again, self._turn, end)
-            builder.position_at_end(end)
-        super().lower_inst(inst)
-
-    def lower_call(self, resty, expr):
-        return wrapping(_narrowed(self.builder, super().lower_call(resty, expr)))
-
-
-def wrapping(value):
-    """The value, which wraps where its type ends.
-
-    Numba promises LLVM that signed sums, differences and products never do: a number plus 1
-    would always be more than the number, and the least plus the least be the least.
-    """
-    if getattr(value, "opname", "") in ("add", "sub", "mul"):
-        value.flags = [flag for flag in value.flags if flag != "nsw"]
-    return value
-
-
-def _narrowed(builder, value):
-    """`value`, computed in its own width if it is a wider operation's result that was cut."""
-    if getattr(value, "opname", "") != "trunc":
-        return value
-    (wide,) = value.operands
-    operation = getattr(wide, "opname", "")
-    if operation not in _MODULAR:
-        return value
-    left, right = (_cut(builder, operand, value.type) for operand in wide.operands)
-    return _MODULAR[operation](builder, left, right)
-
-
-def _cut(builder, value, kind):
-    """The lowest bits of an integer; those of what it was widened from, if it was."""
-    if getattr(value, "opname", "") in ("zext", "sext"):
-        (narrow,) = value.operands
-        if narrow.type.width <= kind.width:
-            return getattr(builder, value.opname)(narrow, kind)
-    return builder.trunc(value, kind)
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Lowering(NativeLowering):
-    _name = "row_lowering"
-
-    @property
-    def lowering_class(self):
-        return _Lower
-
-
-class _RowCompiler(CompilerBase):
-    """How rows are compiled.
-
-    `noalias` promises LLVM that no two array arguments overlap, `apart` names those that
-    overlap no other.  Of rows that `overlap` by (64, 9), the last 64 columns are computed by
-    themselves where at least 9 of them are not among the multiple of 64 before.
-    """
-
-    noalias = False
-    apart: tuple[str, ...] = ()
-    overlap: tuple[int, ...] = ()
-
-    def define_pipelines(self):
-        self.state.flags.noalias = self.noalias
-        self.state.metadata["apart"] = self.apart
-        self.state.metadata["overlap"] = self.overlap
-        return [lowered_by(_Lowering, self.state)]
-
-
-def lowered_by(lowering, state):
-    """Numba's own pipeline, but for the lowering."""
-    passes = DefaultPassBuilder.define_nopython_pipeline(state)
-    passes.add_pass_after(lowering, NativeLowering)
-    passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
-    passes.finalize()
-    return passes
-
-
 def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):
     """Decorate a generated function that computes one row, or several."""
     promises = {"noalias": noalias, "apart": apart, "overlap": overlap}
-    pipeline = type("_RowCompiler", (_RowCompiler,), promises)
+    pipeline = type("_RowCompiler", (RowCompiler,), promises)
     # Only other compiled functions call it.
     wrappers: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(
