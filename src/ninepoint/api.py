@@ -197,7 +197,10 @@ class Stencil(ArrayFunction):
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
-        return calling.bound(self.definition, args, named)
+        bound = self._arguments.bound(args, named)
+        if bound is None:
+            raise calling.unfit(self.definition, args, named)
+        return dict(zip(self.definition.parameters, bound, strict=True))
 
     def iterate(
         self,

@@ -1,4 +1,4 @@
-"""The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
+"""The ordinary way of a call, which takes arrays of any kind.
 
 datasets         variable by variable
 lazy values      recorded
@@ -28,39 +28,35 @@ from .running import STEPS, evaluate, evaluate_steps, named_results
 from .stepping import Scalars
 
 
-def bound(
-    definition: Definition, args: tuple[Any, ...], named: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The value of every parameter, as Python would bind them."""
-    name, parameters, defaults = definition.name, definition.parameters, definition.defaults
+def unfit(definition: Definition, args: tuple[Any, ...], named: Mapping[str, Any]) -> TypeError:
+    """What is wrong with arguments that do not fit the parameters."""
+    name, parameters = definition.name, definition.parameters
     positional = parameters[: definition.positional]
     if len(args) > len(positional):
         named_only = parameters[len(positional) :]
         words = f"; {', '.join(named_only)} must be given by name" if named_only else ""
         count = "1 argument" if len(positional) == 1 else f"{len(positional)} arguments"
-        raise TypeError(
+        return TypeError(
             f"{name}() takes {count} ({', '.join(positional)}), but {len(args)} were given{words}."
         )
-    values = dict(zip(parameters, args, strict=False))
-    for given, value in named.items():
+    for given in named:
         if given in CALL_OPTIONS:
-            raise TypeError(f"'{given}=' is an option of calls only; leave it out here.")
+            return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
         if given not in parameters:
-            raise TypeError(
+            return TypeError(
                 f"{name}() has no parameter '{given}'; it has "
                 f"{', '.join(parameters)}{hint(given)}."
             )
         if given in definition.unnamed:
-            raise TypeError(f"{name}() takes '{given}' by its position only.")
-        if given in values:
-            raise TypeError(f"{name}() got two values for '{given}'.")
-        values[given] = value
-    for parameter in parameters:
-        if parameter not in values:
-            if parameter not in defaults:
-                raise TypeError(f"{name}() needs a value for '{parameter}'.")
-            values[parameter] = defaults[parameter]
-    return values
+            return TypeError(f"{name}() takes '{given}' by its position only.")
+        if given in parameters[: len(args)]:
+            return TypeError(f"{name}() got two values for '{given}'.")
+    missing = (
+        one
+        for one in parameters[len(args) :]
+        if one not in named and one not in definition.defaults
+    )
+    return TypeError(f"{name}() needs a value for '{next(missing)}'.")
 
 
 def called(call: Call, fields: Sequence[Any], place: Place) -> Any:
