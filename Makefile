@@ -76,6 +76,7 @@ gallery: $(GALLERY)/.made
 pictures: demo gallery
 	cp demo-output/smooth.png demo-output/filters.png docs/images/
 	$(BIN)/python examples/logo.py docs/images
+	$(BIN)/python -m benchmarks plot
 	$(GALLERY)/bin/python examples/shrink.py gallery-output docs/images/gallery
 
 test: $(VENV)/.made

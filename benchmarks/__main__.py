@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import itertools
 import json
 import subprocess
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from . import machine, report, runs, start, worker
+from . import machine, plots, report, runs, start, worker
 from .problem import Problem
 from .problems import PROBLEMS
 
@@ -30,7 +31,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "readme":
         report.write_readme(stored)
     elif options.command == "plot":
-        report.write_plot(stored)
+        for path in plots.write(stored):
+            print(path)
     else:
         print(report.page(stored))
     return 0
@@ -43,8 +45,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         nargs="?",
         default="run",
         choices=["run", "readme", "plot", "show"],
-        help="run (the default); write README.md's table and docs/benchmarks.md, draw the "
-        "plot or show the tables, all from the stored results",
+        help="run (the default); write README.md's table and docs/benchmarks.md, draw their "
+        "pictures or show the tables, all from the stored results",
     )
     parser.add_argument(
         "--quick",
@@ -115,6 +117,10 @@ def _run(options: argparse.Namespace) -> int:
         if options.file == LATEST:
             report.write_readme(stored)
             print("README.md and docs/benchmarks.md are written from it.")
+            if importlib.util.find_spec("matplotlib"):
+                plots.write(stored)
+            else:
+                print("`python -m benchmarks plot` draws their pictures, where matplotlib is.")
     if late:
         print("Left out, as the time was up (--minutes): " + "; ".join(late))
     for cell in crashed:

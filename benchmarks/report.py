@@ -1,4 +1,4 @@
-"""What is written of the results: lines while they come, the pages' tables, and the plot."""
+"""What is written of the results: lines while they come, and the pages' tables."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from .runs import Cell, Run
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 PAGE = ROOT / "docs" / "benchmarks.md"
-PLOT = ROOT / "docs" / "images" / "benchmarks.png"
+
+# The pictures, which `plots` draws beside those of the pages.
+RECIPE_PLOT, PEERS_PLOT = "benchmarks", "benchmarks-peers"
+_PICTURED = "Points a second of ninepoint and its peers, one and two threads"
 
 _MARKS = ("<!-- bench:start -->", "<!-- bench:end -->")
-_RECIPE = "recipe: mean 3x3, 64 frames"
-_BORDERS = "border rules"
+RECIPE = "recipe: mean 3x3, 64 frames"
+BORDERS = "border rules"
 _COPY = "copying, by `np.copyto`"
-_OWN = (WITHOUT, SINGLE, SEPARATE)
-_COLUMNS = (
-    *_OWN, "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
+OWN = (WITHOUT, SINGLE, SEPARATE)
+COLUMNS = (
+    *OWN, "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
     "pystencils", "Devito", "NumPy", "njit of numba.stencil",
 )  # fmt: skip
 # The problems that OpenCV and SciPy have functions for: DESIGN calls them the filter list.
@@ -32,7 +35,7 @@ _FILTERS = (
 )  # fmt: skip
 
 # The other tables, each with what has to be said of it.
-_GROUPS = {
+GROUPS = {
     "time": (
         "Steps in time",
         "A call does all the steps of a state; the speed counts every point at every step. "
@@ -61,7 +64,7 @@ def ratios(cell: Cell) -> dict[str, float]:
     return {name: cell["times"][name]["median"] / _ours(cell) for name in names}
 
 
-def _size(shape: list[int]) -> str:
+def size_text(shape: list[int]) -> str:
     return "x".join(str(length) for length in shape)
 
 
@@ -81,7 +84,7 @@ def _compared(ratio: float) -> str:
     return "as fast" if value == "1.00" else f"{value}x {words}"
 
 
-def _threads(count: int) -> str:
+def threads_text(count: int) -> str:
     return "1 thread" if count == 1 else f"{count} threads"
 
 
@@ -95,7 +98,7 @@ def line(cell: Cell) -> str:
     """One cell, for the terminal."""
     parts = [f"{name} {_ratio(ratio)}x" for name, ratio in ratios(cell).items()]
     parts += [f"{name} {reason}" for name, reason in cell["refused"].items()]
-    where = f"{cell['dtype']} {_size(cell['shape'])}, {_threads(cell['threads'])}"
+    where = f"{cell['dtype']} {size_text(cell['shape'])}, {threads_text(cell['threads'])}"
     speed = f"{_time(_ours(cell))} = {_points(cell)} Gpoint/s"
     return f"{cell['problem']}, {where}: {speed}; " + ", ".join(parts)
 
@@ -132,7 +135,7 @@ def _machines(stored: list[Run]) -> str:
 
 def recipe_table(stored: list[Run]) -> str:
     """The first problem, a row for each peer."""
-    found = [(cell, run) for run in stored for cell in run["cells"] if cell["problem"] == _RECIPE]
+    found = [(cell, run) for run in stored for cell in run["cells"] if cell["problem"] == RECIPE]
     if not found:
         return "(not measured)"
     cells = {cell["threads"]: cell for cell, _ in found}
@@ -140,7 +143,7 @@ def recipe_table(stored: list[Run]) -> str:
     counts = sorted(cells)
     head = ["3x3 mean of int8, 64 frames of 1000x1000"]
     for count in counts:
-        head += [f"Gpoint/s, {_threads(count)}", f"{OURS} is"]
+        head += [f"Gpoint/s, {threads_text(count)}", f"{OURS} is"]
     rows = [head]
     for name in dict.fromkeys(name for cell in cells.values() for name in cell["times"]):
         row = [f"**{name}**" if name == OURS else name]
@@ -164,11 +167,11 @@ def recipe_table(stored: list[Run]) -> str:
 
 def big_table(cells: list[Cell]) -> str:
     """A row for each cell: our speed, and how many times as long each peer takes."""
-    names = [name for name in _COLUMNS if any(name in cell["times"] for cell in cells)]
+    names = [name for name in COLUMNS if any(name in cell["times"] for cell in cells)]
     rows = [["problem", "type", "size", "our time", "Gpoint/s", *names]]
     for cell in cells:
         found = ratios(cell)
-        row = [cell["problem"], cell["dtype"], _size(cell["shape"]), _time(_ours(cell))]
+        row = [cell["problem"], cell["dtype"], size_text(cell["shape"]), _time(_ours(cell))]
         row += [_points(cell), *(_ratio(found[n]) if n in found else "" for n in names)]
         rows.append(row)
     return _markdown(rows)
@@ -176,7 +179,7 @@ def big_table(cells: list[Cell]) -> str:
 
 def nearest(cell: Cell) -> tuple[str, float] | None:
     """The fastest of the others, and how many times as long as we it takes."""
-    others = [(name, ratio) for name, ratio in ratios(cell).items() if name not in _OWN]
+    others = [(name, ratio) for name, ratio in ratios(cell).items() if name not in OWN]
     return min(others, key=lambda pair: pair[1]) if others else None
 
 
@@ -185,7 +188,7 @@ def nearest_table(cells: list[Cell]) -> str:
     rows = [["in one call", "size", "Gpoint/s", "nearest other", f"{OURS} is"]]
     for cell in cells:
         near = nearest(cell)
-        row = [cell["problem"], f"{cell['dtype']} {_size(cell['shape'])}", _points(cell)]
+        row = [cell["problem"], f"{cell['dtype']} {size_text(cell['shape'])}", _points(cell)]
         rows.append([*row, *((near[0], _compared(near[1])) if near else ("", ""))])
     return _markdown(rows)
 
@@ -193,13 +196,13 @@ def nearest_table(cells: list[Cell]) -> str:
 def summary(cells: list[Cell], title: str) -> str:
     """The geometric mean of ratios, and the least, for each peer."""
     rows = [[title, "geometric mean", "least", "where"]]
-    for name in _COLUMNS:
+    for name in COLUMNS:
         found = [(ratios(cell)[name], cell) for cell in cells if name in cell["times"]]
         if not found:
             continue
         middle = math.exp(sum(math.log(ratio) for ratio, _ in found) / len(found))
         least, cell = min(found, key=lambda pair: pair[0])
-        where = f"{cell['problem']}, {cell['dtype']}, {_size(cell['shape'])}"
+        where = f"{cell['problem']}, {cell['dtype']}, {size_text(cell['shape'])}"
         rows.append([name, _ratio(middle), _ratio(least), where])
     return _markdown(rows) if len(rows) > 1 else ""
 
@@ -216,7 +219,7 @@ def _notes(cells: list[Cell]) -> list[str]:
 
 def _refused(cells: list[Cell]) -> list[str]:
     return [
-        f"- {cell['problem']}, {cell['dtype']}, {_size(cell['shape'])}, {name}: {reason}"
+        f"- {cell['problem']}, {cell['dtype']}, {size_text(cell['shape'])}, {name}: {reason}"
         for cell in cells
         for name, reason in cell["refused"].items()
     ]
@@ -239,18 +242,22 @@ def page(stored: list[Run]) -> str:
         "For Halide the fastest of its schedules by hand and Mullapudi2016 is taken, and its "
         "work leaves out the border.",
         _machines(stored),
+        f"![How many times as long as ninepoint each peer takes](images/{PEERS_PLOT}.svg)",
     ]
     for count in sorted({cell["threads"] for cell in every}):
         cells = [cell for cell in every if cell["threads"] == count]
-        single = [c for c in cells if c["group"] not in _GROUPS and c["problem"] != _BORDERS]
+        single = [c for c in cells if c["group"] not in GROUPS and c["problem"] != BORDERS]
         filters = [cell for cell in single if cell["problem"] in _FILTERS]
-        parts += [f"## {_threads(count).capitalize()}", summary(filters, "filter list against")]
+        parts += [
+            f"## {threads_text(count).capitalize()}",
+            summary(filters, "filter list against"),
+        ]
         parts += [big_table(single) if single else ""]
-        parts += [_border_table([cell for cell in cells if cell["problem"] == _BORDERS])]
-        for group, (title, words) in _GROUPS.items():
+        parts += [_border_table([cell for cell in cells if cell["problem"] == BORDERS])]
+        for group, (title, words) in GROUPS.items():
             found = [cell for cell in cells if cell["group"] == group]
             if found:
-                parts += [f"### {title}, {_threads(count)}", words, big_table(found)]
+                parts += [f"### {title}, {threads_text(count)}", words, big_table(found)]
                 parts += [summary(found, "against")]
     parts += ["## Copying", _copy_table(stored)]
     started = [run["start"] for run in stored if run.get("start")]
@@ -270,7 +277,7 @@ def _border_table(cells: list[Cell]) -> str:
     names = list(ratios(cells[0]))
     rows = [["mean 3x3 by border rule, in times of `fill`", "size", "`fill`", *names]]
     for cell in cells:
-        row = [cell["dtype"], _size(cell["shape"]), _time(_ours(cell))]
+        row = [cell["dtype"], size_text(cell["shape"]), _time(_ours(cell))]
         rows.append([*row, *(f"{ratio:.2f}" for ratio in ratios(cell).values())])
     return _markdown(rows)
 
@@ -282,7 +289,7 @@ def _copy_table(stored: list[Run]) -> str:
         for copy in run["copy"]:
             speeds = copy["speeds"]
             values = [f"{speeds[name] / 1e9:.3g}" for name in ("in cache", "beyond cache")]
-            rows.append([_threads(copy["threads"]) + when, *values])
+            rows.append([threads_text(copy["threads"]) + when, *values])
     return _markdown(rows)
 
 
@@ -311,15 +318,17 @@ def readme_part(stored: list[Run]) -> str:
     )
     parts = [recipe_table(stored)]
     if _COPY in parts[0]:
+        parts.insert(0, f"![{_PICTURED}](docs/images/{RECIPE_PLOT}.svg)")
         parts.append(
             "Copying computes nothing: its row says how many bytes a second the machine reads, "
             "and writes elsewhere, at the same time."
         )
-    many = [cell for cell in runs.cells(stored) if cell["group"] in _GROUPS]
+    many = [cell for cell in runs.cells(stored) if cell["group"] in GROUPS]
     if many:
         count = max(cell["threads"] for cell in many)
         parts += [
-            f"Many steps in time, and filters that read each other's results, {_threads(count)}:",
+            "Many steps in time, and filters that read each other's results, "
+            f"{threads_text(count)}:",
             nearest_table([cell for cell in many if cell["threads"] == count]),
         ]
     parts += [
@@ -327,39 +336,3 @@ def readme_part(stored: list[Run]) -> str:
         "All other problems, types and sizes: [benchmarks](docs/benchmarks.md)."
     ]
     return "\n" + "\n\n".join(parts) + "\n"
-
-
-def write_plot(stored: list[Run], path: Path = PLOT) -> None:
-    """Draw the ratios of one thread, on the first type and the largest array of each problem."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise SystemExit("The plot needs matplotlib: pip install matplotlib") from error
-    chosen: dict[str, Cell] = {}
-    for cell in runs.cells(stored):
-        if cell["threads"] != 1 or cell["problem"] == _BORDERS:
-            continue
-        before = chosen.get(cell["problem"])
-        if before is None or math.prod(cell["shape"]) > math.prod(before["shape"]):
-            chosen[cell["problem"]] = cell
-    names = [n for n in _COLUMNS if any(n in cell["times"] for cell in chosen.values())]
-    figure = Figure(figsize=(9, 0.45 * len(chosen) + 1.6), layout="constrained")
-    axes = figure.add_subplot()
-    marks = "osD^vP*Xh<>pd"
-    for name, mark in zip(names, marks, strict=False):
-        points = [
-            (ratios(cell)[name], row)
-            for row, cell in enumerate(chosen.values())
-            if name in cell["times"]
-        ]
-        axes.scatter(*zip(*points, strict=True), marker=mark, s=36, label=name, zorder=3)
-    axes.axvline(1, color="black", linewidth=1.5)
-    labels = [f"{c['problem']}\n{c['dtype']}, {_size(c['shape'])}" for c in chosen.values()]
-    axes.set_yticks(range(len(chosen)), labels, fontsize=7)
-    axes.invert_yaxis()
-    axes.set_xscale("log")
-    axes.grid(axis="both", color="0.9")
-    axes.set_xlabel("times as long as ninepoint, one thread (right of the line: slower)")
-    figure.legend(loc="outside upper center", ncols=6, fontsize=8)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)

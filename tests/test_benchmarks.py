@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 # The table is no part of the package: it lies beside `tests` in the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks import measure, report, runs
+from benchmarks import measure, plots, report, runs
 from benchmarks.peers import Peer
 from benchmarks.problem import Case, Problem, array
 from benchmarks.problems import PROBLEMS
@@ -221,3 +222,27 @@ def test_a_run_takes_the_place_of_what_it_measured_anew(tmp_path: Path) -> None:
 def test_the_stored_results_are_of_problems_that_exist() -> None:
     stored = runs.load(Path(report.__file__).parent / "results" / "latest.json")
     assert len(runs.cells(stored)) == sum(len(run["cells"]) for run in stored)
+
+
+def test_the_pictures_are_drawn_from_the_stored_results(tmp_path):
+    pytest.importorskip("matplotlib")
+    stored = runs.load(Path(report.__file__).parent / "results" / "latest.json")
+    names = {path.name for path in plots.write(stored, tmp_path)}
+    assert names == {
+        f"{a}{b}" for a in ("benchmarks", "benchmarks-peers") for b in (".svg", ".png")
+    }
+    text = (tmp_path / "benchmarks.svg").read_text()
+    cells = [cell for cell in runs.cells(stored) if cell["problem"] == report.RECIPE]
+    for cell in cells:
+        speed = cell["shape"][0] * 1e-3 / cell["times"]["ninepoint"]["median"]
+        assert f"<!-- {speed:.3g}  ({report.threads_text(cell['threads'])}) -->" in text
+    # What the pages show is of the same results.
+    for name in names:
+        if name.endswith(".svg"):
+            shown = (report.ROOT / "docs/images" / name).read_text()
+            assert _comments(shown) == _comments((tmp_path / name).read_text()), name
+
+
+def _comments(svg: str) -> list[str]:
+    """The words of a picture, which matplotlib writes beside their shapes."""
+    return re.findall("<!-- (.*?) -->", svg)
