@@ -487,6 +487,9 @@ def test_progress():
 def test_progress_on_a_terminal(capsys):
     heat.iterate(image(), steps=10, progress=True)
     assert "steps" in capsys.readouterr().err
+    # A program sees nothing by default, however long it takes.
+    heat.iterate(image(), steps=10)
+    assert capsys.readouterr().err == ""
 
 
 # Other arrays.

@@ -144,3 +144,201 @@ def test_a_tool_that_rewrites_every_cell(tmp_path):
         ],
         tmp_path,
     )  # fmt: skip
+
+
+# What a notebook shows: its kernel runs in a process of its own, as in front of a person.
+
+NOTEBOOK = """
+import json, sys, warnings
+warnings.simplefilter("ignore")
+import nbformat
+from nbclient import NotebookClient
+
+cells = json.load(sys.stdin)
+shown = [[] for _ in cells]
+
+class Client(NotebookClient):
+    # What is taken away again is no output in the end.
+    def process_message(self, message, cell, cell_index):
+        data = message["content"].get("data")
+        if message["msg_type"] in ("display_data", "update_display_data"):
+            shown[cell_index].append(data)
+        return super().process_message(message, cell, cell_index)
+
+book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for text in cells])
+Client(book, timeout=300, kernel_name="python3").execute()
+outputs = [cell["outputs"] for cell in book.cells]
+print(json.dumps({"outputs": outputs, "shown": shown}))
+"""
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory):
+    """The outputs of cells in the end, and all that was shown meanwhile, each by its name."""
+    pytest.importorskip("ipykernel")
+    pytest.importorskip("nbclient")
+    folder = tmp_path_factory.mktemp("notebook")
+    environment = {
+        **os.environ,
+        "IPYTHONDIR": str(folder),
+        "JUPYTER_RUNTIME_DIR": str(folder),
+        "JUPYTER_PLATFORM_DIRS": "1",
+        # A kernel that was compiled before gives no sign of it.
+        "NINEPOINT_CACHE_DIR": str(folder / "cache"),
+        "NINEPOINT_QUIET": "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", NOTEBOOK],
+        input=json.dumps(list(CELLS.values())),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=folder,
+        env=environment,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    pairs = zip(found["outputs"], found["shown"], strict=True)
+    return dict(zip(CELLS, pairs, strict=True))
+
+
+CELLS = {
+    "define": """
+import time
+import numpy as np
+import ninepoint as npt
+
+@npt.stencil(boundary=("reflect", ("nearest", "mirror")))
+def smooth(x, weight=2):
+    "Take the mean of <three> points."
+    return (x[-1, 0] + weight * x[0, 0] + x[1, 1]) / (2 + weight)
+
+@npt.stencil
+def edges(x, k=3):
+    low = smooth(x, weight=k)
+    return x[0, 0] - low[1, 0]
+
+image = np.ones((60, 80))
+""",
+    "compile": "result = smooth(image)",
+    "picture": "smooth",
+    "picture of stages": "edges",
+    "help": "help(smooth)",
+    "explain": "smooth.explain('uint8')",
+    "explain stages": "edges.explain(image)",
+    "bench": "smooth.bench(image, repeat=2)",
+    "tune": "smooth.tune(image, seconds=0.1)",
+    "info": "npt.info()",
+    "save": """
+frames = np.zeros((5, 9, 9), np.uint8)
+npt.imsave(frames, "slow/{}.png", progress=lambda *done: time.sleep(0.1))
+print("before")
+npt.imsave(frames, "saved/{}.png")
+print("after")
+""",
+    "short steps": "state = smooth.iterate(image, steps=3)",
+    "long steps": """
+def wait(step, state):
+    time.sleep(0.4)
+
+state = smooth.iterate(image, steps=6, every=1, callback=wait)
+""",
+    "no bar": "smooth.iterate(image, steps=6, every=1, callback=wait, progress=False)[0, 0]",
+    "error": """
+def fail(step, state):
+    time.sleep(1.1)
+    raise KeyError("mine")
+
+try:
+    smooth.iterate(image, steps=3, every=1, callback=fail, progress=True)
+except KeyError as error:
+    print("caught", error)
+""",
+}
+
+
+def rich(notebook, name, kind):
+    """What a cell shows in the end, of one kind."""
+    (output,) = [one for one in notebook[name][0] if one["output_type"] == "execute_result"]
+    data = output["data"][kind]
+    return data if isinstance(data, str) else "".join(data)
+
+
+def printed(notebook, name):
+    return "".join(one["text"] for one in notebook[name][0] if one["output_type"] == "stream")
+
+
+def left(notebook, name):
+    """What else than prints and results a cell shows in the end."""
+    found = [one["data"] for one in notebook[name][0] if one["output_type"] == "display_data"]
+    return [data for data in found if data != {"text/html": ""}]
+
+
+def test_compiling_gives_a_sign_that_goes(notebook):
+    _, shown = notebook["compile"]
+    assert [data["text/plain"] for data in shown[:-1]] == ["compiling smooth for float64 ..."]
+    assert left(notebook, "compile") == []
+    assert printed(notebook, "compile") == ""
+
+
+def test_a_stencil_is_drawn(notebook):
+    picture = rich(notebook, "picture", "image/svg+xml")
+    for words in (
+        "smooth(x, weight=2)",
+        "axis -2, downward: border reflect",
+        "axis -1, to the right: nearest before, mirror after",
+    ):
+        assert f">{words}</text>" in picture
+    assert rich(notebook, "picture", "text/plain") == "<stencil smooth(x, weight=2)>"
+    picture = rich(notebook, "picture of stages", "image/svg+xml")
+    for words in ("edges(x, k=3)", "x", "low", "low = smooth(x, weight=k)"):
+        assert f">{words}</text>" in picture
+
+
+def test_help_shows_the_users_words_and_parameters(notebook):
+    words = printed(notebook, "help")
+    assert "Take the mean of <three> points." in words
+    assert "smooth(x, weight=2)" in words
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "labels"),
+    [
+        ("explain", "smooth: x uint8 -&gt; float64", ("path", "looks", "border", "memory")),
+        ("explain stages", "edges: x float64 -&gt; float64", ("pass 1", "measured")),
+        ("bench", "smooth(60x80 float64)", ("a call", "points", "of a copy", "computed by")),
+        ("tune", "What was tried", ("best",)),
+        ("info", "What ninepoint runs on", ("numpy", "cores", "cache")),
+    ],
+)
+def test_tables(notebook, name, head, labels):
+    table = rich(notebook, name, "text/html")
+    assert table.startswith("<table>")
+    assert f"<b>{head}</b>" in table
+    for label in labels:
+        assert f">{label}</th>" in table
+    # Whoever prints it, or has no browser, sees the text as before.
+    assert "<" not in rich(notebook, name, "text/plain")
+
+
+def test_progress_is_shown_and_leaves_nothing(notebook):
+    _, shown = notebook["save"]
+    assert shown[0]["text/plain"] == "saving 0/5"
+    assert "<progress" in shown[0]["text/html"]
+    assert left(notebook, "save") == []
+    assert printed(notebook, "save") == "before\nafter\n"
+    _, shown = notebook["long steps"]
+    said = [data["text/plain"] for data in shown[:-1]]
+    assert said
+    assert all(line.startswith("steps ") for line in said)
+    assert "6/6" in said[-1] or "5/6" in said[-1]
+    for name in ("long steps", "error"):
+        assert left(notebook, name) == []
+        assert notebook[name][1][-1] == {"text/html": ""}
+    assert printed(notebook, "error") == "caught 'mine'\n"
+
+
+def test_what_is_soon_done_or_not_wanted_has_no_bar(notebook):
+    for name in ("short steps", "no bar"):
+        said = [data.get("text/plain", "") for data in notebook[name][1]]
+        assert not [line for line in said if line.startswith("steps")]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .api import Stencil
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
+    from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
     from .language.warned import ChannelWarning, MetadataWarning, SlowKernelWarning
@@ -44,6 +45,7 @@ __all__ = [
     "filters",
     "imread",
     "imsave",
+    "info",
     "lazy",
     "stencil",
 ]
@@ -62,6 +64,7 @@ _LAZY = {
     "compute": ".recording",
     "imread": ".files",
     "imsave": ".files",
+    "info": ".inspecting.surroundings",
     "lazy": ".recording",
     "stencil": ".decorate",
 }

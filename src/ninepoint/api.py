@@ -16,11 +16,13 @@ from .definition import Definition, Registry
 from .flow import Flow, Leaves
 from .inspecting import debugging, explaining, measuring
 from .inspecting.asked import asked, types_of
+from .inspecting.displays import Explanation
 from .inspecting.search import Tuning
 from .inspecting.timing import Measurement
 from .inspecting.tuning import tuned
 from .iteration import Iteration
 from .language.page import Page
+from .language.signature import docstring, signature, signature_text
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
@@ -45,12 +47,14 @@ class Stencil(ArrayFunction):
         self.__name__ = function.name
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show this class instead.
-        self.__doc__ = getattr(live, "__doc__", None) or (
+        self.__doc__ = docstring(function) or (
             f"A stencil of {', '.join(function.parameters)}; "
             "help(ninepoint.Stencil.__call__) has the options of a call."
         )
+        self.__signature__ = signature(function)
         self.__module__ = getattr(live, "__module__", __name__)
-        self.__wrapped__ = live
+        if live is not None:
+            self.__wrapped__ = live
         self._plain = tuple(p in definition.fields for p in function.parameters)
         # Calls that went well, by their kind.
         self._prepared: Remembered[Any, Prepared] = Remembered(256)
@@ -62,7 +66,7 @@ class Stencil(ArrayFunction):
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
-        return f"<stencil {self.__name__}({', '.join(self.parameters)})>"
+        return f"<stencil {self.__name__}{signature_text(self.definition.function)}>"
 
     @property
     def _numba_type_(self) -> Any:
@@ -213,7 +217,7 @@ class Stencil(ArrayFunction):
         every: int | None = None,
         until: float | None = None,
         threads: int | None = None,
-        progress: bool | Callable[[int, int], None] = False,
+        progress: bool | Callable[[int, int], None] | None = None,
         out: Any = None,
         **named: Any,
     ) -> Any:
@@ -246,8 +250,9 @@ class Stencil(ArrayFunction):
         until : float, optional
             End when no element of the state changes by more than this in one step.
         progress : bool or callable, optional
-            True shows a bar (needs Rich); a function is called with the numbers of steps done
-            and in all.
+            True shows a bar (on a terminal with Rich), False none; by default there is one in
+            notebooks and on terminals with Rich, if it takes longer than a second.  A function
+            is called with the numbers of steps done and in all.
         out : array or tuple of arrays, optional
             Where to write the last state, for NumPy arrays: one for each state.  They may be the
             fields themselves, which are then changed, so that one more state is held, not two.
@@ -435,7 +440,7 @@ class Stencil(ArrayFunction):
             machine copies, and the predicted and measured speed.
         """
         one = asked(self.definition, arrays, named)
-        return Page(explaining.explained(self, one, named))
+        return Explanation(explaining.explained(self, one, named))
 
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
         """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.

@@ -34,6 +34,9 @@ WORTH = 1 << 28
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
 
+# Steps that take no longer [s] are done before one wonders how far they are.
+_SOON = 1.0
+
 
 def blocks(
     steps: int, every: int | None, longest: int, apart: bool, shorter: bool = False
@@ -63,7 +66,7 @@ class Iteration:
     until: float | None
     callback: Callable[..., Any] | None
     threads: int | None
-    progress: Progress = False
+    progress: Progress = None
 
     @staticmethod
     def of(
@@ -169,7 +172,7 @@ class Advance(Protocol):
 def iterate(state: Advance, scalars: Scalars, plan: Iteration) -> list[Any]:
     """Do the steps block by block; gives the state after the last."""
     apart = plan.until is not None
-    with shown(plan.progress, plan.steps, "steps") as advanced:
+    with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
         for first, length, looked in blocks(
             plan.steps, plan.every, state.longest, apart, state.shorter
         ):

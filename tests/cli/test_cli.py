@@ -19,7 +19,8 @@ from scipy import ndimage
 import ninepoint as npt
 from ninepoint.cli import main
 from ninepoint.cli.parser import boundary, number, param
-from ninepoint.cli.progress import Progress, counted
+from ninepoint.cli.progress import Progress
+from ninepoint.inspecting.displays import counted
 
 KERNELS = """\
 import ninepoint as npt
@@ -469,6 +470,7 @@ def test_numbers_for_people():
     assert counted(0, "B") == "0 B"
     assert counted(1234, "B") == "1.23 kB"
     assert counted(25_300_000_000, "B") == "25.3 GB"
+    assert counted(999_700_000, "B") == "1 GB"
 
 
 def test_the_bar_is_for_terminals_only():

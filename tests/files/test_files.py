@@ -15,7 +15,6 @@ from PIL import Image
 
 from ninepoint.files import ImageReadError, imread, imsave
 from ninepoint.files.natural import natural_key
-from ninepoint.files.progress import line
 from ninepoint.files.replacing import replacement
 from ninepoint.language.warned import MetadataWarning
 
@@ -441,15 +440,6 @@ def test_the_error_travels_to_another_process():
     assert (error.path, error.frame, error.reason, error.page) == ("a.tif", 7, "it is empty", 2)
     assert str(error) == "cannot read frame 7 from a.tif, page 2: it is empty"
     assert isinstance(error, OSError)
-
-
-def test_a_line_of_text_counts_in_a_notebook(capsys):
-    with line(3, "saving") as advance:
-        for _ in range(3):
-            advance(1)
-    said = capsys.readouterr().err
-    assert said.startswith("\rsaving 1/3")
-    assert said.endswith("\rsaving 3/3\n")
 
 
 def test_a_bar_can_be_forced(tmp_path, capsys):

@@ -272,7 +272,7 @@ def test_picture_shows_what_is_read():
     assert picture.count("<rect") == 9
     assert picture.count("#7aa6d8") == 5
     assert picture.count("<circle") == 1
-    assert f"{laplace.__name__}({', '.join(laplace.parameters)}), border" in picture
+    assert f"{laplace.__name__}({', '.join(laplace.parameters)})" in picture
     assert searching._repr_svg_() is None
 
 
@@ -283,16 +283,77 @@ def test_picture_has_a_panel_for_each_field_and_outer_offset():
 
     picture = moved._repr_svg_()
     tree = ElementTree.fromstring(picture)
-    texts = [one.text for one in tree.iter("{http://www.w3.org/2000/svg}text")]
-    assert texts == [
-        "moved(x1, y, k), border wrap",
+    texts = list(tree.iter("{http://www.w3.org/2000/svg}text"))
+    assert [one.text for one in texts if one.get("font-size") == "13"] == [
+        "moved(x1, y, k)",
         "x1[-1, :, :]", "x1[0, :, :]", "x1[1, :, :]",
         "y[-1, :, :]", "y[0, :, :]", "y[1, :, :]",
+        "axis -3, from panel to panel: border wrap",
+        "axis -2, downward: border wrap",
+        "axis -1, to the right: border wrap",
     ]  # fmt: skip
+    # Columns are counted above each panel, rows beside the first of each field.
+    counted = [one.text for one in texts if one.get("font-size") == "10"]
+    assert counted == 2 * ["0", "1", "-1", "0", "1", "0", "1", "0", "1"]
     # Three by two cells in each of the six panels; each field has a colour of its own.
     assert picture.count("<rect") == 36
     assert (picture.count("#7aa6d8"), picture.count("#e69f00")) == (2, 3)
     assert picture.count("<circle") == 2
+
+
+def test_picture_says_what_is_outside_the_array():
+    three = np.ones(3)
+
+    @npt.stencil(boundary=(("constant", "keep"), "fill"), cval=7, standard_indexing="w")
+    def f(x, w=three):
+        return x[0, 0] + w[0] * x[1, 1]
+
+    picture = f._repr_svg_()
+    for words in (
+        "f(x, w=...)",
+        "axis -2, downward: constant with 7 before, keep after",
+        "axis -1, to the right: border fill with 7",
+    ):
+        assert f">{words}</text>" in picture
+    assert repr(f) == "<stencil f(x, w=...)>"
+
+
+def test_picture_of_a_signal_counts_columns_only():
+    picture = npt.stencil(lambda signal: signal[-12:13].sum())._repr_svg_()
+    tree = ElementTree.fromstring(picture)
+    texts = list(tree.iter("{http://www.w3.org/2000/svg}text"))
+    # Of many offsets the first, the last and the point itself are told.
+    assert [one.text for one in texts if one.get("font-size") == "10"] == ["-12", "0", "12"]
+    assert "axis -1, to the right" in picture
+    assert "axis -2" not in picture
+
+
+def test_picture_of_stages_tells_what_makes_them():
+    @npt.stencil(boundary="wrap")
+    def corners(x, k=1):
+        steep = laplace(x, boundary="nearest")
+        return steep[0, 1] - k * x[2, 0]
+
+    picture = corners._repr_svg_()
+    assert ">steep = laplace(x, boundary=&#x27;nearest&#x27;)</text>" in picture
+    assert picture.count("#7aa6d8") == picture.count("#e69f00") == 1
+
+
+def test_signature_and_words_come_in_pickles_too():
+    def mine(x, /, gain=2, *, w):
+        """Say what it is."""
+        return gain * x[0] * w
+
+    there = npt.Stencil(pickle.loads(pickle.dumps(definition_of(mine))))
+    assert str(inspect.signature(there)) == "(x, /, gain=2, *, w)"
+    assert there.__doc__ == "Say what it is."
+    assert "mine(x, /, gain=2, *, w)" in pydoc.render_doc(there, renderer=pydoc.plaintext)
+
+
+def definition_of(function):
+    """A definition as it is in a process that did not decorate it."""
+    made = npt.stencil(function).definition
+    return type(made)(pickle.loads(pickle.dumps(made.function)), made.options)
 
 
 def test_picture_of_a_lambda_is_valid():

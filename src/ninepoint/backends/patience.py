@@ -10,8 +10,13 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from ..notebook import Passing, present
+
 # A call that takes no longer needs no word: a kernel of moderate size compiles in 0.5 s to 2 s.
 PATIENCE = 2.0
+
+# Below a cell of a notebook, where the sign is gone afterwards, it comes as soon as one wonders.
+SOON = 0.3
 
 # Silences what is said here; so does the level of the logger.
 VARIABLE = "NINEPOINT_QUIET"
@@ -22,10 +27,18 @@ _said: set[str] = set()
 
 @contextmanager
 def announced(name: str, dtypes: Sequence[np.dtype], after: float = PATIENCE) -> Iterator[None]:
-    """Say once that a kernel is compiled, if that takes longer than `after` [s]."""
+    """Say once that a kernel is compiled, if that takes longer than `after` [s].
+
+    In a notebook it is said each time, sooner, and only for as long as it lasts.
+    """
     kinds = ", ".join(map(str, dtypes))
+    wanted = not os.environ.get(VARIABLE) and _log.isEnabledFor(logging.WARNING)
+    if wanted and present():
+        with _sign(f"compiling {name} for {kinds} ..."):
+            yield
+        return
     words = f"ninepoint: compiling '{name}' for {kinds} ..., which is kept on disk for other runs"
-    if os.environ.get(VARIABLE) or words in _said:
+    if not wanted or words in _said:
         yield
         return
     clock = threading.Timer(after, _say, (words,))
@@ -36,6 +49,21 @@ def announced(name: str, dtypes: Sequence[np.dtype], after: float = PATIENCE) ->
     finally:
         clock.cancel()
         clock.join()
+
+
+@contextmanager
+def _sign(words: str) -> Iterator[None]:
+    """Show a line below the cell while something lasts."""
+    line = Passing()
+    clock = threading.Timer(SOON, line.show, (words,))
+    clock.daemon = True
+    clock.start()
+    try:
+        yield
+    finally:
+        clock.cancel()
+        clock.join()
+        line.clear()
 
 
 def _say(words: str) -> None:

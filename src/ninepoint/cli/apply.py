@@ -18,11 +18,12 @@ from ..files.formats import Options, check_options
 from ..files.natural import natural_key
 from ..files.targets import parse_pattern
 from ..inspecting.asked import asked
+from ..inspecting.displays import counted
 from ..language.errors import StencilError
 from ..undisturbed import imported
 from .kernels import Filter, Kernel, find_kernel
 from .parser import UsageError
-from .progress import Progress, counted
+from .progress import Progress
 
 # Options of a call, which are given on only if the user gave them.
 _OPTIONS = ("boundary", "cval", "dtype", "overflow")

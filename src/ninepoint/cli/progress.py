@@ -53,11 +53,3 @@ class Progress:
     def seconds(self) -> float:
         """How long it has taken."""
         return time.perf_counter() - self.began
-
-
-def counted(number: float, unit: str) -> str:
-    """Write a number as 12.3 Munit."""
-    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if number >= scale:
-            return f"{number / scale:.3g} {prefix}{unit}"
-    return f"{number:.3g} {unit}"

@@ -15,20 +15,8 @@ from ..language.box import Box
 from ..language.ir import Kernel, Ref
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
-from .timing import (
-    Machine,
-    Measurement,
-    machine,
-    preparation_text,
-    rate_text,
-    threads_text,
-    time_text,
-)
-
-# Bytes of lanes computed, loaded and stored while NumPy, held up by its loads and stores, adds
-# one byte in the first cache. Of 13 kernels (sums, medians, branches; int8 to float64; 300x300,
-# Zen 4) the best reached 7.1, most 2 to 6.
-_AT_ONCE = 8
+from .displays import rate_text, time_text
+from .timing import Machine, Measurement, preparation_text, threads_text
 
 _WIDTH = 12
 
@@ -86,7 +74,7 @@ def _where(compiled: Compiled) -> tuple[str, ...]:
 def measured(compiled: Compiled, forms: Forms | None, found: Measurement) -> str:
     """Tell what was to be expected of this machine, and what was measured."""
     page = _Lines([])
-    speed = machine(found.threads)
+    speed = found.limits
     page.add("ready", preparation_text(found.preparation, found.preparation_seconds))
     page.add(
         "copy",
@@ -114,7 +102,7 @@ def _predicted(
     if forms is None:
         most = rate_text(memory, "point")
         return (f"at most {most}: memory at the speed of a copy; operations are not counted",)
-    operations = _AT_ONCE * speed.add / max(work(forms.lowered).vector_bytes, 1)
+    operations = speed.lanes / max(work(forms.lowered).vector_bytes, 1)
     pair = (("memory", memory), ("operations", operations))
     (limit, least), (other, more) = sorted(pair, key=lambda one: one[1])
     return (

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ..analysis.ranges import ranges
+from ..arrays.borders import Rule
 from ..backends.numba.interpreted import interpreted
 from ..definition import Definition
 from ..language import errors
+from ..language.signature import signature_text
+from ..language.stages import StageCall
 from ..language.text import kernel_text
 from ..options import CALL_OPTIONS
 from ..planning import graph_text, plan_text
@@ -50,20 +54,45 @@ def intermediate(one: Asked) -> str:
 
 
 def drawn(definition: Definition) -> str | None:
-    """A picture for a notebook of what a kernel reads of float64 fields; None if it cannot be."""
-    if definition.stages is not None:
-        return None
+    """A picture for a notebook of what a kernel reads of float64 fields; None if it cannot be.
+
+    What stages make is drawn as fields, with the calls that make them.
+    """
+    rest = definition.rest(False)
     try:
-        one = asked(definition)
+        one = asked(rest)
         (forms, _), compiled = one.forms, one.last
     except (errors.StencilError, TypeError, ValueError):
         return None
     if forms is None:
         return None
-    title = f"{definition.name}({', '.join(definition.parameters)}), border {border_text(one)}"
     read = cells(forms.simplified)
-    fields = dict(zip(definition.fields, read.values(), strict=True))
-    return footprint_svg(title, compiled.reach, fields)
+    return footprint_svg(
+        f"{definition.name}{signature_text(definition.function)}",
+        compiled.reach,
+        dict(zip(rest.fields, read.values(), strict=True)),
+        [_sides(one, *pair) for pair in one.call.boundary.on(compiled.ndim).rules],
+        () if definition.stages is None else tuple(map(_made, definition.stages.calls)),
+    )
+
+
+def _sides(one: Asked, before: Rule, after: Rule) -> str:
+    """What is outside the array along one axis, in words."""
+    words = [_rule(one, rule) for rule in (before, after)]
+    if before == after:
+        return f"border {words[0]}"
+    return f"{words[0]} before, {words[1]} after"
+
+
+def _rule(one: Asked, rule: Rule) -> str:
+    return f"{rule} with {one.call.cval!r}" if rule in ("fill", "constant") else rule
+
+
+def _made(call: StageCall) -> str:
+    """A call of a stencil as one would write it."""
+    values = {**call.scalars, **call.options}
+    words = [*call.fields, *(f"{name}={ast.unparse(value)}" for name, value in values.items())]
+    return f"{', '.join(call.made)} = {call.callee.__name__}({', '.join(words)})"
 
 
 def border_text(one: Asked) -> str:

@@ -15,8 +15,9 @@ from ..arrays.parts import SPLIT_POINTS
 from ..backends.compiled import Bound
 from ..backends.threads import thread_count
 from ..definition import Definition
+from ..lowering.work import work
 from .asked import Asked, asked
-from .timing import Measurement, beside_copy, prepared, quartiles
+from .timing import Measurement, beside_copy, machine, prepared, quartiles
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
@@ -142,7 +143,17 @@ def _measurement(
         threads=threads,
         preparation=preparation,
         preparation_seconds=seconds,
+        limits=machine(threads),
+        lanes=_lanes(one),
     )
+
+
+def _lanes(one: Asked) -> float | None:
+    """Bytes of all lanes that a kernel loads, computes and stores for a point, if counted."""
+    if not one.is_single:
+        return None
+    forms, _ = one.forms
+    return None if forms is None else work(forms.lowered).vector_bytes
 
 
 def part(fields: Sequence[Array]) -> list[Array]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from pathlib import Path
 from time import perf_counter
 from typing import Any, TypeAlias
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..language.ir import Kernel, Reduce
 from ..lowering.schedule import Schedule
-from .timing import time_text
+from .displays import bar, table, time_text
 
 # A call by a schedule: what tells its code from others', and the call itself.
 Variant: TypeAlias = Callable[[Schedule], tuple[Hashable, Callable[[], Any]]]
@@ -76,8 +77,23 @@ class Tuning:
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        # A prompt and a notebook show what print() does.
+        # A prompt shows what print() does.
         return str(self)
+
+    def _repr_html_(self) -> str:
+        """Give a table for a notebook, with a row for each trial; the bars are times."""
+        longest = max((max(one.seconds, one.best) for one in self.trials), default=1.0)
+        rows = [
+            (
+                escape(_difference(one.schedule)),
+                f"{bar(one.seconds / longest)} {time_text(one.seconds)}",
+                f"the best so far {time_text(one.best)}",
+            )
+            for one in self.trials
+        ]
+        best = f"<b>{escape(_difference(self.schedule))}</b>"
+        gain = f"<b>{self.gain:.2f} times as fast</b>"
+        return table("What was tried", [*rows, ("best", best, gain)])
 
 
 def _difference(schedule: Schedule) -> str:

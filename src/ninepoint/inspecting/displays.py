@@ -1,0 +1,90 @@
+"""What a notebook shows of an explanation, a measurement and a tuning: tables in place of lines.
+
+    smooth: x uint8 -> uint8                 smooth: x uint8 -> uint8      (the head)
+      border      reflect            ->      border | reflect
+      looks       offsets -1..1              looks  | offsets -1..1
+
+Colours are the page's own, so that they are read on a dark page too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from ..language.page import Page
+
+_LABEL = 14  # where the words of a line begin, behind two blanks and a label
+_BAR = 240  # [pixels]
+
+
+class Explanation(Page):
+    """Lines of text, each with a label; a table in a notebook."""
+
+    __slots__ = ()
+
+    def _repr_html_(self) -> str:
+        """Give a table with a row for each label."""
+        head, *lines = self.split("\n")
+        return table(head, [(escape(label), _kept(text)) for label, text in labelled(lines)])
+
+
+def labelled(lines: Iterable[str]) -> list[tuple[str, str]]:
+    """Put together what belongs to one label; lines without one belong to that before."""
+    found: list[tuple[str, list[str]]] = []
+    for line in lines:
+        label = line[:_LABEL].strip()
+        if line[2:3].strip():
+            found.append((label, [line[_LABEL:]]))
+        elif found:
+            found[-1][1].append(line[_LABEL:] if not label else line[2:])
+    return [(label, "\n".join(texts)) for label, texts in found]
+
+
+def table(head: str, rows: Iterable[Sequence[str]]) -> str:
+    """Write a table; the cells are HTML, and the first of each row is its label."""
+    body = "".join(
+        f'<tr><th style="text-align:left;vertical-align:top">{label}</th>'
+        + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells)
+        + "</tr>"
+        for label, *cells in rows
+    )
+    return f"<table><caption><b>{escape(head)}</b></caption><tbody>{body}</tbody></table>"
+
+
+def bar(part: float) -> str:
+    """Draw a part of 1 as a bar; what is more than 1 fills it."""
+    full = round(_BAR * min(max(part, 0.0), 1.0))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_BAR}" height="12" role="img">'
+        f"<title>{part:.2f}</title>"
+        f'<rect width="{full}" height="12" fill="#7aa6d8"/>'
+        f'<rect width="{_BAR}" height="12" fill="none" stroke="#888"/></svg>'
+    )
+
+
+def _kept(text: str) -> str:
+    """Text whose lines and blanks are kept."""
+    return f'<pre style="margin:0;white-space:pre-wrap">{escape(text)}</pre>'
+
+
+def time_text(seconds: float) -> str:
+    """A time with a unit that suits it."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds * 1e6:.3g} us"
+
+
+def rate_text(rate: float, unit: str) -> str:
+    """So many a second, with a prefix that suits it."""
+    return counted(rate, f"{unit}/s")
+
+
+def counted(number: float, unit: str) -> str:
+    """A number with its unit, and a prefix that suits it."""
+    for prefix, scale in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        # 999.9 M is written with three digits, and so is 1 G.
+        if number >= 0.9995 * scale:
+            return f"{number / scale:.3g} {prefix}{unit}"
+    return f"{number:.3g} {unit}"

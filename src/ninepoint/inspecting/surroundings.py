@@ -1,0 +1,129 @@
+"""Where ninepoint runs: versions, the machine, the cache and the settings, for a report."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from ..backends.numba import cache as kernel_cache
+from ..backends.threads import thread_count
+from .displays import Explanation, counted
+
+_PACKAGES = ("numpy", "numba", "llvmlite", "dask", "distributed", "xarray", "pillow", "tifffile",
+             "rich", "scipy")  # fmt: skip
+
+# The features that decide how wide a loop's vectors are, by the names of LLVM.
+_VECTORS = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
+            "avx512vnni", "avx512fp16", "neon", "fullfp16", "sve", "sve2")  # fmt: skip
+
+
+def info() -> str:
+    """Tell what belongs into a report of something that is wrong.
+
+    Returns
+    -------
+    str
+        Lines of text, a table in a notebook: versions, the processor and its vectors, memory,
+        threads, the folder of compiled kernels, and what is set by variables.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> "numba" in npt.info()
+    True
+    """
+    lines = [f"  {name:<12}{value}" for name, value in _facts()]
+    return Explanation("\n".join(["What ninepoint runs on", *lines]))
+
+
+def _facts() -> Iterator[tuple[str, str]]:
+    # This room lies below the package itself, which is there by now.
+    package = sys.modules[__name__.partition(".")[0]]
+    yield "ninepoint", f"{package.__version__} ({Path(__file__).parents[1]})"
+    yield "Python", f"{platform.python_version()} ({sys.executable})"
+    for name in _PACKAGES:
+        yield name, _version(name)
+    yield "system", platform.platform()
+    yield "processor", _processor()
+    yield "vectors", _vectors()
+    yield "memory", _memory()
+    usable = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count()
+    yield "cores", f"{os.cpu_count()}, of which this process may use {usable}"
+    yield "threads", str(thread_count())
+    files, size = folder_size(kernel_cache.folder())
+    yield "cache", f"{kernel_cache.folder()} ({files} files, {counted(size, 'B')})"
+    yield "GPU", "not used: kernels run on the CPU"
+    settings = [
+        f"{name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith(("NINEPOINT_", "NUMBA_"))
+    ]
+    yield "settings", ", ".join(settings) or "none"
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _processor() -> str:
+    """Give the name by which the processor is sold, where the system tells it."""
+    if sys.platform == "linux":
+        for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    if sys.platform == "darwin":
+        return _output("sysctl", "-n", "machdep.cpu.brand_string") or platform.machine()
+    return platform.processor() or platform.machine()
+
+
+def _vectors() -> str:
+    # Imported here: a fact that only this command wants.
+    try:
+        from llvmlite import binding
+    except ImportError as error:
+        return f"unknown ({error})"
+    features = binding.get_host_cpu_features()
+    found = [name for name in _VECTORS if features.get(name)]
+    return f"{binding.get_host_cpu_name()}: {' '.join(found) or 'none that are known'}"
+
+
+def _memory() -> str:
+    if "SC_PHYS_PAGES" not in getattr(os, "sysconf_names", {}):
+        return "unknown"
+    return counted(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), "B")
+
+
+def _output(*command: str) -> str | None:
+    """Give what a program prints, or None if it is not there or fails."""
+    program = shutil.which(command[0])
+    if program is None:
+        return None
+    try:
+        ran = subprocess.run(
+            (program, *command[1:]), capture_output=True, text=True, timeout=20, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return ran.stdout.strip()
+
+
+def folder_size(folder: Path) -> tuple[int, int]:
+    """How many files there are in `folder`, and their size [bytes]."""
+    sizes = []
+    for path, _, names in os.walk(folder):
+        for name in names:
+            try:
+                sizes.append(os.lstat(os.path.join(path, name)).st_size)
+            except FileNotFoundError:
+                # Another process is at work in the same cache.
+                continue
+    return len(sizes), sum(sizes)
