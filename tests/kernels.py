@@ -71,17 +71,19 @@ def random_kernel(
     outputs: int = 0,
     size: int = 0,
     general: bool = False,
+    pointwise: bool = False,
 ) -> Case:
     """A random program.
 
     `numbers` is "int", "float", "complex" or "mixed"; `ndim` 1 to 3; `njit` allows helpers
     decorated with `numba.njit`; without `approximate` every result is exact to the bit.
-    A `general` one stands in a `while` that runs once, so that it takes the general path.  What
-    is not given is drawn.
+    A `general` one stands in a `while` that runs once, so that it takes the general path.  A
+    `pointwise` one is a function of numbers, for `npt.ufunc`.  What is not given is drawn.
     """
     numbers = numbers or rng.choice(["int", "int", "float", "float", "mixed", "complex"])
     writer = _Writer(rng, numbers, ndim or rng.choice([1, 2, 2, 2, 3]), njit, approximate)
     writer.general = general
+    writer.pointwise = pointwise
     return writer.case(outputs or rng.choice([1, 1, 1, 2, 3]), size or rng.randint(1, 5))
 
 
@@ -133,13 +135,14 @@ def random_arrays(
             own = tuple(1 if rng.random() < 0.3 else n for n in shape)[
                 rng.choice([0, 0, 1 % len(shape)]) :
             ]
-        arrays[name] = _laid_out(rng, _values(rng, dtype, own, case.averages))
+        arrays[name] = laid_out(rng, values(rng, dtype, own, case.averages))
     for name, (dtype, own) in case.standard.items():
-        arrays[name] = _values(rng, dtype, own, True)
+        arrays[name] = values(rng, dtype, own, True)
     return arrays
 
 
-def _values(rng: Random, dtype: str, shape: tuple[int, ...], small: bool) -> np.ndarray:
+def values(rng: Random, dtype: str, shape: tuple[int, ...], small: bool) -> np.ndarray:
+    """Numbers of a type; integers reach its ends, unless they are to be small."""
     generator = np.random.default_rng(rng.getrandbits(32))
     kind = np.dtype(dtype)
     if kind.kind == "b":
@@ -162,7 +165,7 @@ def _values(rng: Random, dtype: str, shape: tuple[int, ...], small: bool) -> np.
     return values.astype(kind)
 
 
-def _laid_out(rng: Random, values: np.ndarray) -> np.ndarray:
+def laid_out(rng: Random, values: np.ndarray) -> np.ndarray:
     """The same values in another order, with gaps or backwards, sometimes read-only."""
     way = rng.randrange(8)
     if way == 1:
@@ -198,6 +201,7 @@ class _Writer:
         self.count = 0
         self.averages = False
         self.general = False
+        self.pointwise = False
         kinds = {"int": INTEGERS, "float": FLOATS, "complex": COMPLEX}
         kinds["mixed"] = INTEGERS + FLOATS
         chosen = [rng.choice(kinds[numbers]) for _ in range(rng.choice([1, 1, 2, 2, 3]))]
@@ -240,7 +244,8 @@ class _Writer:
             del self.fields[name]
         if not self.fields:
             self.fields = {"x": rng.choice(INTEGERS if self.numbers == "int" else FLOATS)}
-            self.body = ["return x[" + ", ".join("0" * self.ndim) + "]"]
+            here = "" if self.pointwise else f"[{', '.join('0' * self.ndim)}]"
+            self.body = [f"return x{here}"]
             tags = (TAGS.get(self.fields["x"], "int"),)
             approximate = [False]
             self.standard, self.parameters = {}, {}
@@ -268,8 +273,10 @@ class _Writer:
             else:
                 bare.append(name)
                 given[name] = value
+        bare += self.standard if self.pointwise else []
+        standard = () if self.pointwise else self.standard
         star = ["*"] if bare else []
-        header = ", ".join([*self.fields, *self.standard, *star, *bare, *named])
+        header = ", ".join([*self.fields, *standard, *star, *bare, *named])
         body = (
             ["while True:", *("    " + line for line in self.body)] if self.general else self.body
         )
@@ -459,6 +466,8 @@ class _Writer:
 
     def length(self) -> Text:
         """How large the whole array is."""
+        if self.pointwise:
+            return self.read()
         name, axis = self.field()[0], self.rng.randint(-self.ndim, self.ndim - 1)
         ways = [f"len({name})", f"{name}.shape[{axis}]", f"np.shape({name})[{axis}]",
                 f"{name}.size", f"np.size({name})", f"({name}.ndim + len({name}))"]  # fmt: skip
@@ -501,6 +510,8 @@ class _Writer:
     def read(self) -> Text:
         rng = self.rng
         name, tag = self.field()
+        if self.pointwise:
+            return Text(name, tag)
         index = [self.offset(axis) for axis in range(self.ndim)]
         constant = not any(part.isalpha() for part in index)
         if constant and rng.random() < 0.1:
@@ -617,7 +628,8 @@ class _Writer:
         if fields:
             name = rng.choice(fields)
             self.used.add(name)
-            parts[0] = f"{name}[{', '.join('0' * self.ndim)}]"
+            here = "" if self.pointwise else f"[{', '.join('0' * self.ndim)}]"
+            parts[0] = f"{name}{here}"
         parts = [f"(~{part})" if rng.random() < 0.5 else part for part in parts]
         return Text(f"({parts[0]} {rng.choice('&|^')} {parts[1]})", "bool")
 
@@ -749,6 +761,8 @@ class _Writer:
 
     def window(self, depth: int) -> Text:
         """A window, perhaps with arithmetic, and its reduction."""
+        if self.pointwise:
+            return self.leaf()
         rng = self.rng
         name, tag = self.field()
         spans = [self.span(axis) for axis in range(self.ndim)]

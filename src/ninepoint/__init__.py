@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .language.errors import StencilError
     from .language.warned import ChannelWarning, MetadataWarning, SlowKernelWarning
     from .lowering.schedule import Schedule
+    from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
 
 __version__ = "0.1.0"
@@ -41,6 +42,7 @@ __all__ = [
     "SlowKernelWarning",
     "Stencil",
     "StencilError",
+    "Ufunc",
     "compute",
     "filters",
     "imread",
@@ -48,6 +50,7 @@ __all__ = [
     "info",
     "lazy",
     "stencil",
+    "ufunc",
 ]
 
 # Where each public name is found when it is first used.
@@ -61,12 +64,14 @@ _LAZY = {
     "SlowKernelWarning": ".language.warned",
     "Stencil": ".api",
     "StencilError": ".language.errors",
+    "Ufunc": ".pointwise",
     "compute": ".recording",
     "imread": ".files",
     "imsave": ".files",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
     "stencil": ".decorate",
+    "ufunc": ".pointwise",
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from . import calling, preparing
@@ -41,6 +41,9 @@ class Stencil(ArrayFunction):
 
     definition: Definition
 
+    # What it is, in messages.
+    kind = "stencil"
+
     def __init__(self, definition: Definition) -> None:
         function, live = definition.function, definition.live
         self.definition = definition
@@ -48,8 +51,8 @@ class Stencil(ArrayFunction):
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show this class instead.
         self.__doc__ = docstring(function) or (
-            f"A stencil of {', '.join(function.parameters)}; "
-            "help(ninepoint.Stencil.__call__) has the options of a call."
+            f"A {self.kind} of {', '.join(function.parameters)}; "
+            f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
         self.__signature__ = signature(function)
         self.__module__ = getattr(live, "__module__", __name__)
@@ -66,13 +69,13 @@ class Stencil(ArrayFunction):
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
-        return f"<stencil {self.__name__}{signature_text(self.definition.function)}>"
+        return f"<{self.kind} {self.__name__}{signature_text(self.definition.function)}>"
 
     @property
     def _numba_type_(self) -> Any:
         """What Numba asks for where a function that it compiles uses the stencil."""
         raise ValueError(
-            f"The stencil '{self.__name__}' makes whole arrays, so no function that Numba "
+            f"The {self.kind} '{self.__name__}' makes whole arrays, so no function that Numba "
             "compiles can call it; call it before, and give the function what it makes."
         )
 
@@ -101,6 +104,16 @@ class Stencil(ArrayFunction):
     def defaults(self) -> Mapping[str, Any]:
         """The values of the parameters that have one."""
         return types.MappingProxyType(dict(self.definition.defaults))
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether it was made from a function of numbers."""
+        return self.definition.pointwise
+
+    def with_numbers(self, names: Collection[str]) -> Stencil:
+        """The same; what looks at neighbours has no field that could be a number."""
+        assert not names
+        return self
 
     # Calling.
 
@@ -191,7 +204,7 @@ class Stencil(ArrayFunction):
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
         fields = [values[name] for name in self.fields]
         result = calling.called(call, fields, Place(axes, dims, out, threads))
-        asked = axes is None and any(map(may_hold, fields))
+        asked = axes is None and not self.pointwise and any(map(may_hold, fields))
         if key is not None and bound is not None and not asked:
             # Only what went well is prepared, so that mistakes are found in one place; and
             # nothing that may be a colour image, which depends on its numbers.
@@ -410,7 +423,7 @@ class Stencil(ArrayFunction):
         out = self(*args, **named)
 
         def variant(other: Definition) -> Callable[[], Any]:
-            return functools.partial(Stencil(other), *args, **{"out": out, **named})
+            return functools.partial(type(self)(other), *args, **{"out": out, **named})
 
         found = tuned(one, variant, seconds)
         # What is prepared already is of the schedule before.

@@ -125,11 +125,7 @@ def stencil(
     )
 
     def decorate(function: Callable[..., Any]) -> Stencil:
-        plain = getattr(function, "py_func", function)
-        if isinstance(function, Stencil):
-            raise TypeError(f"'{function.__name__}' is a stencil already.")
-        if not isinstance(plain, types.FunctionType) or _is_filter(plain):
-            raise TypeError(f"a stencil is made from a Python function, {_not_from(function)}.")
+        plain = python_function(function, "stencil")
 
         def made() -> Stencil:
             return Stencil(Definition(capture(plain), options, plain))
@@ -139,15 +135,34 @@ def stencil(
     return decorate if function is _NOTHING else decorate(function)
 
 
+def python_function(value: Any, kind: str) -> types.FunctionType:
+    """What a decorator of some kind was given, if that is a function with a text.
+
+    Raises
+    ------
+    TypeError
+        If it is not; says what it is instead, and what to do.
+    """
+    plain = getattr(value, "py_func", value)
+    if isinstance(value, Stencil):
+        raise TypeError(f"'{value.__name__}' is a {value.kind} already.")
+    if not isinstance(plain, types.FunctionType) or _is_filter(plain):
+        raise TypeError(f"a {kind} is made from a Python function, {_not_from(value, kind)}.")
+    return plain
+
+
 def _is_filter(function: types.FunctionType) -> bool:
     """Whether it is a function of this package that takes whole arrays."""
     own = (function.__module__ or "").partition(".")[0] == __name__.partition(".")[0]
     return own and bool(function.__code__.co_flags & inspect.CO_VARARGS)
 
 
-def _not_from(value: Any) -> str:
+def _not_from(value: Any, kind: str) -> str:
     """Say what was decorated instead of a function, and what to do."""
     name = getattr(value, "__name__", "")
+    if kind == "ufunc" and isinstance(value, str | list):
+        words = "text" if isinstance(value, str) else "a list"
+        return f"not from {words}; no types are declared, so write @ufunc alone"
     match value:
         case str() if value == "constant":
             return 'not from text; what Numba calls "constant" is @stencil(boundary="fill")'
@@ -156,11 +171,12 @@ def _not_from(value: Any) -> str:
         case str():
             return f"not from text; write @stencil(boundary={value!r})"
         case type():
-            return f"not from the class '{name}'; decorate a function of the neighbours"
+            seen = "neighbours" if kind == "stencil" else "elements"
+            return f"not from the class '{name}'; decorate a function of the {seen}"
         case types.MethodType():
             return f"not from the method '{name}'; a kernel has no 'self', so define it outside"
         case staticmethod() | classmethod():
-            return f"not from a {type(value).__name__}; put @{type(value).__name__} above @stencil"
+            return f"not from a {type(value).__name__}; put @{type(value).__name__} above @{kind}"
         case functools.partial():
             return "not from a partial; pass the values at the call, or give them as defaults"
         case np.ndarray() | Lazy():
@@ -174,7 +190,7 @@ def _not_from(value: Any) -> str:
         case _ if isinstance(getattr(value, "__wrapped__", None), types.FunctionType):
             return f"not from what another decorator made of '{name}'; leave that out"
         case _ if callable(value):
-            kind = type(value).__name__
-            return f"not from an object of type '{kind}'; write a function that says the same"
+            found = type(value).__name__
+            return f"not from an object of type '{found}'; write a function that says the same"
         case _:
             return f"not from a value of type '{type(value).__name__}'"

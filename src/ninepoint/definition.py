@@ -17,7 +17,7 @@ import pickle
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
@@ -32,7 +32,13 @@ from .language import errors, ir
 from .language.depth import with_room
 from .language.dtypes import DType, value_type
 from .language.foreign import shown_at_home
-from .language.parameters import indexed_parameters, own_calls
+from .language.parameters import (
+    array_parameters,
+    indexed_names,
+    indexed_parameters,
+    indices,
+    own_calls,
+)
 from .language.parse import Argument, read
 from .language.refusals import refuse
 from .language.source import Function
@@ -50,7 +56,8 @@ _CERTAIN = frozenset(
     "offset-not-constant offset-outside offset-far offset-count offset-type window-open "
     "window-step window-empty assigned-field assigned-constant recursion undefined-name "
     "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
-    "bad-constant stage-use mask-empty mask-shape mask-type window-index".split()
+    "bad-constant stage-use mask-empty mask-shape mask-type window-index ufunc-index "
+    "ufunc-stage".split()
 )
 
 T = TypeVar("T")
@@ -127,7 +134,9 @@ class Definition:
         self.function = function
         self.options = options
         self.live = live
-        self.stages = split(function) if whole is None else None
+        # To a function of numbers the others that it calls are functions of numbers too.
+        self.pointwise = options.pointwise
+        self.stages = split(function) if whole is None and not self.pointwise else None
         self.graphs: Remembered[Any, Any] = Remembered(16)
         arguments = function.definition.args
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
@@ -137,6 +146,7 @@ class Definition:
         self._compiling = threading.Lock()
         self.chains: dict[Any, Any] = {}
         self._schedules: dict[str, Schedule] = {}
+        self._variants: dict[Any, Definition] = {}
         arrays, standard = self._arrays(), set(options.standard_indexing)
         self.fields = tuple(p for p in function.parameters if p in arrays - standard)
         self.scalars = tuple(p for p in function.parameters if p not in self.fields)
@@ -185,6 +195,34 @@ class Definition:
         """The values of the parameters that have one."""
         return self.function.defaults
 
+    @property
+    def rank(self) -> int:
+        """Along how many axes it works, as far as its text shows."""
+        if self.options.neighborhood is not None:
+            return len(self.options.neighborhood)
+        rest = self.rest(False)
+        return indices(rest.function, rest.fields) or 1
+
+    def along(self, rank: int) -> Definition:
+        """A ufunc done along so many axes at once, as a part of what works along these."""
+        if not self.pointwise or rank == self.rank:
+            return self
+        return self._variant(neighborhood=((0, 0),) * rank)
+
+    def with_numbers(self, names: Collection[str]) -> Definition:
+        """A ufunc some of whose fields are given numbers: to it they are scalars."""
+        if not names:
+            return self
+        return self._variant(numbers=tuple(sorted({*self.options.numbers, *names})))
+
+    def _variant(self, **changes: Any) -> Definition:
+        """The same function with other options, made once."""
+        key = tuple(changes.items())
+        if key not in self._variants:
+            options = replace(self.options, **changes)
+            self._variants[key] = Definition(self.function, options, self.live)
+        return self._variants[key]
+
     def rest(self, keeping: bool) -> Definition:
         """Give what remains without the calls; `keeping` all fields, for the rule "keep"."""
         if self.stages is None:
@@ -199,8 +237,13 @@ class Definition:
         return Definition(function, options, None, self, keeping)
 
     def _arrays(self) -> set[str]:
-        """The parameters that are arrays: read with an index, or given to a call as a field."""
+        """The parameters that are arrays: read with an index, or given to a call as a field.
+
+        Of a ufunc: those by position, unless their default is a number.
+        """
         found = indexed_parameters(self.function)
+        if self.pointwise:
+            found |= set(array_parameters(self.function)) - set(self.options.numbers)
         if self.stages is not None:
             found |= {name for call in self.stages.calls for name in call.fields}
         if self._whole is not None:
@@ -226,9 +269,14 @@ class Definition:
                     f"'{function.name}' ({', '.join(function.parameters)})."
                 )
         first = function.parameters[:1]
-        if first in (("self",), ("cls",)) and first[0] not in self.fields:
+        if first in (("self",), ("cls",)) and (self.pointwise or first[0] not in self.fields):
             raise errors.method(function.place, function.name, first[0])
-        if not self.fields:
+        if self.pointwise:
+            for place, name in indexed_names(function, array_parameters(function)):
+                raise errors.ufunc_index(place, name)
+            if not array_parameters(function):
+                raise errors.ufunc_no_field(function.place, function.name)
+        elif not self.fields:
             for place, name in own_calls(function):
                 raise errors.recursion(place, name)
             raise errors.no_field(function.place, function.name)
@@ -238,7 +286,7 @@ class Definition:
         if options.standard_indexing:
             return
         arguments: dict[str, Argument] = {
-            name: Field(name, np.dtype("int64"))
+            name: Field(name, np.dtype("int64"), self.pointwise)
             if name in self.fields
             else Value(ir.Ref(DType.INT, name), True)
             for name in function.parameters
@@ -270,7 +318,7 @@ class Definition:
         fields = dict(zip(self.fields, types, strict=True))
         for name in self.parameters:
             if name in fields:
-                arguments[name] = Field(name, fields[name])
+                arguments[name] = Field(name, fields[name], self.pointwise)
             else:
                 arguments[name] = argument(name, scalars[name], name in self._standard)
         request = Request(
@@ -302,9 +350,10 @@ class Definition:
     def warn(self, compiled: Compiled, reason: str) -> None:
         """Say once that the kernel takes the general path.
 
-        Not in a process that was sent the stencil: whoever sent it has been told.
+        Not in a process that was sent the stencil: whoever sent it has been told.  Nor of a ufunc,
+        whose elements are at hand on either path.
         """
-        if compiled.unread is None:
+        if compiled.unread is None or self.pointwise:
             return
         told = self._whole or self
         if told.live is None or told.token in _told:

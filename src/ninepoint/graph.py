@@ -226,6 +226,7 @@ class Graph:
         for one in stages.calls:
             callee = one.callee.definition
             assert isinstance(callee, Definition)
+            callee = callee.along(definition.rank)
             values = {**callee.defaults, **stages.values(one.scalars, call.scalars)}
             made = self.record(
                 Call.of(callee, values, **stages.values(one.options, call.scalars)),

@@ -34,7 +34,11 @@ def as_it_is(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a stencil was decorated with."""
+    """What a stencil was decorated with.
+
+    A ufunc is a function of numbers (`pointwise`), and its neighborhood is the point: of as many
+    axes as it is to be done along.  Of its fields `numbers` are given numbers, and are scalars.
+    """
 
     boundary: Boundary
     cval: Any
@@ -44,6 +48,8 @@ class Options:
     overflow: str | None
     fastmath: bool
     schedule: Schedule
+    pointwise: bool = False
+    numbers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -119,8 +119,9 @@ class _Made:
         self.threads = place.threads
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
-        # The axes of the call; where they have names, its dimensions, and what is named as the
-        # results are.
+        # How many axes the call works along, and which; where they have names, its dimensions, and
+        # what is named as the results are.
+        self.ndim = 1
         self.axes: Behind | None = None
         self.core: Dims = ()
         self.likes: list[Any] = []
@@ -132,7 +133,8 @@ class _Made:
         outcome = _outcome if _lasts(call, place.axes) else _outcome.__wrapped__
         axes = tuple(place.axes) if isinstance(place.axes, list) else place.axes
         made = outcome(call, kinds, axes, self.coloured)
-        self.axes, self.shapes, self.dtypes = made.axes, made.shapes, made.dtypes
+        self.ndim, self.axes = made.ndim, made.axes
+        self.shapes, self.dtypes = made.shapes, made.dtypes
         if made.least is not None:
             shape = whole_shape(fields)
             self.fields = tuple(
@@ -166,7 +168,8 @@ class _Made:
                 f if one is f.like else lazy(one)
                 for f, one in zip(self.fields, named.fields, strict=True)
             )
-        self.core, self.likes = named.core, named_results(graph, named)
+        self.ndim, self.core = ndim, named.core
+        self.likes = named_results(graph, named)
         self.shapes = [like.shape for like in self.likes]
         self.dtypes = [like.dtype for like in self.likes]
 
@@ -178,6 +181,7 @@ class _Outcome:
     `least` are the axes that its fields need, if one has too few.
     """
 
+    ndim: int
     axes: Behind | None
     least: Sequence[int] | None
     shapes: list[tuple[int, ...]]
@@ -214,7 +218,11 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
         graph, numbers = _recorded(call, kinds, along)
     made = graph.shapes(shapes)
     return _Outcome(
-        along, least, [made[number] for number in numbers], [graph.dtypes[n] for n in numbers]
+        ndim,
+        along,
+        least,
+        [made[number] for number in numbers],
+        [graph.dtypes[n] for n in numbers],
     )
 
 
@@ -323,11 +331,13 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
             calls[id(value._made)] = value._made
             pending += value._made.fields
     order = _after(calls)
+    likes = _agreed(order)
+    done = [_called(made, like) for made, like in zip(order, likes, strict=True)]
     for made in order:
         if made.threads is not None:
             threads = min(made.threads, made.threads if threads is None else threads)
     arrays = [leaf._value for leaf in leaves.values()]
-    along = [made.axes for made in order]
+    along = [like.axes for like in likes]
     dims: Dims = ()
     if wanted[0].dims is not None:
         # Imported here: xarray is optional, and the caller has it.
@@ -336,7 +346,7 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
         others = (dim for array in arrays for dim in array.dims if dim not in wanted[0].dims)
         dims = (*dict.fromkeys(others), *wanted[0].dims)
         arrays = [arranged(array, dims) for array in arrays]
-        along = [tuple(dims.index(dim) - len(dims) for dim in made.core) for made in order]
+        along = [tuple(dims.index(dim) - len(dims) for dim in like.core) for like in likes]
     # Each value by the leaf that it is, or by the call that makes it and its place there.
     places = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 
@@ -346,13 +356,11 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
 
     told = [[place(field) for field in made.fields] for made in order]
     goals = [place(value) for value in wanted]
-    flows = [flow_of(made.call.definition) for made in order]
+    flows = [flow_of(call.definition) for call in done]
     numbers = [
-        leaf
-        for made, flow in zip(order, flows, strict=True)
-        for leaf in flow.leaves(made.call.scalars)
+        leaf for call, flow in zip(done, flows, strict=True) for leaf in flow.leaves(call.scalars)
     ]
-    key = _key(order, along, told, goals, flows, numbers, arrays, threads, out)
+    key = _key(done, along, told, goals, flows, numbers, arrays, threads, out)
     prepared = None if key is None else _programs.get(key)
     if prepared is not None:
         result = prepared(arrays, numbers, out)
@@ -361,9 +369,9 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
             return
     graph = Graph([f"x{k}" for k in range(len(leaves))], [_native(v) for v in leaves.values()])
     results: list[tuple[int, ...]] = [(k,) for k in range(len(leaves))]
-    for made, axes, fields in zip(order, along, told, strict=True):
+    for call, axes, fields in zip(done, along, told, strict=True):
         given = [results[k][position] for k, position in fields]
-        results.append(graph.record(made.call, given, (), axes))
+        results.append(graph.record(call, given, (), axes))
     asked = [results[k][position] for k, position in goals]
     _settle(wanted, evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads), dims)
     if key is not None and prepared is None:
@@ -381,8 +389,46 @@ def _settle(wanted: Sequence[Lazy], results: Sequence[Any], dims: Dims) -> None:
         value._value, value._made = result, None
 
 
+def _agreed(order: Sequence[_Made]) -> list[_Made]:
+    """For each call the one along whose axes it is done: of ufuncs what they read, or its reader.
+
+    To a ufunc all axes are alike, and along those of its neighbours it is a part of one pass.
+    """
+    chosen = {id(made): made for made in order if not made.call.definition.pointwise}
+
+    def choose(one: _Made, other: _Made | None) -> None:
+        like = chosen.get(id(other))
+        if like is not None and id(one) not in chosen and _has_axes(one, like):
+            chosen[id(one)] = like
+
+    for made in order:
+        for field in made.fields:
+            choose(made, field._made)
+    for made in reversed(order):
+        for field in made.fields:
+            if field._made is not None:
+                choose(field._made, made)
+    return [chosen.get(id(made), made) for made in order]
+
+
+def _has_axes(made: _Made, like: _Made) -> bool:
+    """Whether all that a call reads has the axes along which another one works."""
+    if like.core:
+        return all(set(like.core) <= set(field.dims or ()) for field in made.fields)
+    depth = max([like.ndim, *(-axis for axis in like.axes or ())])
+    return all(field.ndim >= depth and field.dims is None for field in made.fields)
+
+
+def _called(made: _Made, like: _Made) -> Call:
+    """The call, along as many axes as another one."""
+    definition = made.call.definition
+    if not definition.pointwise:
+        return made.call
+    return replace(made.call, definition=definition.along(like.ndim))
+
+
 def _key(
-    order: Sequence[_Made],
+    order: Sequence[Call],
     along: Sequence[Behind | None],
     told: Sequence[Sequence[tuple[int, int]]],
     goals: Sequence[tuple[int, int]],
@@ -399,8 +445,8 @@ def _key(
     if out is not None:
         parts.append(out_key(out))
     parts += map(array_key, arrays)
-    for made, axes, fields in zip(order, along, told, strict=True):
-        call, cval = made.call, made.call.cval
+    for call, axes, fields in zip(order, along, told, strict=True):
+        cval = call.cval
         cval = cval if type(cval) is int else number_key(cval)
         if cval is None:
             return None

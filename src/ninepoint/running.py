@@ -47,7 +47,7 @@ def evaluate(
     ]
     order: Behind | None = None
     unnamed = [node for node in graph.nodes if node.axes is None]
-    if axes is None and dims is None and unnamed:
+    if axes is None and dims is None and unnamed and not unnamed[-1].call.definition.pointwise:
         last = unnamed[-1]
         order = working_axes(arrays, last.ndim, last.call.definition.name)
     if any(map(is_xarray, arrays)):

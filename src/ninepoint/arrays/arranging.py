@@ -3,6 +3,8 @@
     fields of fewer axes, axes in another order, strides or bytes that cannot be read
         -> one shape, core axes last, rows whose elements lie side by side
 
+To a program that looks at no neighbour all axes are alike: they become as few as can be.
+
 What is to be done with each array is settled once; a call then does just that.
 """
 
@@ -17,6 +19,7 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Shape
+from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
 from ninepoint.arrays.parts import BLOCK, is_readable, write
 from ninepoint.backends.backend import Code
@@ -37,7 +40,12 @@ class Arrangement:
         if axes is not None:
             core = core_axes(axes, ndim, program.ndim)
             order = (*(axis for axis in range(ndim) if axis not in core), *core)
-        self._order = None if order == tuple(range(ndim)) else order
+        self._merging: Merging | None = None
+        if looks_at_points(program):
+            whole = [np.broadcast_to(field, shape) for field in fields]
+            found = merging([*whole, *listed(out)])
+            order, self._merging = found.order, None if found.is_trivial else found
+        self._order = None if order == tuple(range(ndim)) and not self._merging else order
         self._back = tuple(order.index(axis) for axis in range(ndim))
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= BLOCK
@@ -80,17 +88,24 @@ class Arrangement:
                 if self._order is None:
                     return made
                 if isinstance(made, tuple):
-                    return tuple([one.transpose(self._back) for one in made])
-                return made.transpose(self._back)
+                    return tuple(map(self._returned, made))
+                return self._returned(made)
             if self._apart:
                 for target, one in zip(targets, listed(made), strict=True):
-                    write(target, one if self._order is None else one.transpose(self._back))
+                    write(target, one if self._order is None else self._returned(one))
             return targets[0] if len(targets) == 1 else tuple(targets)
 
         return call
 
     def _turned(self, array: Array) -> Array:
+        if self._merging is not None:
+            return self._merging.of(array)
         return array if self._order is None else array.transpose(self._order)
+
+    def _returned(self, result: Array) -> Array:
+        if self._merging is not None:
+            return self._merging.back(result)
+        return result.transpose(self._back)
 
     def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any]) -> View | None:
         """Give what is done with a field; None if nothing is."""

@@ -18,6 +18,7 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.layout import Layout, Shape, layout
+from ninepoint.arrays.merging import looks_at_points, merging
 from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
 from ninepoint.arrays.recognise import refuse_foreign
 from ninepoint.backends.backend import Code
@@ -130,6 +131,8 @@ def apply(
         If a field or `out` is no array of numbers.
     """
     arrays = _broadcast([as_field(value) for value in fields], program.ndim)
+    if looks_at_points(program):
+        return _at_points(program, arrays, border, cval, axes, out, threads)
     order = None
     if axes is not None:
         order = core_axes(axes, arrays[0].ndim, program.ndim)
@@ -161,6 +164,43 @@ def apply(
     if order is not None:
         results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _at_points(
+    program: Code,
+    arrays: Sequence[Array],
+    border: Border,
+    cval: Any,
+    axes: Sequence[int] | None,
+    out: object,
+    threads: int | None,
+) -> Array | tuple[Array, ...]:
+    """Run a program that looks at no neighbour: its axes are in the order of memory."""
+    shape = arrays[0].shape
+    if axes is not None:
+        core_axes(axes, len(shape), program.ndim)
+    given: list[Array] = []
+    shared = False
+    if out is not None:
+        given = checked_out(out, [shape] * len(program.out_dtypes), program.out_dtypes, None)
+        shared = any(np.may_share_memory(o, array) for o in given for array in arrays)
+    targets = [] if shared else given
+    found = merging([*arrays, *targets])
+    fields = [found.of(array) for array in arrays]
+    itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
+    plan = layout(found.merged[-1:], program.reaches, border, itemsize)
+    values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
+    results = [found.of(one) for one in targets]
+    results = results or [empty(found.merged, dtype) for dtype in program.out_dtypes]
+    if threads is not None or arrays[0].size >= SPLIT_POINTS:
+        threads = thread_count(threads)
+    over_stack(program, plan, values, fields, results, threads or 1)
+    if out is None:
+        given = [found.back(one) for one in results]
+    elif shared:
+        for target, result in zip(given, results, strict=True):
+            write(target, found.back(result))
+    return given[0] if len(given) == 1 else tuple(given)
 
 
 def core_shape(fields: Sequence[Array], ndim: int, axes: Any) -> Shape:

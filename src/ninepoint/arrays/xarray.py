@@ -137,11 +137,16 @@ def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:
 
 
 def _coords(fields: Sequence[Any]) -> Any:
-    """Join the fields' coordinates; where two carry the same name, the first one's stays."""
-    merged = fields[0].coords.to_dataset()
-    for field in fields[1:]:
+    """Join the fields' coordinates; where two carry the same name, the first one's stays.
+
+    A number that is named as a dimension is that of a field which was taken out along it.
+    """
+    dims = {dim for field in fields for dim in field.dims}
+    merged = xr.Dataset()
+    for field in fields:
+        out = {n for n, one in field.coords.items() if n in dims and not one.ndim}
         merged = merged.merge(
-            field.coords.to_dataset().drop_vars(set(field.coords) & set(merged.coords)),
+            field.coords.to_dataset().drop_vars(out | (set(field.coords) & set(merged.coords))),
             join="exact",
         )
     return merged

@@ -89,6 +89,10 @@ class Code(Protocol):
         """What the outputs are."""
 
     @property
+    def scalars(self) -> tuple[Any, ...]:
+        """Its numbers, and lengths of the whole array that it has not been told."""
+
+    @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
 

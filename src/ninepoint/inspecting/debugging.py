@@ -1,4 +1,4 @@
-"""The result by its definition: the function itself is called at every point."""
+"""The result by its definition: the function itself is called at every point, or element."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     names = call.definition.fields
     fields: Sequence[Any] = [on_numpy.as_field(*pair) for pair in zip(given, names, strict=True)]
     types = [on_numpy.native(field.dtype) for field in fields]
+    if call.definition.pointwise:
+        return _at_elements(call, fields, types)
     graph, _ = graph_of(call, types, looked=True)
     last, order = graph.nodes[-1], None
     if axes is not None:
@@ -60,4 +62,23 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     ]
     if order is not None:
         results = [np.moveaxis(one, ends, order) for one in results]
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -> Any:
+    """What a call of a function of numbers gives."""
+    names = call.definition.fields
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    compiled, _, _ = call.compiled(types)
+    # What is given for fields as numbers are scalars, as are those that have a default.
+    computed = reference.points(
+        frozen(call.definition.function),
+        dict(zip(names, fields, strict=True)),
+        scalars=dict(call.scalars),
+    )
+    results = [
+        reference.store(value, dtype, call.overflow)
+        for value, dtype in zip(computed, compiled.out_dtypes, strict=True)
+    ]
+    assert all(one.shape == shape for one in results)
     return results[0] if len(results) == 1 else tuple(results)

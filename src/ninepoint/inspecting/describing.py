@@ -32,27 +32,33 @@ class _Lines:
 
 
 def explanation(
-    name: str, compiled: Compiled, forms: Forms | None, reason: str, border: str
+    name: str, compiled: Compiled, forms: Forms | None, reason: str, border: str | None
 ) -> str:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
 
-    Nothing of it depends on the machine.
+    A function of numbers has no `border`.  Nothing of it depends on the machine.
     """
     page = _Lines([f"{name}: {_types(compiled)}"])
     if forms is None:
+        how = ("each read is mapped and checked; write it without, and",)
+        if border is None:
+            how = ("one loop over the elements, one after the other; write it without, and",)
         page.add(
             "path",
             f"general, because of {reason}",
             *_where(compiled),
-            "each read is mapped and checked; write it without, and",
+            *how,
             "the kernel is analysed and its loops become vectors",
         )
     else:
         page.add("path", "understood: analysed, its inner loop can become vectors")
-    for position, box in enumerate(compiled.reaches):
+    if border is None:
+        page.add("looks", "at one element of each array; all axes are alike")
+    for position, box in enumerate(compiled.reaches if border is not None else ()):
         label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
         page.add(label, _box(box))
-    page.add("border", border)
+    if border is not None:
+        page.add("border", border)
     if forms is not None:
         _numbers(page, forms.simplified)
         _choices(page, forms)

@@ -35,7 +35,8 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         text = plan_text(name, one.graph[0], one.plan)
         return text if found is None else f"{text}\n  measured    {found}"
     forms, reason = one.forms
-    text = explanation(name, one.last, forms, reason, border_text(one))
+    border = None if one.call.definition.pointwise else border_text(one)
+    text = explanation(name, one.last, forms, reason, border)
     return text if found is None else f"{text}\n{measured(one.last, forms, found)}"
 
 
@@ -56,8 +57,11 @@ def intermediate(one: Asked) -> str:
 def drawn(definition: Definition) -> str | None:
     """A picture for a notebook of what a kernel reads of float64 fields; None if it cannot be.
 
-    What stages make is drawn as fields, with the calls that make them.
+    What stages make is drawn as fields, with the calls that make them.  A function of numbers
+    looks at nothing that could be drawn.
     """
+    if definition.pointwise:
+        return None
     rest = definition.rest(False)
     try:
         one = asked(rest)

@@ -192,6 +192,36 @@ def no_field(span: Span, name: str) -> StencilError:
     )
 
 
+def ufunc_no_field(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "ufunc-no-field",
+        f"The ufunc '{name}' takes no array.",
+        span,
+        "every parameter is a scalar: it is given by name, or its default is a number",
+        "Make the parameters that arrays are given for positional ones without a default.",
+    )
+
+
+def ufunc_index(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "ufunc-index",
+        f"A ufunc sees one element of each array, so '{name}' is a number here.",
+        span,
+        f"'{name}' has no neighbours to be indexed",
+        f"Write '{name}' without an index, or look at neighbours in a stencil: @stencil.",
+    )
+
+
+def ufunc_stage(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "ufunc-stage",
+        f"The stencil '{name}' looks at neighbours, and a ufunc sees one element of each array.",
+        span,
+        "makes whole arrays, not numbers",
+        f"Call '{name}' before, and give the ufunc what it makes.",
+    )
+
+
 def too_deep(span: Span, name: str) -> StencilError:
     return _mistake(
         "too-deep",
@@ -428,14 +458,19 @@ def index_type(span: Span, name: str, words: str) -> StencilError:
     )
 
 
-def array_for_scalar(span: Span, name: str, shape: tuple[int, ...]) -> StencilError:
+def array_for_scalar(
+    span: Span, name: str, shape: tuple[int, ...], pointwise: bool = False
+) -> StencilError:
     field = f"{name}[{', '.join('0' * len(shape))}]"
+    cure = f"if it differs from point to point, read it as a field: {field}"
+    if pointwise:
+        cure = f"for arrays, make '{name}' a parameter by position that has no default"
     return _mistake(
         "array-for-scalar",
         f"'{name}' is used as a number, but an array of shape {shape} was given for it.",
         span,
         "no index, so it is one number for all points",
-        f"Give a number; or, if it differs from point to point, read it as a field: {field}.",
+        f"Give a number; or, {cure}.",
     )
 
 

@@ -44,8 +44,15 @@ class Undefined:
 class Axes:
     """How many offsets every read has; learnt from the first."""
 
-    def __init__(self, neighborhood: Neighborhood | None, shown: int | None = None) -> None:
+    def __init__(
+        self,
+        neighborhood: Neighborhood | None,
+        shown: int | None = None,
+        pointwise: bool = False,
+    ) -> None:
         self.neighborhood = neighborhood
+        # Whether the kernel is a function of numbers, to which there are no neighbours.
+        self.pointwise = pointwise
         # What a read shows that stands after the place where the number is asked for.
         self.shown = shown
         self.count: int | None = None if neighborhood is None else len(neighborhood)
@@ -111,7 +118,8 @@ class Frame(ABC):
         if isinstance(value, Unusable):
             raise errors.bad_constant(span, name, value.words)
         if isinstance(value, ArrayFunction):
-            raise errors.stage_use(span, name)
+            wrong = errors.ufunc_stage if self.axes.pointwise else errors.stage_use
+            raise wrong(span, name)
         return value
 
     def check_numbers(self, node: ast.expr, operation: str, *values: Any) -> None:

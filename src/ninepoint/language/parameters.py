@@ -1,10 +1,15 @@
-"""Which parameters are fields: those that are read with an index, here or in a helper."""
+"""Which parameters are fields: those that are read with an index, here or in a helper.
+
+In a function of numbers nothing is indexed: there the signature says it.
+"""
 
 from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
+
+import numpy as np
 
 from .errors import Span
 from .source import Function, SelfReference
@@ -13,6 +18,32 @@ from .source import Function, SelfReference
 def indexed_parameters(function: Function) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     return _indexed(function, (function,))
+
+
+def array_parameters(function: Function) -> tuple[str, ...]:
+    """The parameters of a function of numbers for which arrays are given.
+
+    They can be given by position, and have no number for a default.
+    """
+    arguments = function.definition.args
+    numbers = (int, float, complex, np.number, np.bool)
+    return tuple(
+        one.arg
+        for one in (*arguments.posonlyargs, *arguments.args)
+        if not isinstance(function.defaults.get(one.arg), numbers)
+    )
+
+
+def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
+    """Where the text of a function indexes one of these names."""
+    wanted = set(names)
+    for node in ast.walk(function.definition):
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.value, ast.Name)
+            and node.value.id in wanted
+        ):
+            yield function.span(node), node.value.id
 
 
 def indices(function: Function, fields: Collection[str]) -> int | None:

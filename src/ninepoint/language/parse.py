@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
-from .dtypes import DType
+from .dtypes import DType, value_type
 from .expressions import BINARY, Expressions
 from .frame import Axes, Neighborhood, Undefined
 from .ir import Kernel
@@ -61,9 +61,14 @@ def read(
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     operations = Operations(function.place, max(UNROLLED_LIMIT, written))
     fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
-    ndim = Axes(neighborhood, indices(function, fields))
+    pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
+    ndim = Axes(neighborhood, indices(function, fields), bool(pointwise))
     names = {n: _labelled(n, argument) for n, argument in arguments.items()}
     frame = _Statements(function, dict(names), operations, ndim, ())
+    for field in pointwise:
+        here = (0,) * (ndim.count or 1)
+        dtype = value_type(field.storage)
+        frame.names[field.name] = operations.emit(ir.Read(dtype, field.label, here))
     result = frame.run()
     values = result if isinstance(result, tuple) else (result,)
     outputs = []

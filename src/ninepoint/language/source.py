@@ -19,7 +19,7 @@ import re
 import types
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -75,6 +75,15 @@ class ArrayFunction(ABC):
     @abstractmethod
     def defaults(self) -> Mapping[str, Any]:
         """The values of the parameters that have one."""
+
+    @property
+    @abstractmethod
+    def pointwise(self) -> bool:
+        """Whether it looks at no neighbour: a kernel may call it on numbers too."""
+
+    @abstractmethod
+    def with_numbers(self, names: Collection[str]) -> ArrayFunction:
+        """The same function with some fields as scalars, if it looks at no neighbour."""
 
     @abstractmethod
     def debug(self, *args: Any, **named: Any) -> Any:

@@ -7,6 +7,9 @@
 A call is done once for whole arrays, before the kernel is done at any point.  So what remains
 is an ordinary kernel, with one more field for each result.  A constant loop around calls is
 unrolled; a name that is bound again stands for the newer array from there on.
+
+What looks at no neighbour may be called on numbers as well, as in `f(x[0], x[1])`.  That is no
+stage, but a helper function, and stays in the text.
 """
 
 from __future__ import annotations
@@ -126,8 +129,10 @@ class _Splitter:
         self.arrays: dict[str, str] = {name: name for name in function.parameters}
         self.scalars: dict[str, ast.expr] = {}
         self.bound = bound_names(function.definition)
-        self.fields = indexed_parameters(function) | set(self.given())
         self.stages: set[str] = set()
+        self.indexed = indexed_parameters(function)
+        self.computed = set(_computed(function.definition))
+        self.fields = self.indexed | set(self.given())
 
     def given(self) -> Iterator[str]:
         """The names that stand where a call takes a field."""
@@ -241,7 +246,35 @@ class _Splitter:
         if not isinstance(node, ast.Call):
             return None
         found = self.function.constants.get(ast.unparse(node.func))
-        return found if isinstance(found, ArrayFunction) else None
+        if not isinstance(found, ArrayFunction):
+            return None
+        return None if found.pointwise and not self.on_arrays(node, found) else found
+
+    def on_arrays(self, node: ast.Call, callee: ArrayFunction) -> bool:
+        """Whether what looks at no neighbour is called on arrays, as far as the text says.
+
+        It is if one of the arguments is an array for certain, or all may be.
+        """
+        named = [(keyword.arg, keyword.value) for keyword in node.keywords]
+        given = (*zip(callee.parameters, node.args, strict=False), *named)
+        values = [value for name, value in given if name in callee.fields]
+        return any(map(self.is_array, values)) or (
+            bool(values) and all(map(self.may_be_array, values))
+        )
+
+    def is_array(self, node: ast.expr) -> bool:
+        """Whether an argument is an array for certain."""
+        if isinstance(node, ast.Name):
+            array = self.arrays.get(node.id)
+            return array is not None and (array in self.stages or array in self.indexed)
+        return self.callee(node) is not None
+
+    def may_be_array(self, node: ast.expr) -> bool:
+        """Whether an argument names a parameter that nothing is computed with."""
+        if not isinstance(node, ast.Name) or node.id not in self.arrays:
+            return False
+        default = self.function.defaults.get(node.id)
+        return node.id not in self.computed and not isinstance(default, int | float | complex)
 
     def expression(self, node: Any) -> Any:
         """A node with names in the place of calls and of arrays that were bound again."""
@@ -317,6 +350,9 @@ class _Splitter:
         assert callee is not None
         span = self.function.span(node)
         arguments, options = self.arguments(node, callee)
+        if callee.pointwise:
+            arrays = {n for n, v in arguments.items() if self.is_array(v) or self.may_be_array(v)}
+            callee = callee.with_numbers([n for n in callee.fields if n not in arrays])
         fields = []
         for name in callee.fields:
             fields.append(self.field(arguments[name], callee, name))
@@ -383,6 +419,19 @@ class _Splitter:
             if name not in found and name not in callee.defaults:
                 raise wrong(f"'{name}' is missing")
         return found, options
+
+
+def _computed(definition: ast.AST) -> Iterator[str]:
+    """The names that a text computes with: neither indexed nor given to a call as they are."""
+    apart: set[ast.AST] = set()
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Subscript):
+            apart.add(node.value)
+        elif isinstance(node, ast.Call):
+            apart.update((*node.args, *(keyword.value for keyword in node.keywords)))
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in apart:
+            yield node.id
 
 
 def _targets(node: ast.expr) -> list[str] | None:

@@ -109,6 +109,8 @@ class Subscripts(Frame):
         first, last = self.box(indices, node)
         span = self.at(node)
         name = ast.unparse(node.value)
+        if self.axes.pointwise:
+            raise errors.ufunc_index(span, name)
         if len(first) != self.axes.count:
             raise errors.offset_count(span, name, len(first), self.axes.count or 0)
         along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))

@@ -22,7 +22,7 @@ from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
-from .source import Function, SelfReference
+from .source import ArrayFunction, Function, SelfReference
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
 
@@ -54,10 +54,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A parameter that is read relative to the point."""
+    """A parameter that is read relative to the point.
+
+    In a function of numbers it is read at the point itself (`pointwise`), where it is the number
+    that its name stands for.
+    """
 
     name: str
     storage: np.dtype
+    pointwise: bool = False
 
     @property
     def label(self) -> str:
@@ -146,7 +151,12 @@ class Body:
 
 
 def constant(value: Any) -> Any:
-    """A frozen constant as the builder computes with it: NumPy integers become Python's."""
+    """A frozen constant as the builder computes with it: NumPy integers become Python's.
+
+    What applies a function of numbers to arrays is that function, where it is given numbers.
+    """
+    if isinstance(value, ArrayFunction) and value.pointwise:
+        return value.definition.function
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, np.bool):

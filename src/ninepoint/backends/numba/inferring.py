@@ -114,13 +114,17 @@ def _inferred(
     kinds: list[Any] = []
     for name in general.arguments:
         argument = arguments[name]
-        if isinstance(argument, Field):
+        if isinstance(argument, Field) and argument.pointwise:
+            kinds.append(_element(computed(argument.storage)))
+        elif isinstance(argument, Field):
             array = types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
             kinds.append(Neighbours(array, ndim, len(general.lengths)))
         elif isinstance(argument, Coefficients):
             kinds.append(_table(argument))
         else:
             kinds.append(from_dtype(argument.atom.dtype.numpy))
+    if general.pointwise:
+        kinds.append(types.Array(types.int64, 1, "A"))
     text = general.module(general.outputs, overflow).text
     spans = general.spans(text)
     point = cache.module(text, cache.identifier(function.name)).point
@@ -162,7 +166,17 @@ def _refuse_array(
     for node in nodes:
         argument = arguments.get(node.id) if isinstance(node, ast.Name) else None
         if isinstance(argument, Coefficients) and argument.name not in indexed:
-            raise errors.array_for_scalar(function.span(node), argument.name, argument.shape)
+            pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
+            place = function.span(node)
+            raise errors.array_for_scalar(place, argument.name, argument.shape, pointwise)
+
+
+def _element(storage: np.dtype) -> Any:
+    """The type of an element once `wide` has made its integers exact."""
+    from numba import from_dtype, types
+
+    narrow = storage.kind in "iu" and storage.itemsize < 8
+    return types.int64 if narrow else from_dtype(storage)
 
 
 def _table(argument: Coefficients) -> Any:

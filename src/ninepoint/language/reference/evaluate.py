@@ -126,6 +126,11 @@ def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
     return np.broadcast_to(array, shape) if fits else None
 
 
+def is_domain_error(error: ValueError) -> bool:
+    """Whether Python has no number for a function at a point, where NumPy's is NaN."""
+    return str(error).startswith(_DOMAIN_ERRORS)
+
+
 class _Reached(Exception):
     """The function came to the expression whose value is asked for."""
 
@@ -171,7 +176,7 @@ class _Kernel:
         except ArithmeticError:
             return None
         except ValueError as error:
-            if str(error).startswith(_DOMAIN_ERRORS):
+            if is_domain_error(error):
                 return None
             raise
         finally:

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..source import ArrayFunction
+from ..source import ArrayFunction, frozen
 from . import functions
 from .number import Literal, Number, literal, plain, see
 from .probe import Probe
@@ -33,6 +33,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
     A `quiet` one neither prints nor stops at breakpoints.
     """
     memo: dict[int, Any] = {}
+    # What is made here stays here: nothing else may get its identity, by which copies are known.
+    made: list[Any] = []
     inverts = _inverts(function, set())
 
     def exchanged(value: Any) -> Any:
@@ -47,7 +49,10 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         if isinstance(value, (bool, np.bool_)) and inverts:
             return Literal(bool(value))
         if isinstance(value, ArrayFunction):
-            return _Stage(value)
+            if not value.pointwise:
+                return _Stage(value)
+            made.append(frozen(value.definition.function))
+            return _Stage(value, clone(made[-1]))
         if isinstance(value, (types.ModuleType, types.SimpleNamespace)):
             return _Names(value, exchanged)
         if isinstance(value, np.ndarray):
@@ -114,17 +119,25 @@ def _length(value: Any) -> Any:
 
 
 class _Stage:
-    """A stencil: called with fields, it gives fields of what it makes of their arrays."""
+    """A stencil: called with fields, it gives fields of what it makes of their arrays.
 
-    def __init__(self, function: ArrayFunction) -> None:
+    A ufunc that is called with numbers is the `plain` function that it was made from.
+    """
+
+    def __init__(self, function: ArrayFunction, plain: Any = None) -> None:
         self._function = function
+        self._plain = plain
         self._made: dict[Any, Any] = {}
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
         if any(isinstance(item, Probe) for item in everything):
             raise TypeError("a kernel that calls stencils needs its footprints")
-        field = next(item for item in everything if isinstance(item, Field))
+        field = next((item for item in everything if isinstance(item, Field)), None)
+        if field is None and self._function.pointwise:
+            # Given numbers, it is the function that it was made from.
+            return self._plain(*arguments, **options)
+        assert field is not None
         values = [item.array if isinstance(item, Field) else _bare(item) for item in everything]
         key = (len(arguments), *options, *(_identity(value) for value in values))
         if key not in self._made:

@@ -4,7 +4,8 @@
                                                 def band(x, out0, outside):  point at every place
 
 The user's functions are kept as they stand, statement by statement; only their reads are
-mapped, their constants written down, and a few operators given the rules of a kernel.
+mapped, their constants written down, and a few operators given the rules of a kernel.  A function
+of numbers is given the elements themselves.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class General:
     """A kernel as text, before the types of its outputs are known.
 
     `places` says for each read that is checked at run time where it stands; `lines` maps
-    lines of `functions` to the user's.
+    lines of `functions` to the user's.  `pointwise` tells that its fields are numbers to it.
     """
 
     name: str
@@ -71,6 +72,7 @@ class General:
     scalars: tuple[str, ...]
     lengths: tuple[Length, ...]
     arguments: tuple[str, ...]
+    pointwise: bool
 
     def module(self, outputs: int, overflow: str | None = None) -> Module:
         """The whole text, for a number of outputs and a rule for what does not fit."""
@@ -98,9 +100,14 @@ class General:
         lengths = [f"length{length.axis}" for length in self.lengths]
         shape = f"({''.join(f'{n}, ' for n in lengths)})"
         given = [
-            f"look({names[n]}, {place}, outside, {shape})" if n in self.fields else names[n]
+            names[n]
+            if n not in self.fields
+            else f"wide(peek({names[n]}, {place}))"
+            if self.pointwise
+            else f"look({names[n]}, {place}, outside, {shape})"
             for n in self.arguments
         ]
+        given += ["outside"] if self.pointwise else []
         order = [names[n] for n in (*self.coefficients, *self.scalars)] + lengths
         fields = [names[n] for n in self.fields]
         lines = ["", "", f"def band({', '.join([*fields, *outs, *order, 'outside'])}):"]
@@ -135,9 +142,10 @@ def translate(
     """
     refuse(function)
     kinds: dict[str, Origin] = {}
+    numbers = frozenset(a.name for a in arguments.values() if isinstance(a, Field) and a.pointwise)
     for name in function.parameters:
         argument = arguments.get(name)
-        if isinstance(argument, Field):
+        if isinstance(argument, Field) and not argument.pointwise:
             kinds[name] = FieldOf(name)
         elif argument is None and name in function.defaults:
             kinds[name] = Known(function.defaults[name])
@@ -147,7 +155,7 @@ def translate(
     for scope in scopes.all:
         refuse(scope.function)
     returned = _returns(scopes.root)
-    found, box = accesses(scopes, neighborhood)
+    found, box = accesses(scopes, neighborhood, bool(numbers))
     arrays = [a for a in arguments.values() if isinstance(a, Field | Coefficients)]
     taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
     context = Context(
@@ -155,6 +163,7 @@ def translate(
         {access.node: access for access in found},
         box,
         frozenset(a.name for a in arrays if a.storage == np.uint64),
+        numbers,
         any(_narrow(value) for s in scopes.all for value in s.function.constants.values()),
         Globals(_RESERVED, taken),
         [],
@@ -183,8 +192,11 @@ def translate(
         tuple(n for n in order if isinstance(arguments[n], Field)),
         tuple(n for n in order if isinstance(arguments[n], Coefficients)),
         tuple(n for n in order if isinstance(arguments[n], Value)),
-        tuple(map(Length, range(box.ndim))) if any(map(_measures, scopes.all)) else (),
+        tuple(map(Length, range(box.ndim)))
+        if not numbers and any(map(_measures, scopes.all))
+        else (),
         order,
+        bool(numbers),
     )
 
 
@@ -226,7 +238,11 @@ def _pieces(context: Context, order: tuple[str, ...]) -> list[tuple[str, Scope, 
         inner = "\n".join("    " + line for line in ast.unparse(module).split("\n"))
         lines = ["@njit(**FLAGS, cache=True)" if root else "@njit(**FLAGS)"]
         if rewriter.looks:
-            fixed += [f"    outside = {rewriter.looks}.outside", "    turns = 0"]
+            if rewriter.looks != "outside":
+                fixed.append(f"    outside = {rewriter.looks}")
+            fixed.append("    turns = 0")
+        if root and context.numbers:
+            texts.append("outside")
         lines += [f"def {name}({', '.join(texts)}):", *fixed, inner]
         pieces.append(("\n".join(lines), scope, body))
     return pieces

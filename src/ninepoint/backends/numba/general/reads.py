@@ -50,8 +50,10 @@ class Access:
     parts: tuple[Step | Stretch, ...]
 
 
-def accesses(scopes: Scopes, neighborhood: Neighborhood | None) -> tuple[list[Access], Box]:
-    """Every read, and the box that holds them all.
+def accesses(
+    scopes: Scopes, neighborhood: Neighborhood | None, pointwise: bool = False
+) -> tuple[list[Access], Box]:
+    """Every read, and the box that holds them all; a function of numbers has none to show.
 
     Raises
     ------
@@ -60,7 +62,7 @@ def accesses(scopes: Scopes, neighborhood: Neighborhood | None) -> tuple[list[Ac
         goes is neither declared nor constant.
     """
     found = list(_found(scopes, neighborhood is not None))
-    if not found:
+    if not found and not pointwise:
         function = scopes.root.function
         raise errors.no_field(function.place, function.name)
     ndim = len(neighborhood) if neighborhood is not None else len(found[0].parts)

@@ -112,14 +112,16 @@ class Globals:
 class Context:
     """What the rewriting of every function of one kernel shares.
 
-    `modular` are the fields of uint64; `narrow` is true where a buffer may hold integers of
-    less than 64 bits, whose elements are exact integers once they are read.
+    `modular` are the fields of uint64, and `numbers` all fields of a function of numbers;
+    `narrow` is true where a buffer may hold integers of less than 64 bits, whose elements are
+    exact integers once they are read.
     """
 
     scopes: Scopes
     accesses: Mapping[ast.Subscript, Access]
     box: Box
     modular: frozenset[str]
+    numbers: frozenset[str]
     narrow: bool
     globals: Globals
     places: list[str]
@@ -142,7 +144,7 @@ class Rewriter(ast.NodeTransformer):
         self.context = context
         self.scope = scope
         self._outermost: Rewriter = self if outer is None else outer._outermost
-        # A field of the whole function that loops ask whether to go on, if any does.
+        # Where the whole function finds what its loops ask whether to go on, if any does.
         self.looks: str | None = None
         self.modular = _modular_names(context, scope) if context.modular else frozenset()
 
@@ -185,7 +187,7 @@ class Rewriter(ast.NodeTransformer):
         if isinstance(value, Unusable):
             raise errors.bad_constant(span, name, value.words)
         if isinstance(value, ArrayFunction):
-            raise errors.stage_use(span, name)
+            raise (errors.ufunc_stage if self.context.numbers else errors.stage_use)(span, name)
         if isinstance(value, Function):
             text = self.context.globals.functions[id(value)]
         else:
@@ -239,8 +241,9 @@ class Rewriter(ast.NodeTransformer):
         )
         field = next(fields, None)
         self.generic_visit(node)
-        if field is not None:
-            whole.looks = whole._local(field)
+        told = whole.scope is self.context.scopes.root and self.context.numbers
+        if field is not None or told:
+            whole.looks = "outside" if field is None else f"{whole._local(field)}.outside"
             # A function inside cannot count for the whole, and looks each time.
             inside = whole is not self
             text = f"go_on({EACH}, outside)" if inside else "turns = go_on(turns, outside)"
@@ -498,7 +501,9 @@ class Rewriter(ast.NodeTransformer):
 
 def _modular_names(context: Context, scope: Scope) -> frozenset[str]:
     """The names that are given what was computed from a uint64 field."""
-    found: set[str] = set()
+    # The fields of a function of numbers are numbers from the first.
+    whole = scope is context.scopes.root
+    found: set[str] = set(context.modular & context.numbers) if whole else set()
 
     def touches(value: ast.AST) -> bool:
         for node in ast.walk(value):

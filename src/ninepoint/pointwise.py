@@ -1,0 +1,409 @@
+"""`@ufunc`: makes a function of numbers apply to whole arrays, element by element.
+
+    multiply(x, y)     ->     a stencil that looks at no neighbour, along one axis
+
+It is a way of writing a kernel: what is compiled, planned and run is what a stencil is.  What is
+NumPy's here are the manners of a call: numbers among the arrays, results without axes, and
+arrays of other libraries, which are asked.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, overload
+
+import numpy as np
+
+from .api import Stencil
+from .arrays import numpy as on_numpy
+from .arrays.arranging import listed
+from .arrays.borders import Boundary
+from .arrays.datasets import over_variables
+from .arrays.foreign import Applied, asked, asks
+from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .calls import Call
+from .decorate import python_function
+from .definition import Definition, Registry
+from .inspecting import debugging
+from .language.depth import with_room
+from .language.elsewhere import hint
+from .language.parameters import array_parameters, indexed_parameters
+from .language.source import Function, capture
+from .lowering.schedule import Schedule
+from .options import Options, overflow_rule, storage_types
+from .recording import Lazy
+
+# What stands for a function that is not given: None is something that a mistake gives.
+_NOTHING = object()
+
+_OPTIONS = "dtype, overflow, fastmath and schedule"
+
+# Options of stencils that say nothing where there are no neighbours, and why.
+_REFUSED = {
+    "boundary": "looks at no neighbour, so there is no border",
+    "cval": "looks at no neighbour, so there is no border",
+    "axes": "works along all axes",
+    "dims": "works along all dimensions",
+}
+
+# A dimension for DataArrays that have none; not one of a user's.
+_ELEMENT = "ninepoint element"
+
+
+class Ufunc(Stencil):
+    """A function of numbers, to be applied to whole arrays.
+
+    Made by `ufunc`.  Call it with arrays and numbers, which broadcast; see `__call__`.  In a
+    kernel it may be called on fields, where it is a stage like other stencils, and on numbers.
+    """
+
+    kind = "ufunc"
+
+    def __init__(self, definition: Definition) -> None:
+        super().__init__(definition)
+        self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
+        _ufuncs.add(definition.token, self)
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.definition,)
+
+    @property
+    def nin(self) -> int:
+        """How many arrays it takes."""
+        return len(self.fields)
+
+    @property
+    def nout(self) -> int:
+        """How many arrays it gives, as far as its text shows."""
+        return _results(self.definition.function)
+
+    def with_numbers(self, names: Collection[str]) -> Ufunc:
+        """Give the ufunc for calls that are given numbers for these fields."""
+        key = tuple(sorted(names))
+        if not key:
+            return self
+        if key not in self._with_numbers:
+            self._with_numbers[key] = Ufunc(self.definition.with_numbers(key))
+        return self._with_numbers[key]
+
+    def __call__(
+        self,
+        /,
+        *args: Any,
+        out: Any = None,
+        dtype: Any = None,
+        overflow: str | None = None,
+        threads: int | None = None,
+        **named: Any,
+    ) -> Any:
+        """Apply the function to each element of arrays.
+
+        Parameters
+        ----------
+        *args, **named
+            Arrays and scalars, as the function's parameters.  Parameters by position are arrays
+            of NumPy, Dask or xarray, or numbers, and broadcast as NumPy's do, those of xarray by
+            the names of their dimensions.  Arrays of other libraries that take part in NumPy's
+            functions, such as the columns of pandas, take part here too.  Parameters that have
+            a number for a default, or a name only, are scalars.
+        out : array or tuple of arrays, optional
+            Where to write the result; it may overlap an array, and be of a shorter float type.
+        dtype : dtype or sequence of dtype, optional
+            The type of the result, or of each; its byte order is the machine's.
+        overflow : {"saturate", "wrap"}, optional
+            What happens to an integer that `dtype` cannot hold.
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+
+        Returns
+        -------
+        array, number or tuple of these
+            One for each value the function returns, of the kind of the arrays; a number of NumPy
+            where none of them has an axis.
+
+        Raises
+        ------
+        StencilError
+            If the function cannot be compiled for these types.
+        ValueError
+            If shapes, `dtype` or `out` do not fit.
+        TypeError
+            If an argument is missing, unknown or no array of numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def over(x, y, *, gain=1):
+        ...     return gain * (x - y) if x > y else 0
+        >>> over(np.array([[1], [9]], dtype="uint8"), np.array([2, 5], dtype="uint8"), gain=10)
+        array([[ 0,  0],
+               [70, 40]])
+        """
+        _refuse(self.__name__, named)
+        values = self._arguments.bound(args, named)
+        if values is not None:
+            for value, field in zip(values, self._plain, strict=True):
+                if field and (type(value) is not np.ndarray or not value.ndim):
+                    options = {"dtype": dtype, "overflow": overflow, "threads": threads}
+                    return self._special(values, out, options)
+        return super().__call__(
+            *args, out=out, dtype=dtype, overflow=overflow, threads=threads, **named
+        )
+
+    def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """A call on something else than arrays of NumPy that have axes."""
+        given = dict(zip(self.parameters, values, strict=True))
+        fields = {name: given[name] for name in self.fields}
+        if asks((*fields.values(), *listed(out))):
+            return self._asked(given, out, options)
+        if any(map(is_dataset, fields.values())):
+            return over_variables(
+                lambda one: self._again({**given, **one}, out, options), fields, (), lambda _: 0
+            )
+        if all(_has_no_axes(value) for value in fields.values()):
+            return self._of_numbers(given, out, options)
+        numbers = [name for name, value in fields.items() if _is_number(value)]
+        if numbers:
+            return self.with_numbers(numbers)._again(given, out, options)
+        args, named = self._arranged(given)
+        # Any one of the dimensions: all others are a stack of them.
+        labelled = [one for one in fields.values() if is_xarray(one) or isinstance(one, Lazy)]
+        dims = next((one.dims[-1:] for one in labelled if one.dims), None)
+        return super().__call__(*args, out=out, dims=dims, **options, **named)
+
+    def _asked(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """What arrays of other libraries make of the function."""
+        fields = self.fields
+
+        def function(*arrays: Any, out: Any = None) -> Any:
+            return self._again({**given, **dict(zip(fields, arrays, strict=True))}, out, options)
+
+        applied = Applied(function, self.__name__, self.nin, self.nout)
+        return asked(applied, [given[name] for name in fields], out)
+
+    def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """Call with these values of the parameters."""
+        args, named = self._arranged(given)
+        return self(*args, out=out, **options, **named)
+
+    def _arranged(self, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The values of the parameters by position and by name."""
+        count, names = self.definition.positional, self.parameters
+        return [given[n] for n in names[:count]], {n: given[n] for n in names[count:]}
+
+    def _of_numbers(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
+        """A call on numbers and on arrays without axes: one on arrays with one element."""
+        for one in listed(out):
+            if isinstance(one, np.ndarray) and one.ndim:
+                raise ValueError(f"out has shape {one.shape}, but the result has ().")
+        fields = {name: _with_axis(given[name], name) for name in self.fields}
+        inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
+        made = self._again({**given, **fields}, inner or None, options)
+        if out is not None:
+            return out[0] if isinstance(out, tuple | list) and len(out) == 1 else out
+        if isinstance(made, tuple):
+            return tuple(map(_without_axis, made))
+        return _without_axis(made)
+
+    def debug(
+        self,
+        /,
+        *args: Any,
+        dtype: Any = None,
+        overflow: str | None = None,
+        **named: Any,
+    ) -> Any:
+        """Compute the result by calling the function itself for every element, in Python.
+
+        Slow and exact: prints, breakpoints and the debugger work inside the function.  The
+        result is the definition that every back end is tested against.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays and numbers only.
+        dtype, overflow
+            As for a call.
+
+        Returns
+        -------
+        array, number or tuple of these
+            As a call gives.
+        """
+        _refuse(self.__name__, named)
+        values = self._bound(args, named)
+        fields = {name: values[name] for name in self.fields}
+        alone = all(_has_no_axes(value) for value in fields.values())
+        numbers = [name for name, value in fields.items() if _is_number(value)]
+        one = self if alone else self.with_numbers(numbers)
+        call = Call.of(one.definition, values, None, None, dtype, overflow)
+        made = debugging.by_definition(call, [values[name] for name in one.fields], None)
+        if isinstance(made, tuple):
+            return tuple(each[()] for each in made)
+        return made[()]
+
+
+@overload
+def ufunc(function: Callable[..., Any], /) -> Ufunc: ...
+
+
+@overload
+def ufunc(
+    *,
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+) -> Callable[[Callable[..., Any]], Ufunc]: ...
+
+
+def ufunc(
+    function: Any = _NOTHING,
+    /,
+    *,
+    dtype: Any = None,
+    overflow: str | None = None,
+    fastmath: bool = False,
+    schedule: Schedule | None = None,
+    **unknown: Any,
+) -> Any:
+    """Make a function of numbers apply to whole arrays, element by element.
+
+    The function is read, not run.  No types are declared; each combination of types is compiled
+    when it first comes.
+
+    Parameters
+    ----------
+    function : callable
+        What happens to an element of each array.  Parameters by position are arrays; those that
+        have a number for a default, or are given by name only (after ``*``), are scalars, of
+        which another value compiles nothing anew.
+    dtype, overflow
+        The defaults of a call; see `Ufunc.__call__`.
+    fastmath : bool, optional
+        Let floats be reordered, as if their arithmetic were exact.
+    schedule : Schedule, optional
+        Choices of the compiler, such as `Ufunc.schedule` gives; they change the speed only.
+
+    Returns
+    -------
+    Ufunc
+        Called with arrays and numbers.
+
+    Raises
+    ------
+    StencilError
+        If the function cannot be compiled; the message names the place and the cure.
+    TypeError, ValueError
+        If an option does not fit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.ufunc
+    ... def escape(c, *, most=50):
+    ...     z = 0j
+    ...     for n in range(most):
+    ...         z = z * z + c
+    ...         if abs(z) > 2:
+    ...             return n
+    ...     return most
+    >>> x, y = np.linspace(-2, 1, 5), np.linspace(-1, 1, 3)
+    >>> escape(x + 1j * y[:, None], most=20)
+    array([[ 0,  1,  2,  4,  2],
+           [20, 20, 20, 20,  2],
+           [ 0,  1,  2,  4,  2]])
+    """
+    for name in unknown:
+        raise TypeError(f"ufunc() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
+
+    def options(captured: Function) -> Options:
+        indexed = indexed_parameters(captured) - set(array_parameters(captured))
+        return Options(
+            Boundary.of("fill"),
+            0,
+            ((0, 0),),
+            tuple(name for name in captured.parameters if name in indexed),
+            storage_types(dtype),
+            overflow_rule(overflow),
+            bool(fastmath),
+            schedule or Schedule(),
+            pointwise=True,
+        )
+
+    # What is wrong with them is said at once, not where the function is given.
+    storage_types(dtype)
+    overflow_rule(overflow)
+
+    def decorate(function: Callable[..., Any]) -> Ufunc:
+        plain = python_function(function, "ufunc")
+
+        def made() -> Ufunc:
+            captured = capture(plain)
+            return Ufunc(Definition(captured, options(captured), plain))
+
+        return with_room(made, plain)
+
+    return decorate if function is _NOTHING else decorate(function)
+
+
+_ufuncs: Registry[Ufunc] = Registry()
+
+
+def _restored(definition: Definition) -> Ufunc:
+    return _ufuncs.restored(definition.token, partial(Ufunc, definition))
+
+
+def _refuse(name: str, named: Mapping[str, Any]) -> None:
+    """Raise for options that say nothing where there are no neighbours."""
+    for option in _REFUSED.keys() & named.keys():
+        raise TypeError(f"the ufunc '{name}' {_REFUSED[option]}; leave '{option}=' out.")
+
+
+def _is_number(value: Any) -> bool:
+    """Whether what is given for an array is a number, which is a scalar then.
+
+    Integers of less than 64 bits are arrays: that they are small is known only of arrays.
+    """
+    if type(value) in (bool, int, float, complex):
+        return True
+    if not isinstance(value, np.generic) and (type(value) is not np.ndarray or value.ndim):
+        return False
+    return value.dtype.kind in "bfc" or (value.dtype.kind in "iu" and value.dtype.itemsize == 8)
+
+
+def _has_no_axes(value: Any) -> bool:
+    """Whether a value is a number, or an array without axes."""
+    ndim = getattr(value, "ndim", None)
+    return not (np.ndim(value) if ndim is None else ndim)
+
+
+def _with_axis(value: Any, name: str) -> Any:
+    """A number, or an array without axes, as an array with one element."""
+    if isinstance(value, Lazy):
+        value = value.compute()
+    if is_xarray(value):
+        return value.expand_dims(_ELEMENT)
+    if is_dask(value):
+        return value[None]
+    return on_numpy.as_field(value, name)[None]
+
+
+def _without_axis(result: Any) -> Any:
+    """The result for an array with one element, as for one without axes."""
+    return result.isel({_ELEMENT: 0}) if is_xarray(result) else result[0]
+
+
+def _results(function: Function) -> int:
+    """How many values a function returns, where its text shows it."""
+    definition = function.definition
+    if isinstance(definition, ast.Lambda):
+        values: list[ast.expr | None] = [definition.body]
+    else:
+        values = [node.value for node in ast.walk(definition) if isinstance(node, ast.Return)]
+    return max([len(one.elts) for one in values if isinstance(one, ast.Tuple)], default=1)

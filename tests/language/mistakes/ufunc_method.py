@@ -1,0 +1,7 @@
+import ninepoint as npt
+
+
+class Scale:
+    @npt.ufunc
+    def apply(self, x):
+        return 2 * x

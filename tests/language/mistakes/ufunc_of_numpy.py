@@ -1,0 +1,5 @@
+import numpy as np
+
+import ninepoint as npt
+
+root = npt.ufunc(np.sqrt)

@@ -1,0 +1,7 @@
+import ninepoint as npt
+
+
+@npt.ufunc
+@npt.stencil
+def half(x):
+    return x[0] / 2

@@ -1,0 +1,6 @@
+import ninepoint as npt
+
+
+@npt.ufunc(target="parallel")
+def half(x):
+    return x / 2
