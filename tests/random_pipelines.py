@@ -96,7 +96,7 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
     fields = {n: value(rng, pipeline, ndim, d, depth - 1) for n, d in case.fields.items()}
     others = dict(case.scalars)
     for name, (kind, shape) in case.standard.items():
-        others[name] = kernels._values(rng, kind, shape, True)
+        others[name] = kernels.values(rng, kind, shape, True)
     number = len(pipeline.calls)
     made = pipeline.name(rng, f"stage_{number}", True)
     pipeline.names[f"stencil_{number}"] = stencil
@@ -162,12 +162,12 @@ def agrees(seed: int) -> bool:
     core = tuple(rng.randint(9, 18) for _ in range(ndim)) if ndim < 3 else (5, 6, 7)
     shape = (*rng.choice([(), (), (2,), (2, 1)]), *core)
     arrays = {
-        n: np.ascontiguousarray(kernels._values(rng, d, shape, True))
+        n: np.ascontiguousarray(kernels.values(rng, d, shape, True))
         for n, d in pipeline.inputs.items()
     }
     others = dict(case.scalars)
     for name, (kind, own) in case.standard.items():
-        others[name] = kernels._values(rng, kind, own, True)
+        others[name] = kernels.values(rng, kind, own, True)
     known: dict[str, Any] = dict(arrays)
     for made, stencil, taken, rest_ in pipeline.calls:
         try:

@@ -111,7 +111,7 @@ def agrees(seed: int) -> bool:
     if case.ndim > 1 and rng.random() < 0.3:
         core = (*core[:-2], *rng.choice([(core[-2], 70), (40, core[-1])]))
     shape = (*rng.choice([(), (), (2,), (2, 1)]), *core)
-    arrays = {n: np.ascontiguousarray(kernels._values(rng, d, shape, case.averages))
+    arrays = {n: np.ascontiguousarray(kernels.values(rng, d, shape, case.averages))
               for n, d in case.fields.items()}  # fmt: skip
     arrays |= kernels.random_arrays(rng, case, shape) | arrays
     boundary = kernels.random_boundary(rng, case.ndim, rules=RULES)

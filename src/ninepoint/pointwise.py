@@ -315,9 +315,9 @@ def ufunc(
     ...     return most
     >>> x, y = np.linspace(-2, 1, 5), np.linspace(-1, 1, 3)
     >>> escape(x + 1j * y[:, None], most=20)
-    array([[ 0,  1,  2,  4,  2],
+    array([[ 0,  2,  3,  3,  1],
            [20, 20, 20, 20,  2],
-           [ 0,  1,  2,  4,  2]])
+           [ 0,  2,  3,  3,  1]])
     """
     for name in unknown:
         raise TypeError(f"ufunc() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
