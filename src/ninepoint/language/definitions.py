@@ -11,6 +11,7 @@ import __future__
 import ast
 import dis
 import functools
+import inspect
 import linecache
 import os
 import sys
@@ -97,7 +98,7 @@ def package(file: str) -> str:
 def _text(function: types.FunctionType) -> _Text | None:
     code = function.__code__
     linecache.checkcache(code.co_filename)
-    lines = linecache.getlines(code.co_filename, function.__globals__)
+    lines = linecache.getlines(code.co_filename, function.__globals__) or _prompted(function)
     if lines:
         return _parsed(code.co_filename, "".join(lines), code.co_flags & _FUTURE)
     for text in _timed_cells() if code.co_filename == _TIMED else ():
@@ -130,6 +131,15 @@ def _inner(code: types.CodeType) -> Iterator[types.CodeType]:
         if isinstance(constant, types.CodeType):
             yield constant
             yield from _inner(constant)
+
+
+def _prompted(function: types.FunctionType) -> list[str]:
+    """What was written at a prompt or behind ``-c``: all of it has one file's name."""
+    try:
+        lines, _ = inspect.findsource(function)
+    except OSError:
+        return []
+    return lines
 
 
 def _timed_cells() -> Iterator[str]:
