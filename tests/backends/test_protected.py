@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import signal
+import threading
 from collections.abc import Callable
 from random import Random
 from typing import Any
@@ -66,6 +67,49 @@ def test_copies_lie_as_the_arrays_do(view):
         assert not copy.flags.writeable
         if all(array.strides):
             assert [a > 0 for a in copy.strides] == [a > 0 for a in array.strides]
+
+
+@npt.stencil(boundary="valid")
+def apart(x):
+    return x[-1, 0] + x[1, 0]
+
+
+@npt.stencil(boundary="valid", neighborhood=((-1, 1), (0, 0)))
+def apart_by_a_loop(x):
+    k, total = -1, 0.0
+    while k < 2:
+        total += x[k, 0]
+        k += 2
+    return total
+
+
+@pytest.mark.parametrize("kernel", [apart, apart_by_a_loop])
+@pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+def test_machine_code_that_crashes_is_told_and_the_process_goes_on(kernel):
+    x = np.arange(24.0).reshape(6, 4)
+    wanted = kernel(x)
+    compiled, _, _ = kernel.definition.compiled([x.dtype], {})
+    notes = (np.zeros(3, "int64"),) if compiled.module.checked else ()
+    # What runs a checked text looks at its notes, in Python.
+    band = compiled.entry.args[-1] if notes else compiled.entry
+
+    def guard(*arguments: Any) -> None:
+        writes = [k > 0 for k in range(len(arguments))]
+        protected.Guard(band, writes, "the text", exact=True)(*arguments)
+
+    def outside() -> None:
+        # There are fewer rows of `x` than those of the result look at.
+        with pytest.raises(AssertionError, match="signal 11"):
+            guard(x[None, :3], np.zeros((1, 4, 4)), *notes)
+
+    with protected.everything():
+        outside()
+        thread = threading.Thread(target=outside)
+        thread.start()
+        thread.join()
+        result = np.zeros((1, 4, 4))
+        guard(x[None], result, *notes)
+    np.testing.assert_array_equal(result[0], wanted)
 
 
 def test_a_look_outside_and_a_written_input_are_told():
@@ -270,15 +314,19 @@ def test_arrays_of_users_between_protected_pages(boundary, dtype):
     wanted = stencil(x, w)
     for at_end in (False, True):
         coefficients = protected.between(w, at_end=at_end, read_only=True)
-        for one in in_layouts(x):
-            field = protected.between(one, at_end=at_end, read_only=True)
-            out = protected.between(np.zeros_like(wanted), at_end=at_end)
+        layouts = in_layouts(x)
+        fields = [protected.between(one, at_end=at_end, read_only=True) for one in layouts]
+        outs = [
+            protected.between(np.zeros_like(wanted), at_end=at_end, shared=True) for _ in layouts
+        ]
 
-            def calls(field: Any = field, w: Any = coefficients, out: Any = out) -> None:
+        def calls(fields: Any = fields, w: Any = coefficients, outs: Any = outs) -> None:
+            for field, out in zip(fields, outs, strict=True):
                 for _ in range(3):
                     stencil(field, w, out=out, threads=1)
 
-            assert protected.survives(calls) == 0
+        assert protected.survives(calls) == 0
+        for out in outs:
             np.testing.assert_array_equal(out, wanted)
 
 
@@ -289,7 +337,7 @@ def test_filters_between_protected_pages(boundary, size):
     wanted = npt.filters.local_std(x, size=size, boundary=boundary)
     for at_end in (False, True):
         field = protected.between(x, at_end=at_end, read_only=True)
-        out = protected.between(np.zeros_like(wanted), at_end=at_end)
+        out = protected.between(np.zeros_like(wanted), at_end=at_end, shared=True)
 
         def call(field: Any = field, out: Any = out) -> None:
             npt.filters.local_std(field, size=size, boundary=boundary, out=out, threads=1)
