@@ -163,6 +163,9 @@ class Alone:
 
     call: Call
     program: None = None
+    joint: None = None
+    chain: None = None
+    steps: tuple[Alone, ...] = ()
     asked: bool = False
     tile: int = 0
 

@@ -20,7 +20,7 @@ from .arrays.recognise import is_dask, is_dataset, is_xarray
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of
-from .iteration import ByCalls, InMemory, Iteration, iterate
+from .iteration import ByCalls, InMemory, Iteration, is_worth_chains, iterate
 from .language.elsewhere import hint
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
@@ -127,13 +127,17 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
     def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
         if any(map(is_dask, arrays)):
             return iterate(ByCalls(record, stepped, arrays, scalars, plan, STEPS), scalars, plan)
-        schedule, chains = definition.schedule_for(types), definition.chains
-        state = InMemory(record, chains, schedule, arrays, scalars, plan, out)
+        schedule = definition.schedule_for(types)
+        state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
         return iterate(state, scalars, plan)
 
     def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> list[Any]:
         calls = [replace(call, scalars=others) for others in each]
-        return evaluate_steps(calls, states, plan.threads)
+        schedule = definition.schedule_for(types)
+        size = sum(state.nbytes for state in states)
+        if not schedule.steps and not is_worth_chains(size, plan.steps):
+            schedule = replace(schedule, steps=1)
+        return evaluate_steps(calls, states, schedule, plan.threads)
 
     if any(map(is_xarray, fields)):
         states = _by_names(graph_of(call, types)[0], fields, plan, after)

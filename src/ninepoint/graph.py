@@ -156,10 +156,16 @@ class Graph:
             self._turned[axes] = turned
         return self._turned[axes]
 
-    def part(self, nodes: Sequence[Node]) -> tuple[Graph, dict[int, int]]:
-        """Some of the calls as a graph, and the numbers that the values have there."""
+    def part(
+        self, nodes: Sequence[Node], first: Sequence[int] = ()
+    ) -> tuple[Graph, dict[int, int]]:
+        """Some of the calls as a graph, and the numbers that the values have there.
+
+        Of the values that they are given these come `first`.
+        """
         made = {value for node in nodes for value in node.outputs}
-        sources = dict.fromkeys(v for node in nodes for v in node.fields if v not in made)
+        read = (v for node in nodes for v in node.fields if v not in made)
+        sources = dict.fromkeys((*first, *read))
         order = [*sources, *(value for node in nodes for value in node.outputs)]
         numbers = {value: k for k, value in enumerate(order)}
         graph = Graph([self.names[v] for v in order], [self.dtypes[v] for v in order])

@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -230,10 +231,9 @@ class InMemory:
                 geometry = layout(core, one.reaches, node.border)
                 on_numpy.check_values(geometry, node.call.cval, one.field_dtypes, one.out_dtypes)
         self._single = Steps(recorded, schedule, plan.threads)
-        chains = self.longest > 1
-        reach = step_reach(recorded.graph, recorded.wanted) if chains else last.reach
         threads = thread_count(plan.threads)
-        self._passes = Passes(lambda: Steps(recorded, schedule, 1), reach, count, threads)
+        thin = partial(Steps, recorded, schedule, 1, thin=True)
+        self._passes = Passes(thin, last.ndim, count, threads)
         self._given = self._states = self._before = given
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
@@ -272,13 +272,13 @@ class InMemory:
     def _pass(self, first: int, length: int, numbers: Numbers) -> None:
         graph, wanted = self._recorded.graph, self._recorded.wanted
         chain = chained(graph, wanted, length, self._schedule, self._known)
-        over = self._owned and self._passes.over(chain, length, self._recorded.core)
+        over = self._owned and self._passes.over(chain, self._recorded.core)
         results = self._states if over else self._results()
         one, two, three = (
             [stacked(array, self._ndim) for array in part]
             for part in (self._states, self._others, results)
         )
-        self._passes(chain, numbers, first, length, [*one, *two], one if over else three)
+        self._passes(chain, numbers, first, [*one, *two], one if over else three)
         if not over:
             self._follow(results)
 
@@ -333,6 +333,11 @@ def _shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> tuple[
     return shape
 
 
+def is_worth_chains(size: int, steps: int) -> bool:
+    """Whether so many steps of states of `size` bytes take longer than to compile a chain."""
+    return size * steps >= WORTH
+
+
 def _longest(
     recorded: Recorded,
     schedule: Schedule,
@@ -348,7 +353,7 @@ def _longest(
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if schedule.steps:
         return block_length(reach, core, itemsize, schedule.steps)
-    if size * plan.steps < WORTH:
+    if not is_worth_chains(size, plan.steps):
         return 1
     together = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
     return even_length(block_length(reach, core, itemsize), together)

@@ -17,6 +17,8 @@ import numpy as np
 
 from .analysis.footprint import extents
 from .arrays.bands import KEPT, NARROW
+from .arrays.iterating import Chain
+from .arrays.joint import Joint, joint
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_fused
 from .graph import Graph, Node, reads
@@ -38,7 +40,8 @@ class Group:
     `kernel` and `compiled` are those of all nodes in one, if there are several, and `names`
     says what the values are called there.  `asked` tells that the schedule names one of them,
     so that arrays of any size are done so, and `tile` is the schedule's.  `program` has the
-    numbers of all nodes.
+    numbers of all nodes; they are one call, `joint`, where one border is enough for all.  Several
+    `steps` of an iteration are a `chain`.
     """
 
     nodes: tuple[Node, ...]
@@ -50,6 +53,9 @@ class Group:
     asked: bool = False
     tile: int = 0
     program: Bound | None = None
+    joint: Joint | None = None
+    steps: tuple[Group, ...] = ()
+    chain: Chain | None = None
 
     @property
     def turned(self) -> tuple[Node, ...]:
@@ -269,8 +275,9 @@ def _compiled(
         tuple(array for bound in bounds for array in bound.coefficients),
         tuple(value for bound in bounds for value in bound.scalars),
     )
+    one = None if schedule.tile else joint(nodes, read, outputs, program)
     return Group(
-        tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile, program
+        tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile, program, one
     )
 
 

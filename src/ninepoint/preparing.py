@@ -45,6 +45,9 @@ Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
 # that calls with equal keys have in common.
 Taken: TypeAlias = Sequence[tuple[Any, Any]]
 
+# The numbers of one call, or of several that are done as one, from those of all calls.
+Numbers: TypeAlias = Callable[[Leaves], list[Any]]
+
 # Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
 # find out how takes no time.
 SMALL_BYTES = 4 << 20
@@ -64,8 +67,7 @@ class Step:
     run: Run
     fields: tuple[int, ...]
     outputs: tuple[int, ...]
-    leaf: int
-    taken: Taken
+    numbers: Numbers
     out: bool
 
 
@@ -127,6 +129,10 @@ def several(
     if any(field.ndim < n or not field.size for field, n in zip(fields, least, strict=True)):
         return no_way
     groups = plan(graph, wanted, schedule).groups
+    if len(groups) == 1 and _is_one(groups[0], fields) and set(groups[0].outputs) == set(wanted):
+        targets = dict(zip(wanted, listed(out), strict=False))
+        whole = _joint_step(graph, groups[0], fields, targets, threads)
+        return _one_by_one([whole], len(graph.dtypes), at, wanted)
     if len(groups) == 1 and not _moved(groups[0]) and _together(groups[0], fields):
         return _in_one_pass(graph, groups[0], wanted, at, fields, out, threads)
     shapes = graph.shapes(field.shape for field in fields)
@@ -136,40 +142,91 @@ def several(
     if small:
         for node in graph.nodes:
             known += [_result(shapes[k], graph.dtypes[k], node.axes) for k in node.outputs]
-    if not small or any(_together(group, known) for group in groups):
+    if not small or any(_together(g, known) for g in groups if not _is_one(g, known)):
         if any(node.call.scalars for node in graph.nodes):
             return no_way
         return _as_ever(graph, wanted, schedule, at, threads)
     targets = dict(zip(wanted, listed(out), strict=False))
-    steps = _steps(graph, [n for group in groups for n in group.nodes], known, targets, threads)
-    return no_way if steps is None else _one_by_one(steps, len(graph.dtypes), at, wanted)
+    steps: list[Step] = []
+    for group in groups:
+        ones: Sequence[Group | Node] = [group] if _is_one(group, known) else group.nodes
+        for one in ones:
+            if len({value in targets for value in one.outputs}) > 1:
+                return no_way
+            steps.append(
+                _joint_step(graph, one, known, targets, threads)
+                if isinstance(one, Group)
+                else _step(graph, one, known, targets, threads)
+            )
+    return _one_by_one(steps, len(graph.dtypes), at, wanted)
 
 
-def _steps(
+def _step(
     graph: Graph,
-    nodes: Sequence[Node],
+    node: Node,
     known: Sequence[Any],
     targets: Mapping[int, Array],
     threads: int | None,
     whole: Sequence[int] | None = None,
-) -> list[Step] | None:
-    """Prepare calls on arrays by number, of which some are `targets`; None if that is no way.
+) -> Step:
+    """Prepare a call on arrays by number, of which some are `targets`.
 
     The arrays may be parts of one with the core axes `whole`.
     """
-    steps: list[Step] = []
-    for node in nodes:
-        asked = [value in targets for value in node.outputs]
-        if any(asked) and not all(asked):
-            return None
-        into = tuple(targets[value] for value in node.outputs) if any(asked) else None
-        inputs = [known[value] for value in node.fields]
-        core = core_shape(inputs, node.ndim, node.axes) if whole is None else whole
-        taken = _taken(node.compiled, node.call.scalars, core, str)
-        run = _run(node, inputs, node.axes, into, threads)
-        leaf = graph.added.index(node.outputs)
-        steps.append(Step(run, node.fields, node.outputs, leaf, taken, any(asked)))
-    return steps
+    into = _into(node.outputs, targets)
+    inputs = [known[value] for value in node.fields]
+    core = core_shape(inputs, node.ndim, node.axes) if whole is None else whole
+    taken = _taken(node.compiled, node.call.scalars, core, str)
+    leaf = graph.added.index(node.outputs)
+    return Step(
+        _run(node, inputs, node.axes, into, threads),
+        node.fields,
+        node.outputs,
+        lambda leaves: _numbers(taken, leaves[leaf]),
+        into is not None,
+    )
+
+
+def _joint_step(
+    graph: Graph,
+    group: Group,
+    known: Sequence[Any],
+    targets: Mapping[int, Array],
+    threads: int | None,
+) -> Step:
+    """Prepare the calls of a group that are one."""
+    one = group.joint
+    assert one is not None
+    into = _into(one.outputs, targets)
+    inputs = [known[value] for value in one.fields]
+    axes = one.along if _moved(group) else None
+    numbers = _joint_numbers(graph, group, core_shape(inputs, len(one.along), axes))
+    options = Options(one.border, one.cval, threads)
+    run = prepare(one.program, one.program.compiled.entry, inputs, options, into, axes)
+    return Step(run, one.fields, one.outputs, numbers, into is not None)
+
+
+def _into(outputs: Sequence[int], targets: Mapping[int, Array]) -> tuple[Array, ...] | None:
+    """The arrays to write to, which all outputs have, or none."""
+    return tuple([targets[v] for v in outputs]) if outputs[0] in targets else None
+
+
+def _joint_numbers(graph: Graph, group: Group, core: Sequence[int]) -> Numbers:
+    """Say how the numbers of a group's kernel are found: first all coefficients, then scalars."""
+    found: list[tuple[int, Taken, int]] = []
+    for node in group.nodes:
+        forms = lowered(graph, node)
+        assert not isinstance(forms, str)
+        one = forms.compiled
+        taken = _taken(one, node.call.scalars, core, str)
+        found.append((graph.added.index(node.outputs), taken, len(one.coefficients)))
+
+    def numbers(leaves: Leaves) -> list[Any]:
+        each = [(_numbers(taken, leaves[leaf]), count) for leaf, taken, count in found]
+        coefficients = [number for some, count in each for number in some[:count]]
+        return coefficients + [number for some, count in each for number in some[count:]]
+
+    return numbers
 
 
 def _in_one_pass(
@@ -191,14 +248,7 @@ def _in_one_pass(
         plain(one, graph.dtypes[value], ndim) for value, one in zip(wanted, outs, strict=False)
     ):
         return no_way
-    taken: list[tuple[int, Taken, int]] = []
-    for node in group.nodes:
-        forms = lowered(graph, node)
-        assert not isinstance(forms, str)
-        one = forms.compiled
-        leaf = graph.added.index(node.outputs)
-        numbers = _taken(one, node.call.scalars, core, str)
-        taken.append((leaf, numbers, len(one.coefficients)))
+    numbers = _joint_numbers(graph, group, core)
     ends: dict[Any, Prepared] = {}
 
     def at_ends(leaves: Leaves, axis: int, pieces: Sequence[Array]) -> list[Array]:
@@ -211,8 +261,7 @@ def _in_one_pass(
             for node in group.nodes:
                 for value in node.outputs:
                     known[value] = empty(pieces[0].shape, graph.dtypes[value])
-            steps = _steps(graph, group.nodes, known, {}, 1, core)
-            assert steps is not None
+            steps = [_step(graph, node, known, {}, 1, core) for node in group.nodes]
             given = range(graph.given)
             run = ends[key] = _one_by_one(steps, len(graph.dtypes), given, group.outputs)
         values: list[Any] = [None] * graph.given
@@ -228,11 +277,8 @@ def _in_one_pass(
         if out is None:
             results = [empty(shape, graph.dtypes[value]) for value in wanted]
         made = dict(zip(wanted, results, strict=True))
-        numbers = [(_numbers(some, leaves[leaf]), count) for leaf, some, count in taken]
-        coefficients = [number for some, count in numbers for number in some[:count]]
-        scalars = [number for some, count in numbers for number in some[count:]]
         run_fused(
-            program.with_numbers((*coefficients, *scalars)),
+            program.with_numbers(numbers(leaves)),
             partial(at_ends, leaves),
             [stacked(field, ndim) for field in given],
             [stacked(made[value], ndim) for value in group.outputs],
@@ -298,6 +344,18 @@ def _together(group: Group, known: Sequence[Array]) -> bool:
     return _moved(group) or can_fuse(group, group.program, arrays)
 
 
+def _is_one(group: Group, known: Sequence[Array]) -> bool:
+    """Whether the calls of a group are one call on arrays like these."""
+    one = group.joint
+    if one is None:
+        return False
+    ends = tuple(range(-len(one.along), 0))
+    arrays = [known[value] for value in one.fields]
+    if any(array.ndim < -min(one.along) for array in arrays):
+        return False
+    return one.takes([np.moveaxis(array, one.along, ends).shape for array in arrays])
+
+
 def _moved(group: Group) -> bool:
     """Whether its calls work along other axes than the last ones in their order."""
     node = group.nodes[0]
@@ -340,7 +398,7 @@ def _one_by_one(
         for step in steps:
             into = tuple([known[value] for value in step.outputs]) if step.out else None
             inputs = [known[value] for value in step.fields]
-            results = step.run(inputs, _numbers(step.taken, leaves[step.leaf]), into)
+            results = step.run(inputs, step.numbers(leaves), into)
             if results is None:
                 return None
             if into is None:

@@ -18,6 +18,7 @@ from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import Span, hull, mixed, needed
 from .arrays.run import Block, run
+from .chaining import in_steps
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import Plan, in_sets, plan
@@ -65,15 +66,16 @@ class Program:
 
     @property
     def plan(self) -> Plan:
-        """Which calls are done together."""
-        if not self.token:
-            return plan(self.graph, self.wanted, self.schedule)
-        # Each task has a graph of its own: what was planned for another one is taken.
-        key = self.token, self.wanted, self.schedule
-        known = _known.get(key)
-        if known is None:
-            known = _known[key] = self
-        return plan(known.graph, known.wanted, known.schedule)
+        """Which calls are done together, and which steps of an iteration."""
+        known = self
+        if self.token:
+            # Each task has a graph of its own: what was planned for another one is taken.
+            key = self.token, self.wanted, self.schedule
+            if key not in _known:
+                _known[key] = self
+            known = _known.get(key, self)
+        graph, wanted, schedule = known.graph, known.wanted, known.schedule
+        return in_steps(graph, plan(graph, wanted, schedule), wanted, schedule)
 
     def run(
         self,

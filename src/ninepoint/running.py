@@ -67,13 +67,14 @@ def evaluate(
     return _on_numpy(graph, arrays, wanted, schedule, out, threads)
 
 
-def evaluate_steps(calls: Sequence[Call], states: Sequence[Any], threads: int | None) -> list[Any]:
+def evaluate_steps(
+    calls: Sequence[Call], states: Sequence[Any], schedule: Schedule, threads: int | None
+) -> list[Any]:
     """The state after some calls, each of which gets what the one before gave."""
     types = [on_numpy.native(np.dtype(state.dtype)) for state in states]
     graph, wanted = repeated(calls, types)
     # Whether these are colour images was asked before: the axes are the last ones.
     graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
-    schedule = calls[0].definition.schedule_for(types)
     return evaluate(graph, states, wanted, schedule, threads=threads)
 
 

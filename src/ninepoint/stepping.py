@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from .arrays.arranging import Run
 from .arrays.borders import Array
 from .arrays.iterating import Numbers
+from .arrays.joint import Joint
 from .arrays.numpy import apply
 from .arrays.prepared import Options, prepare
 from .arrays.recognise import refuse_foreign
@@ -18,6 +20,7 @@ from .backends.compiled import Bound
 from .backends.memory import empty
 from .graph import Graph
 from .lowering.schedule import Schedule
+from .planning import plan
 from .program import Program
 from .running import reaching
 
@@ -162,12 +165,18 @@ class Calls:
 
 
 class Steps:
-    """Single steps on arrays of one shape: one call after the other, or done together."""
+    """Single steps on arrays of one shape: one call after the other, or done together.
 
-    def __init__(self, recorded: Recorded, schedule: Schedule, threads: int | None) -> None:
+    Arrays that are `thin`, of few rows or columns, are not worth the latter.
+    """
+
+    def __init__(
+        self, recorded: Recorded, schedule: Schedule, threads: int | None, thin: bool = False
+    ) -> None:
         self._recorded = recorded
         self._schedule = schedule
         self._threads = threads
+        self._thin = thin
         self._calls = [
             Calls(Options(node.border, node.call.cval, threads)) for node in recorded.nodes
         ]
@@ -177,6 +186,7 @@ class Steps:
         self._alike = all(
             node.along == last.along and not node.border.uses("valid") for node in recorded.nodes
         ) and last.along == tuple(range(-last.ndim, 0))
+        self._bound: tuple[list[Bound], Bound | None] | None = None
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from and to contiguous arrays that are no others' than ours."""
@@ -189,7 +199,15 @@ class Steps:
             return
         graph, bounds = self._recorded.at(step)
         nodes = self._recorded.nodes
-        if len(nodes) > 1 and self._threads != 1 and self._together(graph, shape):
+        if self._joint is not None and self._joint[0].takes([shape]):
+            one, call = self._joint
+            program = self._as_one(one, bounds)
+            if program is not None:
+                made = dict(zip(self._recorded.wanted, outs, strict=True))
+                inputs = [fields[value] for value in one.fields]
+                call(program, inputs, [made[value] for value in one.outputs])
+                return
+        if not self._thin and self._together(graph, shape):
             self.general(step, fields, outs)
             return
         values = dict(enumerate(fields)) | self._held(shape)
@@ -211,6 +229,28 @@ class Steps:
         for out, one in zip(outs, made, strict=True):
             if one is not out:
                 out[...] = one
+
+    @cached_property
+    def _joint(self) -> tuple[Joint, Calls] | None:
+        """The calls of a step as one, where one border is enough for all."""
+        recorded = self._recorded
+        groups = plan(recorded.graph, recorded.wanted, self._schedule).groups
+        one = groups[0].joint
+        if len(groups) > 1 or one is None or set(one.outputs) != set(recorded.wanted):
+            return None
+        return one, Calls(Options(one.border, one.cval, self._threads))
+
+    def _as_one(self, one: Joint, bounds: list[Bound]) -> Bound | None:
+        """What does all calls of a step, with their numbers; None if those are of other types."""
+        if self._bound is None or self._bound[0] is not bounds:
+            program = None
+            nodes = zip(self._recorded.nodes, bounds, strict=True)
+            if all(node.compiled is bound.compiled for node, bound in nodes):
+                coefficients = [array for bound in bounds for array in bound.coefficients]
+                scalars = [value for bound in bounds for value in bound.scalars]
+                program = one.program.with_numbers((*coefficients, *scalars))
+            self._bound = bounds, program
+        return self._bound[1]
 
     def _together(self, graph: Graph, shape: tuple[int, ...]) -> bool:
         """Whether the calls are done together: then what lies between is too much for a cache."""

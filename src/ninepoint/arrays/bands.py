@@ -71,7 +71,8 @@ def run_in_bands(
     not `closed`.  An axis is cut into as many parts as `counts` says.  The results may be the
     first fields themselves, `over` which they go; then what bands need of each other is made
     before.  `ended` says where an axis ends with the whole array, as all do by default; at its
-    other sides the results begin, or end, by so much later or earlier as the kernel looks.
+    other sides the results begin, or end, by so much later or earlier as the kernel looks, and
+    the kernel puts no rules.
     """
     core = fields[0].shape[1:]
     tasks: list[Callable[[], object]] = []
@@ -79,10 +80,11 @@ def run_in_bands(
     made_apart: list[Ends] = []
     origin: list[int] = []
     for axis, (n, (a, b)) in enumerate(zip(core, sides(reach), strict=True)):
-        open_sides = (0, 0) if closed[axis] else (a, b)
         low, high = ended[axis] if ended is not None else (True, True)
+        open_sides = (0 if closed[axis] and low else a, 0 if closed[axis] and high else b)
         # What wraps needs both ends, even to look to one side only.
-        if any(open_sides) and ((low and high) or (low and a) or (high and b)):
+        apart = (low and high and (a or b)) or (low and a) or (high and b)
+        if apart and not closed[axis]:
             made_apart.append(ends(axis))
             tasks.append(partial(made_apart[-1], open_sides, fields))
         cuts.append(cut((open_sides[0], n - open_sides[1]), counts[axis]))
@@ -91,8 +93,9 @@ def run_in_bands(
     def band(region: Region, outs: Sequence[Array]) -> Callable[[], object]:
         source = [ALL]
         for axis, part in enumerate(region):
-            before = 0 if closed[axis] and part.start == 0 else reach.lo[axis]
-            after = 0 if closed[axis] and part.stop == core[axis] else reach.hi[axis]
+            low, high = ended[axis] if ended is not None else (True, True)
+            before = 0 if closed[axis] and low and part.start == 0 else reach.lo[axis]
+            after = 0 if closed[axis] and high and part.stop == core[axis] else reach.hi[axis]
             source.append(slice(part.start + before, part.stop + after))
         return partial(inside(region).run, [field[tuple(source)] for field in fields], outs)
 

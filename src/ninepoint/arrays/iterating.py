@@ -22,7 +22,7 @@ from ..backends.compiled import Bound, Compiled, computed
 from ..backends.memory import empty
 from ..language.box import Box
 from ..lowering.chain import Edges
-from .bands import KEPT, Ends, Region, run_in_bands, sides
+from .bands import KEPT, Ends, Region, Sides, run_in_bands, sides
 from .borders import Array, Border, Rule, fitting_cval, source_indices
 
 # Bytes of a state below which it stays in a core's cache from step to step.
@@ -67,12 +67,21 @@ def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 
     if asked:
         # Both ends and a point between them.
         return max(1, min([asked, *((n - 1) // s for n, s in zip(core, spans, strict=True) if s)]))
-    if itemsize * int(np.prod(core)) <= CACHED:
-        return 1
+    length = usual_length(reach)
+    return length if is_worth(reach, length, core, itemsize) else 1
+
+
+def usual_length(reach: Box) -> int:
+    """How many steps, each of which looks so far, are done in one pass over large arrays."""
     far = max(max(-lo, hi) for lo, hi in zip(reach.lo, reach.hi, strict=True))
-    length = max(2, (STEPS if len(core) < 3 else STEPS_OF_PLANES) // max(1, far))
-    fits = all(n >= 4 * length * (s + 1) for n, s in zip(core, spans, strict=True))
-    return length if fits else 1
+    return max(2, (STEPS if reach.ndim < 3 else STEPS_OF_PLANES) // max(1, far))
+
+
+def is_worth(reach: Box, length: int, core: tuple[int, ...], itemsize: int) -> bool:
+    """Whether so many steps, each of which looks so far, are better done in one pass."""
+    if itemsize * int(np.prod(core)) <= CACHED:
+        return False
+    return all(n >= 4 * length * (s + 1) for n, s in zip(core, _spans(reach), strict=True))
 
 
 def even_length(length: int, steps: int) -> int:
@@ -94,38 +103,50 @@ class Chain:
     compiled: Compiled
     edges: Edges
     borders: Sequence[tuple[Border, Any]]
+    steps: int
 
     def wraps(self, axis: int) -> bool:
         """Whether some call reads at the other end of an axis."""
         return any(border.rules[axis][0] == "wrap" for border, _ in self.borders)
 
+    def pays(self, core: tuple[int, ...], asked: bool) -> bool:
+        """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
+        reach = self.compiled.reach
+        if asked:
+            return all(n > span for n, span in zip(core, _spans(reach), strict=True))
+        itemsize = sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        return is_worth(reach, 1, core, itemsize)
+
+    def counts(self, core: tuple[int, ...], threads: int) -> list[int]:
+        """In how many bands of the first axis, and tiles of the others, to cut."""
+        # Three rows, or planes, of each step, if it looks at the next.
+        kept = 3 * self.steps * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        kept = max(kept, self.compiled.module.kept)
+        return _counts(core, _spans(self.compiled.reach), kept, threads)
+
 
 class Passes:
     """Several steps in one pass over arrays, whose shape is the same for all passes."""
 
-    def __init__(
-        self, single: Callable[[], Single], reach: Box, states: int, threads: int
-    ) -> None:
-        """Take what makes single steps on one thread, and where one step looks."""
-        self._reach = reach
+    def __init__(self, single: Callable[[], Single], ndim: int, states: int, threads: int) -> None:
+        """Take what makes single steps on one thread; the first fields are the states."""
         self._threads = threads
-        self._turns = [_Turns(single(), states) for _ in range(reach.ndim)]
+        self._turns = [_Turns(single(), states) for _ in range(ndim)]
         self._ends = [Ends(turns, axis) for axis, turns in enumerate(self._turns)]
 
-    def over(self, chain: Chain, steps: int, core: tuple[int, ...]) -> bool:
+    def over(self, chain: Chain, core: tuple[int, ...]) -> bool:
         """Whether results may take the place of the states that they are made from.
 
         A row of the result is written long after the last row that it was made from was read,
         if no tile beside it needs that row as well.
         """
-        return len(core) > 1 and all(n == 1 for n in self._counts(chain, steps, core)[1:])
+        return len(core) > 1 and all(n == 1 for n in chain.counts(core, self._threads)[1:])
 
     def __call__(
         self,
         chain: Chain,
         numbers: Numbers,
         first: int,
-        steps: int,
         fields: Sequence[Array],
         results: Sequence[Array],
     ) -> None:
@@ -134,51 +155,67 @@ class Passes:
         `numbers` are coefficients and scalars of these steps.  All arrays have one shape: a
         stack axis and the core axes.  The results may be the states themselves.
         """
-        core = fields[0].shape[1:]
-        counts = self._counts(chain, steps, core)
-        # A tile does not hold what is at the other end of the array.
-        closed = [
-            axis - len(core) in chain.edges.axes and not (count > 1 and chain.wraps(axis))
-            for axis, count in enumerate(counts)
-        ]
         for turns in self._turns:
-            turns.first, turns.steps = first, steps
-        spans = [steps * one for one in _spans(self._reach)]
-        coefficients, scalars = numbers
-        constants = _constants(chain)
+            turns.first, turns.steps = first, chain.steps
+        over = results[0] is fields[0]
+        ends = self._ends.__getitem__
+        run_chain(chain, numbers, ends, fields, results, self._threads, over=over)
 
-        def inside(region: Region) -> Bound:
-            told = [
-                _told(
-                    region[axis],
-                    core[axis],
-                    chain.borders[border][0].rules[axis],
-                    closed[axis],
-                    spans[axis],
-                )
-                for axis in chain.edges.axes
-                for border in chain.edges.borders
-            ]
-            return Bound(chain.compiled, (*coefficients, *told, *constants), scalars)
 
-        run_in_bands(
-            inside,
-            self._ends.__getitem__,
-            chain.compiled.reach,
-            closed,
-            counts,
-            fields,
-            results,
-            self._threads,
-            over=results[0] is fields[0],
-        )
+def run_chain(
+    chain: Chain,
+    numbers: Numbers,
+    ends: Callable[[int], Ends],
+    fields: Sequence[Array],
+    results: Sequence[Array],
+    threads: int,
+    *,
+    over: bool = False,
+    ended: Sequence[Sides] | None = None,
+) -> None:
+    """Do the steps of a chain, from fields, the states first, to `results`.
 
-    def _counts(self, chain: Chain, steps: int, core: tuple[int, ...]) -> list[int]:
-        """In how many bands of the first axis, and tiles of the others, to cut."""
-        # Three rows, or planes, of each step, if it looks at the next.
-        kept = 3 * steps * sum(dtype.itemsize for dtype in chain.compiled.out_dtypes)
-        kept = max(kept, chain.compiled.module.kept)
-        return _counts(core, [steps * one for one in _spans(self._reach)], kept, self._threads)
+    `ends` does them step by step at the ends of an axis; `over` and `ended` are said of
+    `run_in_bands`.
+    """
+    core = fields[0].shape[1:]
+    counts = chain.counts(core, threads)
+    where = ended or [(True, True)] * len(core)
+    # A tile does not hold what is at the other end of the array.
+    closed = [
+        axis - len(core) in chain.edges.axes and not (count > 1 and chain.wraps(axis))
+        for axis, count in enumerate(counts)
+    ]
+    spans = _spans(chain.compiled.reach)
+    coefficients, scalars = numbers
+    constants = _constants(chain)
+
+    def inside(region: Region) -> Bound:
+        told = [
+            _told(
+                region[axis],
+                core[axis],
+                chain.borders[border][0].rules[axis],
+                where[axis] if closed[axis] else (False, False),
+                spans[axis],
+            )
+            for axis in chain.edges.axes
+            for border in chain.edges.borders
+        ]
+        return Bound(chain.compiled, (*coefficients, *told, *constants), scalars)
+
+    run_in_bands(
+        inside,
+        ends,
+        chain.compiled.reach,
+        closed,
+        counts,
+        fields,
+        results,
+        threads,
+        over=over,
+        ended=ended,
+    )
 
 
 def _spans(reach: Box) -> list[int]:
@@ -230,12 +267,12 @@ def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int
 _KINDS = {"fill": 2, "keep": 3}
 
 
-def _told(part: slice, n: int, rules: tuple[Rule, Rule], closed: bool, far: int) -> Array:
+def _told(part: slice, n: int, rules: tuple[Rule, Rule], ended: Sides, far: int) -> Array:
     """What a chain is told of a tile's ends: what is done, and where elements beyond are from."""
     ends: Array = np.zeros(2 + 2 * far, np.int64)
-    if closed:
-        ends[0] = _KINDS.get(rules[0], 1) if part.start == 0 else 0
-        ends[1] = _KINDS.get(rules[1], 1) if part.stop == n else 0
+    if any(ended):
+        ends[0] = _KINDS.get(rules[0], 1) if ended[0] and part.start == 0 else 0
+        ends[1] = _KINDS.get(rules[1], 1) if ended[1] and part.stop == n else 0
         beyond = source_indices(-far, 0, n, *rules), source_indices(n, n + far, n, *rules)
         sources = np.concatenate(beyond)
         ends[2:] = np.where(sources < 0, -1, sources - part.start)

@@ -4,8 +4,9 @@
     block           the rule at closed sides; at open ones each node gives as much less as it
                     looks, so that no point is computed which the whole array does not have
 
-Values live as long as something reads them.  A group of several nodes is one kernel where the
-block is large and lies in memory as it must; else its nodes are done one after the other.
+Values live as long as something reads them.  A group of several nodes is one call where one border
+is enough for all of them, and one kernel where the block is large and lies in memory as it must;
+else its nodes are done one after the other.
 """
 
 from __future__ import annotations
@@ -24,8 +25,10 @@ from ..backends.threads import thread_count
 from ..language.box import Box
 from . import numpy as on_numpy
 from .axes import Behind
-from .bands import Sides, fits, run_fused
+from .bands import Ends, Sides, fits, run_fused
 from .borders import Array, Border, Rule
+from .iterating import Chain, run_chain
+from .joint import Joint
 from .layout import Region, Shape
 from .regions import Node, Span, closed, look, needed, reach
 from .views import plain, stacked
@@ -56,11 +59,23 @@ class Group(Protocol):
     def program(self) -> Bound | None: ...
 
     @property
+    def joint(self) -> Joint | None:
+        """The nodes as one call, where one border is enough for all."""
+
+    @property
     def asked(self) -> bool:
         """Whether arrays of any size are done so."""
 
     @property
     def tile(self) -> int: ...
+
+    @property
+    def steps(self) -> Sequence[Group]:
+        """The same as groups one after the other, if they are steps of an iteration."""
+
+    @property
+    def chain(self) -> Chain | None:
+        """The steps in one pass, of which `program` has the numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +250,83 @@ def _group(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What a group gives."""
+    if group.joint is not None:
+        made = _as_one(work, group.joint, values, threads, outs)
+        if made is not None:
+            return made
     if group.program is not None:
         fused = _fused(work, group, group.program, values, threads, outs)
         if fused is not None:
             return fused
+    if group.steps:
+        return _step_by_step(work, group, values, threads, outs)
     return _one_by_one(work, group.nodes, values, group.outputs, threads, outs)
+
+
+def _step_by_step(
+    work: _Work,
+    group: Group,
+    values: Mapping[int, Array],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array]:
+    """What the last of some steps gives."""
+    known = dict(values)
+    before: Sequence[int] = ()
+    for step in group.steps:
+        known |= _group(work, step, known, threads, outs)
+        for value in before:
+            del known[value]
+        before = step.outputs
+    return {value: known[value] for value in group.outputs}
+
+
+def _as_one(
+    work: _Work,
+    one: Joint,
+    values: Mapping[int, Array],
+    threads: int | None,
+    outs: Mapping[int, Array],
+) -> dict[int, Array] | None:
+    """What several nodes give as one; None if they have to be done otherwise."""
+    margin, ends = one.program.reaches[0], tuple(range(-len(one.along), 0))
+    given = [values[value] for value in one.fields]
+    fields = given
+    if work.shape is not None:
+        has, sides, gives = _extents(work, one, one.fields, margin)
+        if not all(_within(work.needs.get(value, gives), gives) for value in one.outputs):
+            return None
+        for axis, side, low, high in zip(one.along, sides, margin.lo, margin.hi, strict=True):
+            first, last = has[axis]
+            # A block that ends with the array at one side has to hold what the rule takes.
+            if any(side) and not all(side) and last - first <= high - low:
+                return None
+        at = [work.at[value] for value in one.fields]
+        fields = [_cut(field, own, has) for field, own in zip(fields, at, strict=True)]
+        work.takes[id(one)] = has
+    shapes = [np.moveaxis(_ranked(f, one.along), one.along, ends).shape for f in fields]
+    return _node(work, one, given, threads, outs) if one.takes(shapes) else None
+
+
+def _extents(
+    work: _Work, node: Node, fields: Sequence[int], margin: Box
+) -> tuple[Spans, tuple[Sides, ...], Spans]:
+    """What of a block all fields have, where it ends with the array, and what it gives so."""
+    assert work.shape is not None
+    at = [work.at[value] for value in fields]
+    has = tuple(
+        (max(first for first, _ in axis), min(last for _, last in axis))
+        for axis in zip(*at, strict=True)
+    )
+    sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in node.along)
+    gives = list(has)
+    for axis, side, low, high in zip(node.along, sides, margin.lo, margin.hi, strict=True):
+        first, last = has[axis]
+        gives[axis] = (
+            first if side[0] else first - min(0, low),
+            last if side[1] else last - max(0, high),
+        )
+    return has, sides, tuple(gives)
 
 
 def _one_by_one(
@@ -329,30 +416,22 @@ def _fused(
     ndim, along, margin = program.ndim, group.nodes[0].along, program.reaches[0]
     ends = tuple(range(-ndim, 0))
     fields = [values[value] for value in group.fields]
-    sides = ((True, True),) * ndim
+    sides: tuple[Sides, ...] = ((True, True),) * ndim
     has: Spans = ()
     gives: Spans = ()
     if work.shape is not None:
-        at = [work.at[value] for value in group.fields]
-        has = tuple(
-            (max(first for first, _ in axis), min(last for _, last in axis))
-            for axis in zip(*at, strict=True)
-        )
-        fields = [_cut(field, own, has) for field, own in zip(fields, at, strict=True)]
-        node, spans = group.nodes[0], list(has)
-        sides = tuple(closed(node, axis, has[axis], work.shape[axis]) for axis in along)
-        for axis, side, low, high in zip(along, sides, margin.lo, margin.hi, strict=True):
-            first, last = has[axis]
-            spans[axis] = (
-                first if side[0] else first - min(0, low),
-                last if side[1] else last - max(0, high),
-            )
-        gives = tuple(spans)
+        has, sides, gives = _extents(work, group.nodes[0], group.fields, margin)
+        fields = [
+            _cut(field, work.at[value], has)
+            for field, value in zip(fields, group.fields, strict=True)
+        ]
         enough = all(_within(work.needs.get(value, gives), gives) for value in group.outputs)
         if not enough or not _reached(group, margin, gives, has, work.shape):
             return None
     fields = [np.moveaxis(_ranked(field, along), along, ends) for field in fields]
-    if not can_fuse(group, program, fields):
+    if not (
+        can_fuse(group, program, fields) if group.chain is None else _can_chain(group, fields)
+    ):
         return None
     shape = fields[0].shape
     core = [
@@ -373,15 +452,15 @@ def _fused(
     lengths = work.shape or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
     thin = partial(_thin, work, group, whole, margin, along, gives, has, sides)
-    run_fused(
-        program.within(whole),
-        thin,
-        [stacked(field, ndim) for field in fields],
-        [stacked(results[value], ndim) for value in group.outputs],
-        thread_count(threads),
-        group.tile,
-        sides,
-    )
+    bound = program.within(whole)
+    given = [stacked(field, ndim) for field in fields]
+    made = [stacked(results[value], ndim) for value in group.outputs]
+    if group.chain is None:
+        run_fused(bound, thin, given, made, thread_count(threads), group.tile, sides)
+    else:
+        numbers, count = (bound.coefficients, bound.scalars), thread_count(threads)
+        step_by_step = [Ends(partial(thin, axis), axis, sides[axis]) for axis in range(ndim)]
+        run_chain(group.chain, numbers, step_by_step.__getitem__, given, made, count, ended=sides)
     if work.shape is not None:
         work.at |= dict.fromkeys(group.outputs, gives)
     return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
@@ -446,6 +525,17 @@ def _dtypes(group: Group) -> dict[int, np.dtype[Any]]:
         for node in group.nodes
         for value, dtype in zip(node.outputs, node.out_dtypes, strict=True)
     }
+
+
+def _can_chain(group: Group, fields: Sequence[Array]) -> bool:
+    """Whether the steps of a group are better done in one pass over these arrays."""
+    chain = group.chain
+    assert chain is not None
+    ndim, shape = chain.compiled.ndim, fields[0].shape
+    pairs = zip(fields, chain.compiled.field_dtypes, strict=True)
+    return all(f.shape == shape and plain(f, dtype, ndim) for f, dtype in pairs) and chain.pays(
+        shape[len(shape) - ndim :], group.asked
+    )
 
 
 def can_fuse(group: Group, program: Bound, fields: Sequence[Array]) -> bool:

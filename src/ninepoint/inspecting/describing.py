@@ -32,11 +32,17 @@ class _Lines:
 
 
 def explanation(
-    name: str, compiled: Compiled, forms: Forms | None, reason: str, border: str | None
+    name: str,
+    compiled: Compiled,
+    forms: Forms | None,
+    reason: str,
+    border: str | None,
+    no_chain: str,
 ) -> str:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
 
-    A function of numbers has no `border`.  Nothing of it depends on the machine.
+    A function of numbers has no `border`; `no_chain` is why steps are done one after the other,
+    if they are.  Nothing of it depends on the machine.
     """
     page = _Lines([f"{name}: {_types(compiled)}"])
     if forms is None:
@@ -68,6 +74,8 @@ def explanation(
         "memory",
         f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
     )
+    if no_chain and forms is not None:
+        page.add("iterate", f"one step after the other: {no_chain}")
     return "\n".join(page.lines)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from ..analysis.ranges import ranges
 from ..arrays.borders import Rule
 from ..backends.numba.interpreted import interpreted
+from ..chaining import unfit
 from ..definition import Definition
 from ..language import errors
 from ..language.signature import signature_text
@@ -33,11 +34,26 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         found = measurement(call, replace(one, given=tuple(part(one.given))), options, 5, 0.3)
     if not one.is_single:
         text = plan_text(name, one.graph[0], one.plan)
+        reason = no_chain(one)
+        text += f"\n  iterate     one step after the other: {reason}" if reason else ""
         return text if found is None else f"{text}\n  measured    {found}"
     forms, reason = one.forms
     border = None if one.call.definition.pointwise else border_text(one)
-    text = explanation(name, one.last, forms, reason, border)
+    text = explanation(name, one.last, forms, reason, border, no_chain(one))
     return text if found is None else f"{text}\n{measured(one.last, forms, found)}"
+
+
+def no_chain(one: Asked) -> str:
+    """Why `Stencil.iterate` does no several steps in one pass; empty where it may.
+
+    Also empty where nothing can be iterated, as the results cannot take the place of fields.
+    """
+    graph, wanted = one.graph
+    if [graph.dtypes[value] for value in wanted] != graph.dtypes[: graph.given][: len(wanted)]:
+        return ""
+    if one.call.definition.pointwise or one.call.boundary.uses("valid"):
+        return ""
+    return unfit(graph, wanted, one.call.definition.schedule_for(one.types))
 
 
 def intermediate(one: Asked) -> str:

@@ -1,0 +1,195 @@
+"""Calls that are one call: where one border gives what theirs give, and what they give then."""
+
+from __future__ import annotations
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.inspecting.asked import asked
+
+RULES = ("fill", "constant", "nearest", "reflect", "mirror", "wrap")
+
+
+@npt.stencil
+def across(x):
+    return x[-1, 0] - 2 * x[0, 1] + 3 * x[2, 0]
+
+
+@npt.stencil
+def square(x):
+    return x[0, 0] * x[0, 0]
+
+
+def look_last(border):
+    @npt.stencil(boundary=border, cval=2)
+    def last(x, y):
+        s = square(x)
+        return s[-2, 0] + s[0, 1] * y[1, -1]
+
+    return last, lambda x, y: _last(square(x), y, boundary=border, cval=2)
+
+
+@npt.stencil
+def _last(s, y):
+    return s[-2, 0] + s[0, 1] * y[1, -1]
+
+
+def look_first(border):
+    @npt.stencil
+    def first(x, y):
+        a = across(x, boundary=border, cval=2)
+        b = across(y, boundary=border, cval=2)
+        return a[0, 0] * b[0, 0] - x[0, 0]
+
+    def by_hand(x, y):
+        a, b = (across(one, boundary=border, cval=2) for one in (x, y))
+        return _first(a, b, x)
+
+    return first, by_hand
+
+
+@npt.stencil
+def _first(a, b, x):
+    return a[0, 0] * b[0, 0] - x[0, 0]
+
+
+def look_twice(border):
+    @npt.stencil(boundary=border, cval=2)
+    def twice(x, y):
+        a = across(x, boundary=border, cval=2)
+        return across(a)[1, 0] + y[0, -1]
+
+    def by_hand(x, y):
+        a = across(x, boundary=border, cval=2)
+        return _twice(across(a), y, boundary=border, cval=2)
+
+    return twice, by_hand
+
+
+@npt.stencil
+def _twice(a, y):
+    return a[1, 0] + y[0, -1]
+
+
+INSIDE = {"nearest", "reflect", "mirror", "wrap"}
+# What is looked at, and with which rules the calls are one.
+PIPELINES = [(look_last, INSIDE | {"fill"}), (look_first, INSIDE | {"constant"}),
+             (look_twice, set())]  # fmt: skip
+
+
+def joined(stencil, *fields):
+    (group,) = asked(stencil.definition, fields).plan.groups
+    return group.joint is not None
+
+
+@pytest.mark.parametrize("border", RULES)
+@pytest.mark.parametrize(("pipeline", "rules"), PIPELINES)
+def test_equal_to_the_calls(pipeline, rules, border):
+    stencil, by_hand = pipeline(border)
+    rng = np.random.default_rng(0)
+    for shape in ((9, 8), (2, 1, 3), (1, 1)):
+        x, y = rng.random((2, *shape))
+        wanted = by_hand(x, y)
+        assert joined(stencil, x, y) == (border in rules)
+        for _ in range(2):
+            np.testing.assert_array_equal(stencil(x, y), wanted)
+            out = np.empty_like(x)
+            assert stencil(x, y, out=out) is out
+            np.testing.assert_array_equal(out, wanted)
+        turned = stencil(x.T.copy(), y.T.copy(), axes=(1, 0)) if x.ndim == 2 else wanted.T
+        np.testing.assert_array_equal(turned.T, wanted)
+        for chunks in (2, 5):
+            lazy = [da.from_array(one, chunks=chunks) for one in (x, y)]
+            np.testing.assert_array_equal(stencil(*lazy).compute(scheduler="sync"), wanted)
+
+
+def test_what_keeps_is_not_one():
+    @npt.stencil(boundary="keep")
+    def kept(x):
+        return across(x, boundary="wrap")[0, 0] - x[0, 0]
+
+    assert not joined(kept, np.zeros((3, 3)))
+
+
+def test_rings_are_one_however_often_they_look():
+    @npt.stencil(boundary="wrap")
+    def ring(x, y):
+        a = across(x, boundary="wrap")
+        b = across(a, boundary="wrap")
+        return b[3, 0] + a[0, -1] + y[0, 2]
+
+    @npt.stencil(boundary="wrap")
+    def last(a, b, y):
+        return b[3, 0] + a[0, -1] + y[0, 2]
+
+    x, y = np.random.default_rng(1).random((2, 5, 6))
+    assert joined(ring, x, y)
+    a = across(x, boundary="wrap")
+    wanted = last(a, across(a, boundary="wrap"), y)
+    np.testing.assert_array_equal(ring(x, y), wanted)
+    for chunks in ((5, 6), (2, 6), (3, 2)):
+        lazy = [da.from_array(one, chunks=chunks) for one in (x, y)]
+        np.testing.assert_array_equal(ring(*lazy).compute(scheduler="sync"), wanted)
+
+
+def test_each_axis_by_itself():
+    @npt.stencil(boundary=("reflect", "fill"), cval=7)
+    def down(x):
+        return x[-1, 0] + x[2, 0]
+
+    @npt.stencil(boundary=("wrap", "fill"), cval=7)
+    def both(x):
+        return down(x)[0, -1]
+
+    @npt.stencil(boundary=("wrap", "fill"), cval=7)
+    def along(x):
+        return x[0, -1]
+
+    @npt.stencil(boundary=("wrap", "fill"), cval=7)
+    def again(x):
+        return down(x)[1, -1]
+
+    x = np.random.default_rng(2).random((4, 5))
+    assert joined(both, x)
+    assert not joined(again, x)
+    np.testing.assert_array_equal(both(x), along(down(x)))
+
+
+def test_constants_that_differ_are_not_one():
+    @npt.stencil
+    def two(x):
+        a = across(x, boundary="constant", cval=1)
+        b = across(x, boundary="constant", cval=2)
+        return a[0, 0] + b[0, 0]
+
+    x = np.random.default_rng(3).random((4, 5))
+    assert not joined(two, x)
+    wanted = sum(across(x, boundary="constant", cval=value) for value in (1, 2))
+    np.testing.assert_array_equal(two(x), wanted)
+
+
+def test_a_constant_that_does_not_fit_is_refused_as_ever():
+    @npt.stencil
+    def wrong(x):
+        a = across(x, boundary="constant", cval=0.5)
+        return a[0, 0] + x[0, 0]
+
+    with pytest.raises(ValueError, match=r"0\.5"):
+        wrong(np.zeros((4, 5), int))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_steps(threads):
+    @npt.stencil(boundary="wrap")
+    def step(u, v, r):
+        a = across(u, boundary="wrap")
+        return u[0, 0] + r * a[0, 0] * v[0, 0], v[0, 0] - r * a[0, 0]
+
+    u, v = np.random.default_rng(4).random((2, 20, 30))
+    wanted = u, v
+    for k in range(5):
+        wanted = step(*wanted, 0.01 * k)
+    made = step.iterate(u, v, [0.01 * k for k in range(5)], steps=5, threads=threads)
+    np.testing.assert_array_equal(made, wanted)
