@@ -50,7 +50,7 @@ Numbers: TypeAlias = Callable[[Leaves], list[Any]]
 
 # Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
 # find out how takes no time.
-SMALL_BYTES = 4 << 20
+SMALL_BYTES = 8 << 20
 
 
 # Machine code takes Python's numbers.
@@ -132,6 +132,8 @@ def several(
     if len(groups) == 1 and _is_one(groups[0], fields) and set(groups[0].outputs) == set(wanted):
         targets = dict(zip(wanted, listed(out), strict=False))
         whole = _joint_step(graph, groups[0], fields, targets, threads)
+        if whole.outputs == tuple(wanted):
+            return _alone(whole, at)
         return _one_by_one([whole], len(graph.dtypes), at, wanted)
     if len(groups) == 1 and not _moved(groups[0]) and _together(groups[0], fields):
         return _in_one_pass(graph, groups[0], wanted, at, fields, out, threads)
@@ -375,6 +377,17 @@ def _as_ever(
         fields = [values[k] for k in at]
         made = evaluate(graph, fields, wanted, schedule, out=out, threads=threads)
         return made[0] if len(made) == 1 else tuple(made)
+
+    return call
+
+
+def _alone(step: Step, at: Sequence[int]) -> Prepared:
+    """One call, whose results are those of the program in their order."""
+    run, numbers = step.run, step.numbers
+    places = [at[value] for value in step.fields]
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        return run([values[k] for k in places], numbers(leaves), out)
 
     return call
 

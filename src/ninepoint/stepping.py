@@ -18,7 +18,7 @@ from .arrays.recognise import refuse_foreign
 from .arrays.run import CACHED, Block
 from .backends.compiled import Bound
 from .backends.memory import empty
-from .graph import Graph
+from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import plan
 from .program import Program
@@ -164,6 +164,38 @@ class Calls:
         apply(program, fields, border=one.border, cval=one.cval, out=out, threads=one.threads)
 
 
+class _JointCalls:
+    """The calls of a step as one."""
+
+    def __init__(self, one: Joint, wanted: Sequence[int], threads: int | None) -> None:
+        self._one = one
+        self._call = Calls(Options(one.border, one.cval, threads))
+        self._order = [wanted.index(value) for value in one.outputs]
+        self._fits: dict[tuple[int, ...], bool] = {}
+        self._known: tuple[Sequence[Bound], Bound | None] | None = None
+
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether it can be done so on arrays of a shape."""
+        if shape not in self._fits:
+            self._fits[shape] = self._one.takes([shape])
+        return self._fits[shape]
+
+    def program(self, nodes: Sequence[Node], bounds: Sequence[Bound]) -> Bound | None:
+        """What does all calls, with their numbers; None if those are of other types."""
+        if self._known is None or self._known[0] is not bounds:
+            program = None
+            if all(n.compiled is b.compiled for n, b in zip(nodes, bounds, strict=True)):
+                coefficients = [array for bound in bounds for array in bound.coefficients]
+                scalars = [value for bound in bounds for value in bound.scalars]
+                program = self._one.program.with_numbers((*coefficients, *scalars))
+            self._known = bounds, program
+        return self._known[1]
+
+    def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do a step."""
+        self._call(program, [fields[k] for k in self._one.fields], [outs[k] for k in self._order])
+
+
 class Steps:
     """Single steps on arrays of one shape: one call after the other, or done together.
 
@@ -186,7 +218,6 @@ class Steps:
         self._alike = all(
             node.along == last.along and not node.border.uses("valid") for node in recorded.nodes
         ) and last.along == tuple(range(-last.ndim, 0))
-        self._bound: tuple[list[Bound], Bound | None] | None = None
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from and to contiguous arrays that are no others' than ours."""
@@ -199,13 +230,10 @@ class Steps:
             return
         graph, bounds = self._recorded.at(step)
         nodes = self._recorded.nodes
-        if self._joint is not None and self._joint[0].takes([shape]):
-            one, call = self._joint
-            program = self._as_one(one, bounds)
+        if self._joint is not None and self._joint.takes(shape):
+            program = self._joint.program(nodes, bounds)
             if program is not None:
-                made = dict(zip(self._recorded.wanted, outs, strict=True))
-                inputs = [fields[value] for value in one.fields]
-                call(program, inputs, [made[value] for value in one.outputs])
+                self._joint(program, fields, outs)
                 return
         if not self._thin and self._together(graph, shape):
             self.general(step, fields, outs)
@@ -231,26 +259,14 @@ class Steps:
                 out[...] = one
 
     @cached_property
-    def _joint(self) -> tuple[Joint, Calls] | None:
+    def _joint(self) -> _JointCalls | None:
         """The calls of a step as one, where one border is enough for all."""
-        recorded = self._recorded
-        groups = plan(recorded.graph, recorded.wanted, self._schedule).groups
+        graph, wanted = self._recorded.graph, self._recorded.wanted
+        groups = plan(graph, wanted, self._schedule).groups
         one = groups[0].joint
-        if len(groups) > 1 or one is None or set(one.outputs) != set(recorded.wanted):
+        if len(groups) > 1 or one is None or set(one.outputs) != set(wanted):
             return None
-        return one, Calls(Options(one.border, one.cval, self._threads))
-
-    def _as_one(self, one: Joint, bounds: list[Bound]) -> Bound | None:
-        """What does all calls of a step, with their numbers; None if those are of other types."""
-        if self._bound is None or self._bound[0] is not bounds:
-            program = None
-            nodes = zip(self._recorded.nodes, bounds, strict=True)
-            if all(node.compiled is bound.compiled for node, bound in nodes):
-                coefficients = [array for bound in bounds for array in bound.coefficients]
-                scalars = [value for bound in bounds for value in bound.scalars]
-                program = one.program.with_numbers((*coefficients, *scalars))
-            self._bound = bounds, program
-        return self._bound[1]
+        return _JointCalls(one, wanted, self._threads)
 
     def _together(self, graph: Graph, shape: tuple[int, ...]) -> bool:
         """Whether the calls are done together: then what lies between is too much for a cache."""
