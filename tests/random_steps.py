@@ -93,6 +93,22 @@ def changing(rng: Random, value: object) -> list[object]:
     return [value, value, value / 2 if isinstance(value, float) else value // 2]
 
 
+def on_dask(
+    rng: Random, stencil: npt.Stencil, arguments: dict, steps: int, options: dict, wanted: list
+) -> None:
+    """Check the steps on Dask, where they meet blocks with open sides."""
+    shape = wanted[0].shape
+    chunks = [pipelines.random_cut(rng, n) for n in shape]
+    lazy = {
+        n: da.from_array(one, chunks=chunks) if n in stencil.fields else one
+        for n, one in arguments.items()
+    }
+    made = stencil.iterate(**lazy, steps=steps, **options)
+    for one, other in zip(made if isinstance(made, tuple) else (made,), wanted, strict=True):
+        words = f"{chunks}, {options}"
+        np.testing.assert_array_equal(one.compute(scheduler="sync"), other, err_msg=words)
+
+
 def agrees(seed: int) -> bool:
     """Check one seed; whether steps were chained."""
     rng = Random(seed)
@@ -140,16 +156,9 @@ def agrees(seed: int) -> bool:
     for one, other in zip(made if isinstance(made, tuple) else (made,), wanted, strict=True):
         assert one.dtype == other.dtype, (seed, str(case))
         np.testing.assert_array_equal(one, other, err_msg=f"seed {seed}, {options}\n{case}")
-    # On Dask the steps meet blocks with open sides.
-    chunks = [pipelines.random_cut(rng, n) for n in shape]
-    lazy = {n: da.from_array(one, chunks=chunks) if n in stencil.fields else one
-            for n, one in arrays.items()}  # fmt: skip
-    del options["threads"]
-    made = stencil.iterate(**lazy, **given, steps=steps, **options)
-    for one, other in zip(made if isinstance(made, tuple) else (made,), wanted, strict=True):
-        words = f"seed {seed}, {chunks}, {options}\n{case}"
-        cut = one.compute(scheduler="sync")
-        np.testing.assert_array_equal(cut, other, err_msg=words)
+    if seed % 3 == 0:
+        del options["threads"]
+        on_dask(rng, stencil, arrays | given, steps, options, wanted)
     return bool(stencil.definition.chains)
 
 

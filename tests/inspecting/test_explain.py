@@ -425,3 +425,21 @@ def test_small_arrays_stand_where_they_do_in_a_call_to_measure():
     assert looked_up.bench(x, lut, repeat=1).points == 600
     assert "measured" in looked_up.explain(x, lut)
     assert looked_up.schedule(x, lut) == looked_up.schedule("float64")
+
+
+def test_why_steps_are_not_done_in_one_pass():
+    @npt.stencil(dtype="float16")
+    def half(x):
+        return x[-1] / 2 + x[1] / 2
+
+    @npt.stencil(dtype="float16")
+    def step(x):
+        a = half(x)
+        return a[0] + x[1]
+
+    reason = "rows are kept as float32, and each step rounds to float16"
+    assert f"  iterate     one step after the other: {reason}" in half.explain("float16")
+    line = f"\n  iterate     one step after the other: 'a': {reason}"
+    assert step.explain("float16").endswith(line)
+    # These cannot be iterated, or are done in one pass.
+    assert "iterate" not in half.explain("float64") + laplace.explain("float64")
