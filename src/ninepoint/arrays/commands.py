@@ -112,8 +112,9 @@ class _Writer:
         for k, output in enumerate(self.plan.outputs if self.machine.zones else ()):
             zones = [(zone.within(first, last), keeps) for zone, keeps in output.zones]
             zones = [(zone, keeps) for zone, keeps in zones if zone.points]
-            if [keeps for _, keeps in zones[:2]] == [False] * 2 and _are_columns(*zones[:2]):
-                self._zone(k, zones[1][0], False, zones[0][0].start[-1] - zones[1][0].start[-1])
+            if len(zones) > 1 and _are_columns(*zones[:2]):
+                (after, keeps), (before, _) = zones[:2]
+                self._zone(k, before, keeps, after.start[-1] - before.start[-1])
                 zones = zones[2:]
             for zone, keeps in zones:
                 self._zone(k, zone, keeps)
@@ -288,7 +289,10 @@ class _Writer:
         shape, to = zone.shape, self._all(number, first)
         if second:
             shape = (*shape[:-1], 2)
-            to = _Part(number, to.first, (*to.step[:-1], second))
+            to, source = (
+                _Part(one.array, one.first, (*one.step[:-1], second * one.step[-1]))
+                for one in (to, source)
+            )
         self._move(number, shape, to, source)
 
     # Arrays.
@@ -337,8 +341,14 @@ class _Writer:
 
 
 def _are_columns(one: tuple[Region, bool], other: tuple[Region, bool]) -> bool:
-    """Whether two zones are single columns of the same rows, the second one before the first."""
-    (after, _), (before, _) = one, other
+    """Whether two zones are single columns of the same rows, the second one before the first.
+
+    Then they are written together: the end of a row and the begin of the next one lie in one
+    line of the cache.
+    """
+    (after, keeps_after), (before, keeps_before) = one, other
+    if keeps_after != keeps_before:
+        return False
     alike = after.start[:-1] == before.start[:-1] and after.stop[:-1] == before.stop[:-1]
     single = after.shape[-1] == before.shape[-1] == 1
     return alike and single and after.start[-1] > before.start[-1]
