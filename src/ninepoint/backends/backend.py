@@ -148,10 +148,12 @@ class Backend(Protocol):
         reach: Box,
         edges: Edges | None = None,
         *,
+        together: Kernel | None = None,
         fastmath: bool,
     ) -> Module:
         """Write a kernel whose outputs are in their storage types already.
 
+        `together` is the same with several rows made at once, for the arrays that gain by it.
         The `edges` of a chain say what is written at the ends of its arrays, between its steps.
         """
 

@@ -23,7 +23,7 @@ from ..language.ir import Kernel
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
-from ..lowering.abreast import fastest
+from ..lowering.abreast import beside, fastest
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.merging import merged
@@ -51,7 +51,8 @@ BACKEND: Backend = NUMBA
 class Forms:
     """A kernel after one pass and the next, and what it was compiled to.
 
-    `single` makes one row of the result after the other, which steps in a chain do.
+    `single` makes one row of the result after the other, which steps in a chain do; `together`
+    makes several at once of those arrays with which that is faster than `lowered`.
     """
 
     read: Kernel
@@ -62,6 +63,7 @@ class Forms:
     wholesome: Kernel
     single: Kernel
     lowered: Kernel
+    together: Kernel | None
     compiled: Compiled
     request: Request
 
@@ -115,13 +117,20 @@ def compile_understood(
     in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
     single, kept = forms["shared"], forms["merged"]
     lowered = fastest(kept, in_place, request.schedule)
+    together = beside(kept, in_place, request.schedule)
     if lowered is kept:
         lowered = BACKEND.schedule(kept, request.schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
         single = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)["shared"]
     lowered = checked(lowered, reach)
-    module = BACKEND.text(lowered, function.name, reach, fastmath=request.fastmath)
+    module = BACKEND.text(
+        checked(kept, reach) if together else lowered,
+        function.name,
+        reach,
+        together=together,
+        fastmath=request.fastmath,
+    )
     compiled = replace(
         _compiled(kernel, function.name, module, looks, tuple(dtypes), request.fastmath),
         # The kernel has names of its own for the function's parameters, in the same order.
@@ -138,6 +147,7 @@ def compile_understood(
         forms["wholesome"],
         single,
         lowered,
+        together,
         compiled,
         request,
     )

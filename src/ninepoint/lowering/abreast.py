@@ -27,7 +27,7 @@ from ..language.ir import (
     renamed_atom,
 )
 from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
-from .kept import rolling_axis
+from .kept import kept_stages, rolling_axis
 from .lines import Lines
 from .schedule import Schedule
 
@@ -61,22 +61,54 @@ def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
 
     Both give the same results; the second is the one whose small windows are done in place.
     """
+    if _depends(kept, in_place) and schedule.gain < 1:
+        return kept
+    return _less_work(kept, in_place, schedule) or kept
+
+
+def beside(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | None:
+    """Several rows of `in_place` at once, where it depends on the array whether to do so.
+
+    None where one of the two is faster with all arrays.
+    """
+    depends = _depends(kept, in_place) or (kept.stages and not _of_bytes(kept))
+    if schedule.gain >= 1 or not depends:
+        return None
+    if not _exact(kept) or rolling_axis(kept) != -2 or any(k.warm for k in kept_stages(kept)):
+        # Sums of floats could differ; the rows after the last turn would need rows of stages
+        # that were not made.
+        return None
+    return _less_work(kept, in_place, schedule)
+
+
+def _depends(kept: Kernel, in_place: Kernel) -> bool:
+    """Whether it depends on the array what is faster.
+
+    The first cache holds rows of bytes: 4096 x 4096 lost a tenth, where 16 and 32 bits gained up
+    to a half (Laplace and Sobel).  Only what stays in bytes always gains by it: a median of
+    3 x 3, 1000 x 1000, a third; a mean, which needs 16 bits, lost a tenth, and a third where 64
+    such frames are read from memory (Zen 4).
+    """
+    return _of_bytes(kept) and not (kept.stages and _stays_in_bytes(in_place))
+
+
+def _less_work(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | None:
+    """Several rows of `in_place` at once, if they can be made and are less work than `kept`."""
     if schedule.rows == 1 or not _suitable(in_place):
-        return kept
-    slow = _of_bytes(kept) and not (kept.stages and _stays_in_bytes(in_place))
-    if slow and schedule.gain < 1:
-        # The first cache holds rows of bytes: 4096 x 4096 lost a tenth, where 16 and 32 bits
-        # gained up to a half (Laplace and Sobel).  Only what stays in bytes gains by it: a
-        # median of 3 x 3, 1000 x 1000, a third; a mean, which needs 16 bits, lost a tenth, and
-        # a third where 64 such frames are read from memory (Zen 4).
-        return kept
+        return None
     several = replace(in_place, rows=schedule.rows)
     written = abreast(several)
     read = {row for assign in written.body for row in _row(assign)}
     fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
     if not fits or _length(written.body) > _LONGEST:
-        return kept
-    return several if effort(several) < effort(kept) * schedule.gain else kept
+        return None
+    return several if effort(several) < effort(kept) * schedule.gain else None
+
+
+def _exact(kernel: Kernel) -> bool:
+    """Whether all values are whole numbers, whose sums do not depend on their order."""
+    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
+    return all(assign.value.dtype.is_integer for body in bodies for assign in body)
 
 
 def _suitable(kernel: Kernel) -> bool:

@@ -70,7 +70,8 @@ def band_rows(u_0, u_1, u_2, u_3, u_4, o0, o1, o2, n, rate_):
 def band(u, out0, rate_):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        many = 0 if n * out0.itemsize < 3000 and out0.nbytes > 1048576 else out0.shape[1] // 3 * 3
+        far = out0.nbytes > 1048576
+        many = 0 if far and 15 < n < 248 else out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
             band_rows(row(u, (b, i)), row(u, (b, i + 1)), row(u, (b, i + 2)), row(u, (b, i + 3)), row(u, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n, rate_)
         for i in range(many, out0.shape[1]):

@@ -71,7 +71,7 @@ def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     v0 = np.empty((3, padded(n + 4, 4)), dtype=np.float32)
     for b in range(out0.shape[0]):
-        many = 0 if n * out0.itemsize < 3000 and out0.nbytes > 1048576 else out0.shape[1] // 3 * 3
+        many = out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
             v0_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(x, (b, i + 5)), row(x, (b, i + 6)), row(v0, (i % 3,)), row(v0, ((i + 1) % 3,)), row(v0, ((i + 2) % 3,)), n + 4)
             band_row(row(v0, (i % 3,)), row(out0, (b, i)), n)

@@ -207,7 +207,8 @@ def band_rows(x_0, x_1, x_2, x_3, x_4, o0, o1, o2, n):
 def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     for b in range(out0.shape[0]):
-        many = out0.shape[1] // 3 * 3
+        far = out0.nbytes > 1048576
+        many = 0 if far and 200 < n < 2000 else out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
             band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
         for i in range(many, out0.shape[1]):

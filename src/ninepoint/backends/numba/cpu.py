@@ -41,11 +41,12 @@ class Numba:
         reach: Box,
         edges: Edges | None = None,
         *,
+        together: Kernel | None = None,
         fastmath: bool,
     ) -> Module:
         """Write the loops of a kernel, or of a chain with what is written at the ends."""
         if edges is None or kernel.ndim == 1:
-            return loops.module(kernel, title, reach, fastmath=fastmath)
+            return loops.module(kernel, title, reach, together, fastmath=fastmath)
         return steps.module(kernel, edges, title, reach, fastmath=fastmath)
 
     def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:

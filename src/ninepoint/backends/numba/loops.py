@@ -46,17 +46,11 @@ from ..backend import Module
 from .histograms import histogram_function
 from .names import RESERVED, SUPPORT, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
+from .turns import NEAR, one_by_one
 from .window_loops import plus
 
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
-
-# Rows of fewer bytes of floats are made one by one where the result is beyond the second cache:
-# of many short rows at once the processor foresees none.  (Mean of 3 x 3 of 64 x 500 x 500
-# float32, three rows at once: 10 ms, one 6 ms; of 16 x 2000 x 2000 30 and 41 ms.  Integers, whose
-# sums take wider lanes, lose by it: 16 x 1000 x 1000 uint16 5 and 7 ms, Zen 4.)
-SHORT_ROW = 3000
-IN_CACHE = 1 << 20
 
 
 def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[str]:
@@ -81,14 +75,25 @@ def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
     return "\n".join([*heading(title, text, "support", support), text])
 
 
-def module(kernel: Kernel, title: str, reach: Box, *, fastmath: bool = False) -> Module:
-    """Write the loops of a kernel, whose outputs are already in their storage types."""
-    return _Writer(kernel, reach).module(title, fastmath)
+def module(
+    kernel: Kernel,
+    title: str,
+    reach: Box,
+    together: Kernel | None = None,
+    *,
+    fastmath: bool = False,
+) -> Module:
+    """Write the loops of a kernel, whose outputs are already in their storage types.
+
+    `together` is the same kernel, with several rows made at once where an array gains by it.
+    """
+    return _Writer(kernel, reach, together).module(title, fastmath)
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, reach: Box) -> None:
+    def __init__(self, kernel: Kernel, reach: Box, together: Kernel | None) -> None:
         self.kernel = kernel
+        self.together = together
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
         self.names = kernel_names(kernel)
@@ -191,6 +196,10 @@ class _Writer:
 
         None where one row after the other is better.
         """
+        if self.together is not None:
+            written = abreast(self.together, "r")
+            self.known |= ranges(written)
+            return [self._function("band_rows", written.body, written.outputs, 0)]
         if self.kernel.rows == 1:
             return []
         several: list[RowFunction | None] = []
@@ -276,12 +285,12 @@ class _Writer:
             lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
             depth += 1
         if several:
-            made = self._together(functions, final, several, outs)
+            made = self._rows_together(functions, final, several, outs)
             return lines + ["    " * depth + line for line in made]
         made = self._turn(functions, final, outs)
         return lines + ["    " * depth + line for line in made]
 
-    def _together(
+    def _rows_together(
         self,
         functions: list[tuple[RowFunction, ...]],
         final: RowFunction,
@@ -289,19 +298,22 @@ class _Writer:
         outs: list[str],
     ) -> list[str]:
         """Several rows in each turn, and what remains one by one."""
-        count, (*outer, _) = self.kernel.rows, self.indices
+        count, (*outer, _) = (self.together or self.kernel).rows, self.indices
         height = f"out0.shape[{len(outer) + 1}]"
         lines: list[str] = []
         if self.warm:
             lines.append(f"for i in range({-self.warm}, 0):")
             lines += ["    " + line for line in self._turn(functions, None, outs)]
         together = f"{height} // {count} * {count}"
-        if self.kernel.outputs[0].dtype.is_float:
-            short = f"n * out0.itemsize < {SHORT_ROW} and out0.nbytes > {IN_CACHE}"
-            together = f"0 if {short} else {together}"
+        field = self.names[self.kernel.fields[0][0]]
+        if alone := one_by_one(self.kernel, self.together, field):
+            lines.append(f"far = out0.nbytes > {NEAR}")
+            together = f"0 if {alone} else {together}"
         lines.append(f"many = {together}")
         lines.append(f"for i in range(0, many, {count}):")
-        for kept, (single,), many in zip(self.kept, functions, several[:-1], strict=True):
+        # Rows that are made together in another way take nothing from stages.
+        stages = () if self.together else zip(self.kept, functions, several[:-1], strict=True)
+        for kept, (single,), many in stages:
             made = [self._down(self._made(kept), row) for row in range(count)]
             results = [
                 [f"row({self.names[n]}, {self._place(kept, one)})" for n in kept.stage.names]
