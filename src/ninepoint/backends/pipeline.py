@@ -51,8 +51,7 @@ BACKEND: Backend = NUMBA
 class Forms:
     """A kernel after one pass and the next, and what it was compiled to.
 
-    `single` makes one row of the result after the other, which steps in a chain do; `together`
-    makes several at once of those arrays with which that is faster than `lowered`.
+    `single` makes one row of the result after the other, which steps in a chain do.
     """
 
     read: Kernel
@@ -63,7 +62,6 @@ class Forms:
     wholesome: Kernel
     single: Kernel
     lowered: Kernel
-    together: Kernel | None
     compiled: Compiled
     request: Request
 
@@ -147,7 +145,6 @@ def compile_understood(
         forms["wholesome"],
         single,
         lowered,
-        together,
         compiled,
         request,
     )
