@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .api import Stencil
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
+    from .gufuncs.api import Gufunc
+    from .gufuncs.decorate import gufunc
     from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
@@ -34,6 +36,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ChannelWarning",
+    "Gufunc",
     "ImageReadError",
     "Lazy",
     "Measurement",
@@ -45,6 +48,7 @@ __all__ = [
     "Ufunc",
     "compute",
     "filters",
+    "gufunc",
     "imread",
     "imsave",
     "info",
@@ -56,6 +60,7 @@ __all__ = [
 # Where each public name is found when it is first used.
 _LAZY = {
     "ChannelWarning": ".language.warned",
+    "Gufunc": ".gufuncs.api",
     "ImageReadError": ".files",
     "Lazy": ".recording",
     "Measurement": ".inspecting.timing",
@@ -66,6 +71,7 @@ _LAZY = {
     "StencilError": ".language.errors",
     "Ufunc": ".pointwise",
     "compute": ".recording",
+    "gufunc": ".gufuncs.decorate",
     "imread": ".files",
     "imsave": ".files",
     "info": ".inspecting.surroundings",

@@ -7,9 +7,9 @@ all others       a graph, evaluated; `Stencil.__call__` remembers how, for small
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,8 +28,30 @@ from .running import STEPS, evaluate, evaluate_steps, named_results
 from .stepping import Scalars
 
 
-def unfit(definition: Definition, args: tuple[Any, ...], named: Mapping[str, Any]) -> TypeError:
-    """What is wrong with arguments that do not fit the parameters."""
+class Parametrised(Protocol):
+    """What has parameters, as functions have them."""
+
+    # How many can be given by position, and those that can be given in no other way.
+    positional: int
+    unnamed: frozenset[str]
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]: ...
+
+    @property
+    def defaults(self) -> Mapping[str, Any]: ...
+
+
+def unfit(
+    definition: Parametrised,
+    args: tuple[Any, ...],
+    named: Mapping[str, Any],
+    options: Collection[str] = CALL_OPTIONS,
+) -> TypeError:
+    """What is wrong with arguments that do not fit the parameters, and are no `options`."""
     name, parameters = definition.name, definition.parameters
     positional = parameters[: definition.positional]
     if len(args) > len(positional):
@@ -40,7 +62,7 @@ def unfit(definition: Definition, args: tuple[Any, ...], named: Mapping[str, Any
             f"{name}() takes {count} ({', '.join(positional)}), but {len(args)} were given{words}."
         )
     for given in named:
-        if given in CALL_OPTIONS:
+        if given in options:
             return TypeError(f"'{given}=' is an option of calls only; leave it out here.")
         if given not in parameters:
             return TypeError(

@@ -220,6 +220,16 @@ def handoff(together: Callable[..., None] | None) -> float:
     return HANDOFF if together is None else CREW_HANDOFF
 
 
+def crew_address(threads: int) -> int:
+    """The crew for jobs of machine code on so many threads, the caller's among them (see `crew`).
+
+    0 if there is none, or if this thread is to do all by itself.
+    """
+    if threads <= 1 or getattr(_here, "serial", False):
+        return 0
+    return _crew.address(threads)
+
+
 def run_parts(
     entry: Callable[..., None],
     together: Callable[..., None] | None,

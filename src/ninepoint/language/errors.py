@@ -710,3 +710,79 @@ def not_compiled(span: Span, reason: str) -> StencilError:
         "Use numbers, loops, branches and small NumPy buffers, or keep to the constructs of "
         "the reference page.",
     )
+
+
+# Functions of core arrays.
+
+
+def no_result(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "no-result",
+        f"'{name}' gives no result.",
+        span,
+        "it returns no value, and has no parameter for each result to write into",
+        "Return the results, as many as the signature has behind '->'.",
+    )
+
+
+def result_count(span: Span, signature: str, wanted: int, found: int) -> StencilError:
+    return _mistake(
+        "result-count",
+        f"The signature {signature} has {wanted} result{'' if wanted == 1 else 's'}.",
+        span,
+        f"this gives {found}",
+        "Return one value for each array behind '->', as a tuple if there are several.",
+    )
+
+
+def result_axes(span: Span, number: int, core: str, wanted: int, found: int) -> StencilError:
+    def words(axes: int) -> str:
+        return "a number" if axes == 0 else f"an array of {axes} {'axis' if axes == 1 else 'axes'}"
+
+    return _mistake(
+        "result-axes",
+        f"Result {number} is {core} in the signature, {words(wanted)}.",
+        span,
+        f"this gives {words(found)}",
+        "Return what the signature says, or change the signature.",
+    )
+
+
+def result_type(span: Span, number: int, words: str) -> StencilError:
+    return _mistake(
+        "result-type",
+        f"Result {number} must be a number or an array of numbers.",
+        span,
+        f"this gives {words}",
+        "Return numbers or arrays, as many as the signature has behind '->'.",
+    )
+
+
+def result_unknown(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "result-unknown",
+        f"The type of the result '{name}' cannot be found.",
+        span,
+        "nothing that is stored in it is seen here",
+        "Say it with @gufunc(..., dtype=...), or return the result.",
+    )
+
+
+def input_changed(span: Span) -> StencilError:
+    return _mistake(
+        "input-changed",
+        "A function of core arrays cannot change its inputs.",
+        span,
+        "an input is written to",
+        "Change a copy of it, x.copy(), and return that.",
+    )
+
+
+def body_not_compiled(span: Span, reason: str) -> StencilError:
+    return _mistake(
+        "body-not-compiled",
+        "This function cannot be compiled.",
+        span,
+        reason,
+        "Use what Numba compiles: numbers, NumPy arrays, loops, and functions of these.",
+    )

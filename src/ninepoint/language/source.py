@@ -246,14 +246,14 @@ def _check_signature(function: Function) -> None:
     for extra in (arguments.vararg, arguments.kwarg):
         if extra is not None:
             raise errors.parameter_kind(function.span(extra), extra.arg)
-    for node in _own_nodes(function.definition):
+    for node in own_nodes(function.definition):
         if isinstance(node, ast.Yield | ast.YieldFrom):
             raise errors.generator(function.span(node), "yield")
         if isinstance(node, ast.Await):
             raise errors.generator(function.span(node), "await")
 
 
-def _own_nodes(node: ast.AST) -> Iterator[ast.AST]:
+def own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """The nodes of a function, leaving out the functions defined inside it."""
     pending = deque(ast.iter_child_nodes(node))
     while pending:
@@ -296,18 +296,18 @@ def _constants(
 ) -> Iterator[tuple[str, Any]]:
     definition = function.definition
     bound = bound_names(definition) - _global_names(live.__code__)
-    closure = _closure(live)
+    enclosing = closure(live)
     body = definition.body if isinstance(definition.body, list) else [definition.body]
     for statement in body:
         for node in _name_uses(statement):
             chain = _chain(node)
             root = chain[0]
-            if root in bound and root not in closure:
+            if root in bound and root not in enclosing:
                 continue
-            if root == live.__name__ and (root not in closure or closure[root] is _EMPTY):
+            if root == live.__name__ and (root not in enclosing or enclosing[root] is _EMPTY):
                 value = SelfReference(root)
-            elif root in closure:
-                value = closure[root]
+            elif root in enclosing:
+                value = enclosing[root]
                 if value is _EMPTY:
                     raise errors.undefined_name(function.span(node), root)
             elif root in live.__globals__:
@@ -339,7 +339,7 @@ def _global_names(code: types.CodeType) -> set[str]:
 _EMPTY = object()
 
 
-def _closure(live: types.FunctionType) -> dict[str, Any]:
+def closure(live: types.FunctionType) -> dict[str, Any]:
     """The variables of enclosing functions that `live` uses."""
     found: dict[str, Any] = {}
     for name, cell in zip(live.__code__.co_freevars, live.__closure__ or (), strict=True):

@@ -236,20 +236,28 @@ def _written(text: str, name: str) -> Path:
                 _warn(f"ninepoint writes {path} anew: it was damaged.")
             _replace(path, content)
         except private.NotPrivate as reason:
-            if base not in _refused:
-                _refused.add(base)
-                _warn(
-                    f"ninepoint does not use the cache folder {base}: {reason} Kernels are "
-                    f"compiled anew in each process. Set {VARIABLE} to a folder of your own."
-                )
+            _refuse(base, reason)
         except OSError as error:
-            _warn(
-                f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
-                f"anew in each process. Set {VARIABLE} to a folder that can be written."
-            )
+            _warn_unusable(base, error)
         else:
             return path
     raise OSError(f"no folder can be written: neither {folder()} nor {_fallback()}.")
+
+
+def _refuse(base: Path, reason: Exception) -> None:
+    if base not in _refused:
+        _refused.add(base)
+        _warn(
+            f"ninepoint does not use the cache folder {base}: {reason} Kernels are "
+            f"compiled anew in each process. Set {VARIABLE} to a folder of your own."
+        )
+
+
+def _warn_unusable(base: Path, error: Exception) -> None:
+    _warn(
+        f"ninepoint cannot use the cache folder {base} ({error}); kernels are compiled "
+        f"anew in each process. Set {VARIABLE} to a folder that can be written."
+    )
 
 
 def _make_private(base: Path) -> None:
@@ -301,6 +309,44 @@ def _executed(path: Path) -> ModuleType:
     code = compile(path.read_bytes(), path, "exec")
     exec(in_numpy(code) if interpreted() else code, vars(module))
     return module
+
+
+def object_of(
+    name: str,
+    meaning: str,
+    load: Callable[[bytes, Sequence[str]], Any],
+    make: Callable[[], _Code | None],
+) -> Any:
+    """What `load` makes of the object code of that meaning on this machine, which is kept."""
+    return _object(_home() / f"{name}_{_key(meaning, _machine())}.o", load, make)[0]
+
+
+def text_of(name: str, meaning: str, make: Callable[[], str]) -> str:
+    """A short text that `make` gives, and that depends on the meaning and the versions only."""
+    file = _home() / f"{name}_{_key(meaning, '')}.txt"
+    content = _kept_content(file)
+    if content is not None:
+        try:
+            return native.unpacked(content)[0].decode()
+        except ValueError:
+            _warn_damaged(file)
+    text = make()
+    _keep(file, native.packed(text.encode(), ()))
+    return text
+
+
+def _home() -> Path:
+    """The folder, if it is there and nobody else may write into it."""
+    base = folder()
+    try:
+        _make_private(base)
+    except private.NotPrivate as reason:
+        _refuse(base, reason)
+    except OSError as error:
+        _warn_unusable(base, error)
+    else:
+        return base
+    return _fallback()
 
 
 def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded | None:

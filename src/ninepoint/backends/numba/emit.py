@@ -25,6 +25,10 @@ _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _POINTER = _BYTE.as_pointer()
 
 
+# What `_buffers` takes the place of.
+_BUFFERS = frozenset({"NRT_MemInfo_alloc_aligned", "NRT_MemInfo_call_dtor"})
+
+
 class _Library(JITCodeLibrary):
     """A library that is never given to Numba's engine, whose names all of Numba's code sees."""
 
@@ -33,40 +37,89 @@ class _Library(JITCodeLibrary):
 
 
 def object_code(
-    function: Callable[..., None], signature: Any, *, fastmath: bool
+    function: Callable[..., None],
+    signature: Any,
+    *,
+    fastmath: bool,
+    entries: Callable[[Any, Any], Any] = entries,
 ) -> tuple[bytes, tuple[str, ...]] | None:
     """The object code of a function with an entry, and the names of what it calls.
 
-    Nothing if it holds addresses of this process, or needs more than to be loaded.
+    `entries` writes the module with the entry, from Numba's context and description.  Nothing if
+    the code holds addresses of this process, or needs more than to be loaded.
     """
+    with global_compiler_lock:
+        library, result, context = _compiled(function, signature, fastmath, entries, _Library)
+        # Numba 0.61 has the former alone, and later releases fill in the latter at this point.
+        to_rerun = result.reload_init or getattr(library, "_reload_init", ())
+        if library.has_dynamic_globals or to_rerun:
+            return None
+        module = library._final_module
+        if _BUFFERS.issuperset(name for name in _called(module) if name.startswith("NRT_")):
+            module.link_in(llvm.parse_assembly(str(_buffers(module.triple))))
+        if any(one.is_declaration for one in module.global_variables) or _reads_objects(module):
+            # Data of Python's or Numba's are not near enough to be reached.
+            return None
+        code = context.codegen()._tm.emit_object(module)
+    return code, _called(module)
+
+
+def _reads_objects(module: Any) -> bool:
+    """Whether it needs Python's objects, as to print and to raise what is known at run time only.
+
+    Numba keeps these for each function under a name of its own, which is then read.
+    """
+    names = [v.name for v in module.global_variables if v.name.startswith("_ZN08NumbaEnv")]
+    text = str(module) if names else ""
+    return any(text.count(f"@{name}") > 1 for name in names)
+
+
+def address_here(
+    function: Callable[..., None],
+    signature: Any,
+    entry: str,
+    *,
+    fastmath: bool,
+    entries: Callable[[Any, Any], Any],
+) -> tuple[int, Any]:
+    """Where an entry begins that this process alone can use, and what holds its code.
+
+    All entries are in Numba's one engine, so their names differ.
+    """
+    with global_compiler_lock:
+        library, result, _ = _compiled(function, signature, fastmath, entries, JITCodeLibrary)
+        library.codegen.set_env(result.fndesc.env_name, result.environment)
+        return library.get_pointer_to_function(entry), result
+
+
+def _compiled(
+    function: Callable[..., None],
+    signature: Any,
+    fastmath: bool,
+    entries: Callable[[Any, Any], Any],
+    kind: Any,
+) -> tuple[Any, Any, Any]:
+    """A kind of library with a function and its entry, what Numba made, and Numba's context."""
     dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
     target = dispatcher.targetdescr
     flags: Any = compiler.Flags()
     target.options.parse_as_flags(flags, dispatcher.targetoptions)
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     context = target.target_context
-    with global_compiler_lock:
-        result = compiler.compile_extra(
-            target.typing_context,
-            context,
-            function,
-            args=signature.args,
-            return_type=types.void,
-            flags=flags,
-            locals={},
-            library=_Library(context.codegen(), function.__module__),
-        )
-        library = result.library
-        library.add_ir_module(entries(context, result.fndesc))
-        library.finalize()
-        # Numba 0.61 has the former alone, and later releases fill in the latter at this point.
-        to_rerun = result.reload_init or getattr(library, "_reload_init", ())
-        if library.has_dynamic_globals or to_rerun:
-            return None
-        module = library._final_module
-        module.link_in(llvm.parse_assembly(str(_buffers(module.triple))))
-        code = context.codegen()._tm.emit_object(module)
-    return code, _called(module)
+    result = compiler.compile_extra(
+        target.typing_context,
+        context,
+        function,
+        args=signature.args,
+        return_type=types.void,
+        flags=flags,
+        locals={},
+        library=kind(context.codegen(), function.__module__),
+    )
+    library = result.library
+    library.add_ir_module(entries(context, result.fndesc))
+    library.finalize()
+    return library, result, context
 
 
 def commands_code() -> tuple[bytes, tuple[str, ...]]:

@@ -278,7 +278,7 @@ def _block(kernel: _Kernel) -> Any:
         first = k * (2 * axes + 1)
         shape = [word(first + 1 + axis) for axis in range(axes)]
         strides = [word(first + 1 + axes + axis) for axis in range(axes)]
-        values.append(_view(kernel.context, builder, one, word(first), shape, strides))
+        values.append(view(kernel.context, builder, one, word(first), shape, strides))
     held = builder.inttoptr(others, _values_type(kernel).as_pointer())
     values += [
         builder.load(cgutils.gep_inbounds(builder, held, 0, k))
@@ -356,20 +356,21 @@ def _array(context: Any, builder: Any, array: Any, kind: Any) -> Any:
         for place in (native.SHAPE, native.STRIDES)
     )
     data = _field(builder, array, native.DATA, _WORD)
-    return _view(context, builder, kind, data, shape, strides)
+    return view(context, builder, kind, data, shape, strides)
 
 
-def _view(
+def view(
     context: Any, builder: Any, kind: Any, address: Any, shape: list[Any], strides: list[Any]
 ) -> Any:
-    view = make_array(kind)(context, builder)
+    """Numba's view of memory; it owns nothing."""
+    made = make_array(kind)(context, builder)
     populate_array(
-        view,
-        data=builder.inttoptr(address, view.data.type),
+        made,
+        data=builder.inttoptr(address, made.data.type),
         shape=cgutils.pack_array(builder, shape),
         strides=cgutils.pack_array(builder, strides),
         itemsize=_WORD(as_dtype(kind.dtype).itemsize),
         meminfo=None,
         parent=None,
     )
-    return view._getvalue()
+    return made._getvalue()

@@ -1,0 +1,1 @@
+"""Functions of core arrays, applied to stacks of them: `@gufunc`."""

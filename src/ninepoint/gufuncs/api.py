@@ -1,0 +1,230 @@
+"""The object that `@gufunc` makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..definition import Registry
+from ..language.page import Page
+from .calling import arguments, called, types_of
+from .debugging import by_definition
+from .definition import GufuncDefinition, Types
+from .explaining import explained
+from .ready import MANY, Raised, Ready
+
+_ARRAY = np.ndarray
+
+
+def _may_overlap(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two arrays may share memory; those that have their own do not."""
+    if one is other or one.base is not None or other.base is not None:
+        return bool(np.may_share_memory(one, other))
+    return False
+
+
+class Gufunc:
+    """A function of core arrays, to be applied to stacks of them.
+
+    Made by `gufunc`.  Call it with arrays and numbers, in the order of the function's
+    parameters; see `__call__`.
+    """
+
+    definition: GufuncDefinition
+    identity = None
+    ntypes = 0
+
+    def __init__(self, definition: GufuncDefinition, live: Any = None) -> None:
+        self.definition = definition
+        self.__name__ = definition.name
+        self.__qualname__ = getattr(live, "__qualname__", definition.name)
+        self.__doc__ = getattr(live, "__doc__", None) or (
+            f"A gufunc {definition.signature}; help(ninepoint.Gufunc.__call__) has the options "
+            "of a call."
+        )
+        self.__module__ = getattr(live, "__module__", __name__)
+        self.__wrapped__ = live
+        self._ready: dict[Any, Ready] = {}
+        # The last call of arrays alone that went well, as most are like the one before: dtypes,
+        # NumPy's function, whether it was long, and all about it.  No call has no inputs.
+        self._last: tuple[Any, Any, Any, Any] = ([], None, None, None)
+        _gufuncs.add(definition.token, self)
+
+    def __repr__(self) -> str:
+        return f"<gufunc {self.__name__}{self.definition.signature}>"
+
+    def __reduce__(self) -> Any:
+        return _restored, (self.definition,)
+
+    def __dask_tokenize__(self) -> str:
+        return self.definition.token
+
+    @property
+    def nin(self) -> int:
+        """How many inputs there are."""
+        return len(self.definition.signature.inputs)
+
+    @property
+    def nout(self) -> int:
+        """How many results there are."""
+        return len(self.definition.signature.outputs)
+
+    @property
+    def nargs(self) -> int:
+        """Inputs and results together."""
+        return self.nin + self.nout
+
+    @property
+    def signature(self) -> str:
+        """The core axes of inputs and results."""
+        return str(self.definition.signature)
+
+    def __call__(self, /, *args: Any, out: Any = None, **named: Any) -> Any:
+        """Apply the function to core arrays, and to all items of stacks of them.
+
+        Parameters
+        ----------
+        *args, **named
+            Inputs and numbers, as the function's parameters.  An input is an array of NumPy,
+            Dask, xarray or pandas; its last axes are the core, those before are a stack, and
+            stacks broadcast as NumPy's do.
+        out : array or tuple of arrays, optional
+            Where to write the results.
+        axes : list of tuples of int, optional
+            For each input, and each result with core axes, where these are.
+        axis : int, optional
+            Where the core axis is, if there is one size only.
+        keepdims : bool, optional
+            Keep axes that are gone, with length 1.
+        dtype : dtype or sequence of dtype, optional
+            The type of the result, or of each.
+        sizes : dict of str to int, optional
+            Sizes that only results have.
+        dims : dict of str to str, optional
+            For xarray objects, the dimension that each size of the signature is; by default
+            the last ones.
+        threads : int, optional
+            The greatest number of threads; by default all that the process may use.
+
+        Returns
+        -------
+        array or tuple of arrays
+            One for each result, of the kind of the inputs.
+
+        Raises
+        ------
+        StencilError
+            If the function cannot be compiled for these types.
+        ValueError
+            If shapes, sizes or `out` do not fit.
+        TypeError
+            If an argument is missing, unknown or no array of numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.gufunc("(n)->(bins)")
+        ... def counted(x, *, bins):
+        ...     found = np.zeros(bins, np.int64)
+        ...     for value in x:
+        ...         found[min(int(value), bins - 1)] += 1
+        ...     return found
+        >>> counted(np.array([[0, 1, 1], [2, 9, 1]]), bins=3)
+        array([[1, 2, 0],
+               [0, 1, 2]])
+        """
+        # Each of these lines takes a part of the time of a small call.
+        last = self._last
+        if not named and [type(one) is _ARRAY and one.dtype for one in args] == last[0]:
+            if out is None and not last[2][0] and args[0].size <= MANY:
+                try:
+                    return last[1](*args)
+                except Raised as raised:
+                    raise last[3].error(raised) from None
+                except ValueError:
+                    # To be said in our own words.
+                    pass
+            elif type(out) is _ARRAY and not last[2][0] and args[0].size <= MANY:
+                return self._quickly(last[3], args, out)
+        if out is not None:
+            named["out"] = out
+        return self._called(args, named)
+
+    def _quickly(self, ready: Ready, args: tuple[Any, ...], out: np.ndarray) -> Any:
+        """The way of a call like the last one, which was short, with an array for the result."""
+        if (out.dtype,) == ready.dtypes and not any(_may_overlap(out, one) for one in args):
+            try:
+                return ready.quick(*args, out=out)
+            except Raised as raised:
+                raise ready.error(raised) from None
+            except ValueError:
+                pass
+        return self._called(args, {"out": out})
+
+    def _called(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The ordinary way of a call."""
+        given = arguments(self.definition, args, dict(named))
+        result = called(self.definition, given, self, self._prepared)
+        plain = set(named) <= {"out"} and not given.scalars and len(args) == self.nin
+        if plain and all(type(one) is np.ndarray for one in args):
+            dtypes = tuple([one.dtype for one in args])
+            ready = self._prepared(
+                types_of(self.definition, dtypes, {}), self.definition.options.dtypes
+            )
+            if ready.quick is not None:
+                self._last = (list(dtypes), ready.quick, ready.slow, ready)
+        return result
+
+    def _prepared(self, types: Types, dtypes: tuple[np.dtype[Any], ...] | None) -> Ready:
+        """The loop for given types, made once."""
+        key = types, dtypes
+        found = self._ready.get(key)
+        if found is None:
+            found = self._ready.setdefault(key, Ready(self.definition, types, dtypes))
+        return found
+
+    # Looking inside.
+
+    def debug(self, /, *args: Any, **named: Any) -> Any:
+        """Compute the results by calling the function itself for every item, in Python.
+
+        Slow: prints, breakpoints and the debugger work inside the function.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with arrays of NumPy.
+
+        Returns
+        -------
+        array or tuple of arrays
+            As a call gives.
+        """
+        return by_definition(self.definition, arguments(self.definition, args, dict(named)))
+
+    def explain(self, /, *types: Any, **named: Any) -> str:
+        """Tell how the function is understood, and for types, what is compiled.
+
+        Parameters
+        ----------
+        *types : dtype or array
+            One for each input; one alone serves for all; none to tell what holds of all.
+        **named
+            Values of the numbers without a default.
+
+        Returns
+        -------
+        str
+            Lines of text: the signature, the parameters, the types of the results, and which
+            results are made in place.
+        """
+        return Page(explained(self.definition, types, named))
+
+
+_gufuncs: Registry[Gufunc] = Registry()
+
+
+def _restored(definition: GufuncDefinition) -> Gufunc:
+    return _gufuncs.restored(definition.token, lambda: Gufunc(definition))

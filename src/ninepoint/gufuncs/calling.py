@@ -1,0 +1,369 @@
+"""The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
+
+xarray                    names of dimensions for sizes of the signature    (xarray)
+pandas                    the index of what is left of an axis              (pandas)
+Dask                      lazily, chunk by chunk                            (dask)
+others that ask for it    `__array_ufunc__`, as for NumPy's own functions
+NumPy                     the loop for these types                          (ready)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..arrays.numpy import check_dtype, native, refuse_mask
+from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
+from ..calling import unfit
+from ..options import storage_types
+from .definition import CALL_OPTIONS, GufuncDefinition, Types
+from .ready import Raised, Ready
+from .sizes import check_shapes, result_shapes, told_sizes
+
+# Numba does not compute with these: they are converted, as NumPy's functions do it.
+_WIDER: dict[Any, np.dtype[Any]] = {np.dtype("float16"): np.dtype("float32")}
+
+# The loop for given types, made once.
+Prepare = Callable[[Types, tuple[np.dtype[Any], ...] | None], Ready]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a call says besides its arguments."""
+
+    out: Any = None
+    axes: Any = None
+    axis: Any = None
+    keepdims: bool = False
+    dtype: Any = None
+    sizes: Any = None
+    dims: Any = None
+    threads: int | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """Those that differ from what a call does anyway."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        return {name: v for name, v in values.items() if v is not None and v is not False}
+
+    def refuse(self, names: Sequence[str], words: str) -> None:
+        """Raise where an option is given that this kind of arrays does not have."""
+        for name in names:
+            if name in self.given:
+                raise TypeError(f"{name}= {words}")
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """The arguments of a call: inputs, numbers in the order of the parameters, options."""
+
+    inputs: tuple[Any, ...]
+    scalars: dict[str, Any]
+    options: Options
+
+
+def arguments(
+    definition: GufuncDefinition, args: tuple[Any, ...], named: dict[str, Any]
+) -> Arguments:
+    """Bind the arguments of a call as Python would.
+
+    Raises
+    ------
+    TypeError
+        If one is missing or unknown, or is no number where one is wanted.
+    """
+    own = {name for name in named if name in CALL_OPTIONS}
+    options = Options(**{name: named.pop(name) for name in own})
+    found = definition.arguments.bound(args, named)
+    if found is None:
+        raise unfit(definition, args, named, CALL_OPTIONS)
+    values = dict(zip(definition.parameters, found, strict=True))
+    outs = tuple(values[name] for name in definition.outs)
+    if any(out is not None for out in outs):
+        if options.out is not None or any(out is None for out in outs):
+            raise TypeError(
+                f"{definition.name}() needs every array for its results, each once, or none."
+            )
+        options = replace(options, out=outs[0] if len(outs) == 1 else outs)
+    scalars = {name: _number(values[name], name) for name in definition.scalars}
+    return Arguments(tuple(values[name] for name in definition.inputs), scalars, options)
+
+
+def _number(value: Any, name: str) -> Any:
+    """A number as one of NumPy, of the type that Numba gives it."""
+    if isinstance(value, bool):
+        return np.bool_(value)
+    if isinstance(value, int):
+        if -(2**63) <= value < 2**63:
+            return np.int64(value)
+        if 0 <= value < 2**64:
+            return np.uint64(value)
+        raise ValueError(f"'{name}'={value} does not fit into 64 bits; pass a float.")
+    if isinstance(value, float):
+        return np.float64(value)
+    if isinstance(value, complex):
+        return np.complex128(value)
+    if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
+        check_dtype(value.dtype, name)
+        return np.asarray(value, _WIDER.get(value.dtype, native(value.dtype)))[()]
+    if isinstance(value, np.ndarray) or is_dask(value) or is_xarray(value):
+        raise TypeError(
+            f"'{name}' is a number: the signature has no array for it. Name its axes in the "
+            "signature, '()' if there are none, to give arrays."
+        )
+    raise TypeError(f"'{name}' must be a number, not {value!r}.")
+
+
+def called(definition: GufuncDefinition, given: Arguments, gufunc: Any, prepare: Prepare) -> Any:
+    """What a call gives for arrays of any kind; `gufunc` is what was called."""
+    for value in given.inputs:
+        refuse_mask(value)
+    if any(map(is_xarray, given.inputs)):
+        from .xarray import on_xarray
+
+        return on_xarray(definition, given, gufunc)
+    if given.options.dims is not None:
+        raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
+    if any(map(_is_pandas, given.inputs)):
+        from .pandas import on_pandas
+
+        return on_pandas(definition, given, gufunc)
+    if any(map(is_dask, given.inputs)):
+        from .dask import on_dask
+
+        return on_dask(definition, given, gufunc)
+    for value in given.inputs:
+        if _has_own_functions(value):
+            return _theirs(definition, given, gufunc)
+    return on_numpy(definition, given, prepare)
+
+
+def _is_pandas(value: object) -> bool:
+    """Whether it is a column or a table of pandas."""
+    kind = type(value)
+    root = kind.__module__.partition(".")[0]
+    return root == "pandas" and kind.__name__ in ("Series", "DataFrame")
+
+
+def _has_own_functions(value: object) -> bool:
+    """Whether an array of another library says itself what functions of NumPy do with it."""
+    theirs = getattr(type(value), "__array_ufunc__", None)
+    return (
+        theirs is not None
+        and theirs is not np.ndarray.__array_ufunc__
+        and not (isinstance(value, np.generic))
+    )
+
+
+def _theirs(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
+    """What the first library gives that knows what to do."""
+    options = given.options.given
+    if "out" in options and not isinstance(options["out"], tuple):
+        options["out"] = (options["out"],)
+    for value in given.inputs:
+        if _has_own_functions(value):
+            found = value.__array_ufunc__(
+                gufunc, "__call__", *given.inputs, **given.scalars, **options
+            )
+            if found is not NotImplemented:
+                return found
+    kinds = ", ".join(dict.fromkeys(type(value).__name__ for value in given.inputs))
+    raise TypeError(
+        f"'{definition.name}' cannot be called with {kinds}; convert them with numpy.asarray()."
+    )
+
+
+# NumPy.
+
+
+def as_input(value: Any, name: str) -> Any:
+    """An array or a number of NumPy."""
+    array = value
+    if not isinstance(value, np.ndarray | np.generic):
+        refuse_foreign(value, f"'{name}'")
+        array = np.asarray(value)
+        if array.ndim == 0 and array.dtype.kind not in "biufc":
+            words = (
+                repr(value) if value is None or isinstance(value, str) else type(value).__name__
+            )
+            raise TypeError(f"'{name}' must be an array of numbers, not {words}.")
+    check_kind(array.dtype, name)
+    return array
+
+
+def check_kind(dtype: np.dtype[Any], name: str) -> None:
+    """Raise a TypeError with the cure unless a core array may have this dtype."""
+    if dtype.kind == "O":
+        raise TypeError(
+            f"'{name}' is an array of objects, which cannot be compiled; convert it first, for "
+            'example with .astype("float64").'
+        )
+    check_dtype(dtype, name)
+
+
+def types_of(
+    definition: GufuncDefinition, dtypes: Sequence[np.dtype[Any]], scalars: Mapping[str, Any]
+) -> Types:
+    """The types that a call computes with."""
+    found = [native(dtype) for dtype in dtypes]
+    return Types(
+        tuple(_WIDER.get(dtype, dtype) for dtype in found),
+        tuple(scalars[name].dtype for name in definition.scalars),
+    )
+
+
+def wanted_dtypes(definition: GufuncDefinition, dtype: Any) -> tuple[np.dtype[Any], ...] | None:
+    """The dtypes that a call asks for, or the gufunc was decorated with."""
+    found = definition.options.dtypes if dtype is None else storage_types(dtype)
+    return found
+
+
+def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -> Any:
+    """What a call gives for arrays of NumPy."""
+    options = given.options
+    pairs = zip(given.inputs, definition.inputs, strict=True)
+    inputs = [as_input(value, name) for value, name in pairs]
+    types = types_of(definition, [value.dtype for value in inputs], given.scalars)
+    sizes = told_sizes(definition, options.sizes, given.scalars)
+    asked = dict(_for_numpy(definition, options))
+    ready = prepare(types, wanted_dtypes(definition, options.dtype))
+    if "out" in asked:
+        asked["out"] = tuple(_outs(asked))
+        _check_out(definition, ready.dtypes, asked["out"])
+    squeezed = None
+    if given.scalars and asked.pop("keepdims", False):
+        # NumPy keeps axes only where each input has some; numbers are inputs to it.
+        squeezed = _kept_axes(definition, inputs, asked)
+    arrays = [*inputs, *given.scalars.values()]
+    outs = _outs(asked)
+    # NumPy takes an array that is input and result for one that is read element by element.
+    if any(np.may_share_memory(out, value) for out in outs for value in inputs):
+        asked["out"] = tuple(np.empty_like(out) for out in outs)
+    try:
+        result = ready.call(arrays, options.threads, sizes, asked)
+    except ValueError as error:
+        if isinstance(error.__context__, Raised):
+            raise
+        explain_shapes(definition, inputs, options, sizes)
+        raise
+    if outs and asked["out"][0] is not outs[0]:
+        for out, made in zip(outs, asked["out"], strict=True):
+            out[...] = made
+        result = outs[0] if len(outs) == 1 else tuple(outs)
+    return result if squeezed is None else _expanded(result, squeezed)
+
+
+def _outs(asked: Mapping[str, Any]) -> list[Any]:
+    """The arrays that results are written into."""
+    given = asked.get("out", ())
+    return list(given) if isinstance(given, tuple | list) else [given]
+
+
+def _for_numpy(definition: GufuncDefinition, options: Options) -> dict[str, Any]:
+    """The options of NumPy's own function, which has numbers as inputs behind ours."""
+    asked = {k: v for k, v in options.given.items() if k in ("out", "axes", "axis", "keepdims")}
+    if "axes" in asked and definition.scalars:
+        entries = list(asked["axes"])
+        place = len(definition.inputs)
+        asked["axes"] = [*entries[:place], *[()] * len(definition.scalars), *entries[place:]]
+    return asked
+
+
+def _check_out(
+    definition: GufuncDefinition, dtypes: Sequence[np.dtype[Any]], outs: Sequence[Any]
+) -> None:
+    """Raise for an array that cannot take a result."""
+    if len(outs) != len(dtypes):
+        raise ValueError(
+            f"out has {len(outs)} arrays, but '{definition.name}' has {len(dtypes)} results."
+        )
+    for array, dtype in zip(outs, dtypes, strict=True):
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+            raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
+        if not np.can_cast(dtype, array.dtype, "same_kind"):
+            raise TypeError(
+                f"out has dtype {array.dtype}, but the result has {dtype}; give an array of "
+                f"{dtype}."
+            )
+        if not array.flags.writeable:
+            raise ValueError("out is read-only.")
+    for k, one in enumerate(outs):
+        if any(np.may_share_memory(one, other) for other in outs[:k]):
+            raise ValueError("two of the arrays in out share memory; give each its own.")
+
+
+def core_axes(definition: GufuncDefinition, inputs: Sequence[Any], options: Options) -> list[Any]:
+    """For each input the axes along which a call works, as they were given."""
+    cores = definition.signature.inputs
+    if options.axes is not None:
+        entries = list(options.axes)[: len(cores)]
+        return [(e,) if isinstance(e, int | np.integer) else tuple(e) for e in entries]
+    if options.axis is not None:
+        return [(options.axis,) * len(core) for core in cores]
+    return [tuple(range(-len(core), 0)) for core in cores]
+
+
+def explain_shapes(
+    definition: GufuncDefinition,
+    inputs: Sequence[Any],
+    options: Options,
+    sizes: Mapping[str, int],
+) -> None:
+    """Raise in our own words for what NumPy found wrong with the shapes of a call."""
+    shapes = [tuple(np.shape(value)) for value in inputs]
+    told = options.axes is not None or options.axis is not None
+    try:
+        axes = core_axes(definition, inputs, options)
+    except TypeError:
+        return
+    for core, along, shape in zip(definition.signature.inputs, axes, shapes, strict=False):
+        if told and (
+            len(along) != len(core) or any(not -len(shape) <= axis < len(shape) for axis in along)
+        ):
+            # NumPy says of axes which one it is.
+            return
+    check_shapes(definition, shapes, axes if told else None)
+    if options.keepdims:
+        return
+    for out, wanted in zip(
+        _outs(options.given), result_shapes(definition, shapes, axes, sizes), strict=False
+    ):
+        if not told and out.shape != wanted:
+            raise ValueError(f"out has shape {out.shape}, but the result has {wanted}.")
+
+
+def _kept_axes(
+    definition: GufuncDefinition, inputs: Sequence[Any], asked: Mapping[str, Any]
+) -> tuple[int, ...]:
+    """The axes of length 1 that stand in a result for those that are gone."""
+    check_kept(definition)
+    if "out" in asked:
+        raise TypeError("give out= or keepdims=, not both, beside numbers.")
+    options = Options(axes=asked.get("axes"), axis=asked.get("axis"))
+    return tuple(core_axes(definition, inputs, options)[0])
+
+
+def check_kept(definition: GufuncDefinition) -> None:
+    """Raise where there is no telling which axes `keepdims=` keeps."""
+    cores = definition.signature.inputs
+    if any(definition.signature.outputs) or len({len(core) for core in cores}) > 1:
+        raise TypeError(
+            "keepdims= is for results without core axes, of inputs with equally many: not "
+            f"for {definition.signature}."
+        )
+
+
+def core_places(core: Sequence[str], options: Options, place: int) -> Any:
+    """Where a call wants the core axes of a result, the `place`th of all arrays; None: last."""
+    if not core or (options.axes is None and options.axis is None):
+        return None
+    return options.axis if options.axes is None else options.axes[place]
+
+
+def _expanded(result: Any, axes: tuple[int, ...]) -> Any:
+    if isinstance(result, tuple):
+        return tuple(_expanded(one, axes) for one in result)
+    return np.expand_dims(result, axes)

@@ -1,0 +1,154 @@
+"""Gufuncs on Dask arrays, lazily: one call a chunk of the stack, which holds whole core axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from ninepoint.arrays.recognise import is_dask
+from ninepoint.backends.threads import serial
+from ninepoint.gufuncs.calling import (
+    Arguments,
+    as_input,
+    check_kept,
+    check_kind,
+    core_axes,
+    core_places,
+    types_of,
+    wanted_dtypes,
+)
+from ninepoint.gufuncs.code import result_dtypes
+from ninepoint.gufuncs.definition import GufuncDefinition
+from ninepoint.gufuncs.ready import checked_dtypes
+from ninepoint.gufuncs.sizes import check_shapes, told_sizes
+
+# Dask's functions carry no annotations.
+untyped: Any = da
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What every task of a call has in common; pickles as its meaning."""
+
+    gufunc: Any
+    scalars: tuple[tuple[str, Any], ...]
+    sizes: tuple[tuple[str, int], ...]
+    dtypes: tuple[np.dtype[Any], ...]
+
+    @property
+    def __name__(self) -> str:
+        name: str = self.gufunc.__name__
+        return name
+
+    def __call__(self, *blocks: Any) -> Any:
+        """Compute a chunk on the thread that has the task."""
+        options = {"sizes": dict(self.sizes)} if self.sizes else {}
+        with serial():
+            return self.gufunc(*blocks, dtype=self.dtypes, **dict(self.scalars), **options)
+
+
+def on_dask(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
+    """The results for inputs of which some are Dask arrays."""
+    options, signature = given.options, definition.signature
+    options.refuse(("out",), "is for NumPy arrays; the result of Dask arrays is made anew.")
+    inputs = []
+    for value, name in zip(given.inputs, definition.inputs, strict=True):
+        if is_dask(value):
+            check_kind(value.dtype, name)
+            inputs.append(value)
+        else:
+            inputs.append(as_input(value, name))
+    told = options.axes is not None or options.axis is not None
+    along = core_axes(definition, inputs, options)
+    _check_chunks(definition, inputs, along)
+    check_shapes(definition, [one.shape for one in inputs], along if told else None)
+    types = types_of(definition, [one.dtype for one in inputs], given.scalars)
+    natural = result_dtypes(definition, types)
+    wanted = wanted_dtypes(definition, options.dtype)
+    dtypes = natural if wanted is None else checked_dtypes(definition, natural, wanted)
+    sizes = told_sizes(definition, options.sizes, given.scalars)
+    job = Job(gufunc, tuple(given.scalars.items()), tuple(sizes.items()), dtypes)
+    fixed = {name: int(name) for name in signature.names if name.isdecimal()}
+    # Names that are none of the user's, for Dask reads a number as a name.
+    names = {name: f"d{k}" for k, name in enumerate(signature.names)}
+    text = "->".join(
+        ",".join(f"({','.join(names[name] for name in core)})" for core in side)
+        for side in (signature.inputs, signature.outputs)
+    )
+    known = {name for core in signature.inputs for name in core}
+    told_here = {names[n]: v for n, v in {**fixed, **sizes}.items() if n not in known}
+    if options.keepdims:
+        check_kept(definition)
+    several = len(dtypes) > 1
+    result = untyped.apply_gufunc(
+        job,
+        text,
+        *_aligned(definition, inputs, along),
+        output_dtypes=list(dtypes) if several else dtypes[0],
+        output_sizes=told_here or None,
+        vectorize=False,
+    )
+    made = [
+        _placed(one, core, options, k, along[0])
+        for k, (one, core) in enumerate(
+            zip(result if several else (result,), signature.outputs, strict=True), len(inputs)
+        )
+    ]
+    return tuple(made) if several else made[0]
+
+
+def _aligned(definition: GufuncDefinition, inputs: Sequence[Any], along: Any) -> list[Any]:
+    """Inputs with their core axes last, and their other axes cut in one way."""
+    moved = [
+        untyped.moveaxis(one, axes, range(-len(axes), 0)) if is_dask(one) and axes
+        else np.moveaxis(one, axes, range(-len(axes), 0)) if axes
+        else one
+        for one, axes in zip(inputs, along, strict=True)
+    ]  # fmt: skip
+    pairs: list[Any] = []
+    for k, (one, core) in enumerate(zip(moved, definition.signature.inputs, strict=True)):
+        if is_dask(one):
+            # Axes of the stack are counted from the last; a core axis is one of its own.
+            loop = range(len(core) - one.ndim, 0)
+            pairs += [one, (*loop, *((k, axis) for axis in range(len(core))))]
+    _, unified = untyped.core.unify_chunks(*pairs)
+    cut = iter(unified)
+    return [next(cut) if is_dask(one) else one for one in moved]
+
+
+def _placed(result: Any, core: Sequence[str], options: Any, place: int, first: Any) -> Any:
+    """A result with its core axes where a call wants them."""
+    if options.keepdims:
+        return untyped.expand_dims(result, first)
+    axes = core_places(core, options, place)
+    return result if axes is None else untyped.moveaxis(result, range(-len(core), 0), axes)
+
+
+def _check_chunks(definition: GufuncDefinition, inputs: Any, along: Any) -> None:
+    """Raise where an array is cut along a core axis, or nobody knows how long it is."""
+    signature = definition.signature
+    for one, name, core, axes in zip(
+        inputs, definition.inputs, signature.inputs, along, strict=True
+    ):
+        if not is_dask(one):
+            continue
+        if any(np.isnan(size) for sizes in one.chunks for size in sizes):
+            raise ValueError(
+                f"'{name}' has chunks of unknown size; call .compute_chunk_sizes() on it first."
+            )
+        cut = {
+            axis: size
+            for axis, size in zip(axes, core, strict=False)
+            if -one.ndim <= axis < one.ndim and one.numblocks[axis] > 1
+        }
+        if cut:
+            axes_words = " and ".join(f"'{size}' (axis {axis})" for axis, size in cut.items())
+            cure = ", ".join(f"{axis}: -1" for axis in cut)
+            raise ValueError(
+                f"'{name}' is cut into chunks along its core axis {axes_words}, which a call "
+                f"needs whole; write {name}.rechunk({{{cure}}})."
+            )

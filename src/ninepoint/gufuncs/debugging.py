@@ -1,0 +1,106 @@
+"""Results by the definition: the function itself, called by Python for each item of the stack."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..language.source import frozen
+from .calling import (
+    Arguments,
+    Options,
+    as_input,
+    check_kept,
+    core_axes,
+    core_places,
+    types_of,
+    wanted_dtypes,
+)
+from .code import result_dtypes
+from .definition import GufuncDefinition
+from .sizes import check_shapes, told_sizes
+
+
+def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
+    """What a call gives for arrays of NumPy, computed in Python."""
+    options, signature = given.options, definition.signature
+    options.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
+    pairs = zip(given.inputs, definition.inputs, strict=True)
+    inputs = [np.asarray(as_input(value, name)) for value, name in pairs]
+    along = core_axes(definition, inputs, options)
+    told = options.axes is not None or options.axis is not None
+    check_shapes(definition, [one.shape for one in inputs], along if told else None)
+    inputs = [
+        np.moveaxis(one, axes, range(-len(axes), 0)) if axes else one
+        for one, axes in zip(inputs, along, strict=True)
+    ]
+    sizes = told_sizes(definition, options.sizes, given.scalars)
+    for one, core in zip(inputs, signature.inputs, strict=True):
+        sizes |= dict(zip(core, one.shape[one.ndim - len(core) :], strict=True))
+    sizes |= {name: int(name) for name in signature.names if name.isdecimal()}
+    loops = [
+        one.shape[: one.ndim - len(core)]
+        for one, core in zip(inputs, signature.inputs, strict=True)
+    ]
+    loop = np.broadcast_shapes(*loops)
+    types = types_of(definition, [one.dtype for one in inputs], given.scalars)
+    dtypes = wanted_dtypes(definition, options.dtype) or result_dtypes(definition, types)
+    shapes = [tuple(sizes[name] for name in core) for core in signature.outputs]
+    results = [
+        np.zeros((*loop, *shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)
+    ]
+    stretched = [
+        np.broadcast_to(one, (*loop, *one.shape[one.ndim - len(core) :]))
+        for one, core in zip(inputs, signature.inputs, strict=True)
+    ]
+    for place in np.ndindex(*loop):
+        items = [one[place] for one in stretched]
+        made = _item(definition, items, given.scalars, shapes, dtypes)
+        for number, (result, one) in enumerate(zip(results, made, strict=True), start=1):
+            shape = result.shape[len(loop) :]
+            if np.shape(one) != shape:
+                raise ValueError(
+                    f"result {number} of '{definition.name}' has the shape {np.shape(one)}, "
+                    f"not {shape}."
+                )
+            result[place] = one
+    moved = [_moved(one, core, options, k) for k, (one, core) in
+             enumerate(zip(results, signature.outputs, strict=True), len(inputs))]  # fmt: skip
+    if options.keepdims:
+        check_kept(definition)
+        moved = [np.expand_dims(one, along[0]) for one in moved]
+    whole = [one if one.ndim else one[()] for one in moved]
+    return whole[0] if len(whole) == 1 else tuple(whole)
+
+
+def _item(
+    definition: GufuncDefinition,
+    items: list[Any],
+    scalars: dict[str, Any],
+    shapes: Any,
+    dtypes: Any,
+) -> tuple[Any, ...]:
+    """The results for one item."""
+    function = frozen(definition.function)
+    values = dict(zip(definition.inputs, items, strict=True)) | scalars
+    outs = [np.zeros(shape or 1, dtype) for shape, dtype in zip(shapes, dtypes, strict=True)]
+    if definition.outs:
+        values |= dict(zip(definition.outs, outs, strict=True))
+    arguments = definition.function.definition.args
+    keyword = {one.arg for one in arguments.kwonlyargs}
+    positional = [values[p] for p in definition.parameters if p not in keyword]
+    found = function(*positional, **{name: values[name] for name in keyword})
+    if definition.outs:
+        return tuple(one if shape else one[0] for one, shape in zip(outs, shapes, strict=True))
+    if len(shapes) == 1:
+        return (found,)
+    if not isinstance(found, tuple) or len(found) != len(shapes):
+        raise ValueError(f"'{definition.name}' does not give {len(shapes)} results.")
+    return found
+
+
+def _moved(result: Any, core: tuple[str, ...], options: Options, place: int) -> Any:
+    """A result with its core axes where a call wants them."""
+    axes = core_places(core, options, place)
+    return result if axes is None else np.moveaxis(result, range(-len(core), 0), axes)

@@ -1,0 +1,314 @@
+"""What a function gives for inputs of given types, as Numba infers it, without a run.
+
+    def f(x): return x.sum() / len(x)      x: int8[:]     ->     float64, of no axes
+
+Only types are inferred; nothing is lowered or optimised.  So a Dask array knows its dtype soon.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..language import errors
+from ..language.errors import Span
+from ..language.source import Function
+from .bodies import linked, plain_tree
+from .definition import GufuncDefinition, Types, returned_values
+
+# How often the types of arrays that are written into may be guessed anew.
+_GUESSES = 4
+
+
+def core_type(dtype: np.dtype[Any], axes: int, readonly: bool) -> Any:
+    """Numba's type of a core array, or of a number where there are no axes."""
+    from numba import from_dtype, types
+
+    if axes == 0:
+        return from_dtype(dtype)
+    return types.Array(from_dtype(dtype), axes, "C", readonly=readonly)
+
+
+def out_type(dtype: np.dtype[Any], axes: int) -> Any:
+    """Numba's type of what a result is written into; a number has one axis of length 1."""
+    return core_type(dtype, max(axes, 1), readonly=False)
+
+
+def flags(definition: GufuncDefinition) -> dict[str, Any]:
+    """How all functions of a gufunc are compiled."""
+    fastmath = definition.options.fastmath
+    return {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+
+
+def inferred(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any], ...]:
+    """The dtype of each result.
+
+    Raises
+    ------
+    StencilError
+        If Numba cannot compile the function for these types, or if it gives other results than
+        the signature says.
+    """
+    if definition.outs:
+        return _written(definition, types)
+    from numba import types as kinds
+
+    found = _types_of(definition, _arguments(definition, types, ())).return_type
+    function, outputs = definition.function, definition.signature.outputs
+    place = function.span(returned_values(function.definition)[-1])
+    if isinstance(found, kinds.Optional | kinds.NoneType):
+        raise errors.no_return(place, definition.name)
+    several = isinstance(found, kinds.BaseTuple)
+    given: list[Any] = list(found) if several else [found]
+    if len(given) != len(outputs):
+        raise errors.result_count(place, str(definition.signature), len(outputs), len(given))
+    return tuple(
+        _result(definition, number, kind, place) for number, kind in enumerate(given, start=1)
+    )
+
+
+def _result(definition: GufuncDefinition, number: int, kind: Any, place: Span) -> np.dtype[Any]:
+    """The dtype of one result, which has the axes that the signature says."""
+    from numba import types
+    from numba.np.numpy_support import as_dtype
+
+    core = definition.signature.outputs[number - 1]
+    kind = getattr(kind, "literal_type", kind)
+    if isinstance(kind, types.Array) and kind.ndim == 0:
+        raise errors.result_type(place, number, "an array without axes; its number is x[()]")
+    axes = kind.ndim if isinstance(kind, types.Array) else 0
+    kind = kind.dtype if isinstance(kind, types.Array) else kind
+    if not isinstance(kind, types.Number | types.Boolean):
+        raise errors.result_type(place, number, f"a value of type '{kind}'")
+    if axes != len(core):
+        raise errors.result_axes(place, number, f"({','.join(core)})", len(core), axes)
+    dtype: np.dtype[Any] = as_dtype(kind)
+    return dtype
+
+
+def _arguments(
+    definition: GufuncDefinition, types: Types, outs: Sequence[np.dtype[Any]]
+) -> tuple[Any, ...]:
+    """The types of the parameters, in their order."""
+    signature = definition.signature
+    named: dict[str, Any] = {}
+    for name, dtype, core in zip(definition.inputs, types.inputs, signature.inputs, strict=True):
+        named[name] = core_type(dtype, len(core), readonly=True)
+    for name, dtype in zip(definition.scalars, types.scalars, strict=True):
+        named[name] = core_type(dtype, 0, readonly=True)
+    for name, dtype, core in zip(definition.outs, outs, signature.outputs, strict=bool(outs)):
+        named[name] = out_type(dtype, len(core))
+    return tuple(named[name] for name in definition.function.parameters)
+
+
+# Functions that write their results into arrays.
+
+
+def _written(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of what is stored in the arrays for results.
+
+    What is stored may depend on the array's own dtype, as in `out[0] += x[i]`: it is guessed,
+    until what is stored is what was guessed.
+    """
+    guess = (np.result_type(*types.inputs),) * len(definition.outs)
+    for _ in range(_GUESSES):
+        found = _types_of(definition, _arguments(definition, types, guess))
+        stored = [_stored(found, name) for name in definition.outs]
+        for name, one in zip(definition.outs, stored, strict=True):
+            if one is None:
+                raise errors.result_unknown(_parameter(definition.function, name), name)
+        known = tuple(one for one in stored if one is not None)
+        if known == guess:
+            return known
+        guess = known
+    return guess
+
+
+def _parameter(function: Function, name: str) -> Span:
+    arguments = function.definition.args
+    every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    return function.span(next(one for one in every if one.arg == name))
+
+
+def _stored(found: _Found, name: str) -> np.dtype[Any] | None:
+    """The dtype that holds all that is stored in an array of this name, if it is seen."""
+    from numba import types
+    from numba.core import ir
+    from numba.np.numpy_support import as_dtype
+
+    dtypes: list[np.dtype[Any]] = []
+    for block in found.func_ir.blocks.values():
+        for statement in block.body:
+            if isinstance(statement, ir.SetItem | ir.StaticSetItem):
+                target, value = statement.target, statement.value
+                if _root(found, target) != name:
+                    continue
+                kind = found.typemap[value.name]
+                kind = getattr(kind, "literal_type", kind)
+                kind = kind.dtype if isinstance(kind, types.Array) else kind
+                if isinstance(kind, types.Number | types.Boolean):
+                    dtypes.append(as_dtype(kind))
+    return np.result_type(*dtypes) if dtypes else None
+
+
+def _root(found: _Found, variable: Any) -> str:
+    """The parameter that a variable of Numba's is another name of."""
+    from numba.core import ir
+    from numba.core.ir_utils import get_definition, guard
+
+    definition: Any = guard(get_definition, found.func_ir, variable)
+    return definition.name if isinstance(definition, ir.Arg) else str(variable.name)
+
+
+# Numba.
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What type inference found."""
+
+    return_type: Any
+    typemap: Mapping[str, Any]
+    func_ir: Any
+
+
+def _types_of(definition: GufuncDefinition, arguments: tuple[Any, ...]) -> _Found:
+    """Infer the types of all that a function computes."""
+    from numba import njit
+    from numba.core import compiler
+    from numba.core.compiler_lock import global_compiler_lock
+
+    def called(function: Any) -> Any:
+        return njit(**flags(definition))(function)
+
+    tree = plain_tree(definition.function)
+    function = linked(definition, tree, {}, called)
+    dispatcher: Any = called(function)
+    target = dispatcher.targetdescr
+    options: Any = compiler.Flags()
+    target.options.parse_as_flags(options, dispatcher.targetoptions)
+    with explained(definition), global_compiler_lock:
+        found: _Found = compiler.compile_extra(
+            target.typing_context,
+            target.target_context,
+            function,
+            args=arguments,
+            return_type=None,
+            flags=options,
+            locals={},
+            pipeline_class=_pipeline(),
+        )
+    return found
+
+
+@functools.cache
+def _pipeline() -> Any:
+    """Numba's passes as far as types are inferred."""
+    from numba.core.compiler import CompilerBase, DefaultPassBuilder
+    from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+    from numba.core.typed_passes import NopythonTypeInference
+
+    @register_pass(mutates_CFG=False, analysis_only=True)
+    class Tell(AnalysisPass):
+        _name = "ninepoint_tell_types"
+
+        def __init__(self) -> None:
+            AnalysisPass.__init__(self)
+
+        def run_pass(self, state: Any) -> bool:
+            state.cr = _Found(state.return_type, state.typemap, state.func_ir)
+            return False
+
+    class Types(CompilerBase):
+        def define_pipelines(self) -> list[Any]:
+            passes = PassManager("types")
+            passes.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
+            passes.add_pass(NopythonTypeInference, "infer types")
+            passes.add_pass(Tell, "tell types")
+            passes.finalize()
+            return [passes]
+
+    return Types
+
+
+@contextmanager
+def explained(definition: GufuncDefinition) -> Iterator[None]:
+    """Raise what Numba finds as a mistake at the user's line, without its traceback."""
+    from numba.core.errors import NumbaError, NumbaWarning
+
+    try:
+        with warnings.catch_warnings():
+            # What may be slow is told by a measurement.
+            warnings.simplefilter("ignore", NumbaWarning)
+            yield
+    except (NumbaError, AssertionError, NotImplementedError) as error:
+        # The last two where Numba has begun something and finds that it lacks a part.
+        text = _COLOURS.sub("", str(error))
+        function = _home(definition.function, text, error)
+        place = _place(function, text, error)
+        if "readonly array" in text:
+            raise errors.input_changed(place) from None
+        raise errors.body_not_compiled(place, _reason(text)) from None
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_LINE = re.compile(r'File "([^"]+)", line (\d+)')
+_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
+_SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
+           "Not Enough Information", ">>>")  # fmt: skip
+
+
+def _lines(text: str, error: Exception) -> list[tuple[str, int]]:
+    found = [(file, int(line)) for file, line in _LINE.findall(text)]
+    loc = getattr(error, "loc", None)
+    return found if loc is None else [(loc.filename, loc.line), *found]
+
+
+def _home(function: Function, text: str, error: Exception) -> Function:
+    """The function of the user's in which the mistake is: the kernel, or one that it calls."""
+    known = list(_functions(function))
+    for file, line in reversed(_lines(text, error)):
+        for one in known:
+            last = one.first_line + one.text.count("\n")
+            if _same_file(one.file, file) and one.first_line <= line <= last:
+                return one
+    return function
+
+
+def _functions(function: Function) -> Iterator[Function]:
+    yield function
+    for value in function.constants.values():
+        if isinstance(value, Function):
+            yield from _functions(value)
+
+
+def _same_file(known: str, told: str) -> bool:
+    # Numba shortens paths.
+    return known == told or known.endswith(told.lstrip("."))
+
+
+def _place(function: Function, text: str, error: Exception) -> Span:
+    """The line that Numba names last, which is where the mistake is."""
+    last = function.first_line + function.text.count("\n")
+    for file, line in reversed(_lines(text, error)):
+        if _same_file(function.file, file) and function.first_line <= line <= last:
+            row = function.text.split("\n")[line - function.first_line]
+            start = len(row) - len(row.lstrip())
+            return Span(function.file, line, start, len(row), row)
+    return function.place
+
+
+def _reason(text: str) -> str:
+    """The first line that says something."""
+    lines = [line.strip(" -") for line in text.splitlines()]
+    useful = [line for line in lines if line and not line.startswith(_SILENT)]
+    reason = useful[0] if useful else "Numba gives no reason"
+    reason = _FUNCTION.sub(r"'\1'", reason)
+    return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", reason).rstrip(".:")

@@ -1,0 +1,169 @@
+"""A gufunc for given types, ready to be called with arrays of NumPy."""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import pickle
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..backends.threads import crew_address, thread_count
+from ..remembered import Remembered
+from .code import loop_address, result_dtypes
+from .definition import GufuncDefinition, Types
+from .universal import Universal
+
+# Words of `data` that the loop reads (see `loop`), here without importing Numba.
+_CREW, _THREADS = 1, 2
+_NO_MEMORY = -100
+
+# A call with more elements in its first array may be shared among threads, whatever it took the
+# last time.
+MANY = 4096
+
+
+class Raised(Exception):
+    """What the loop raises: numbers that say what went wrong."""
+
+
+class _Error(ctypes.Structure):
+    """Numba's `excinfo_t`."""
+
+    _fields_ = (
+        ("pickle", ctypes.c_void_p),
+        ("length", ctypes.c_int32),
+        ("arguments", ctypes.c_void_p),
+        ("unpack", ctypes.c_void_p),
+        ("count", ctypes.c_int32),
+    )
+
+
+class Ready:
+    """The loop for given types, as functions of NumPy: one for each number of threads.
+
+    Attributes
+    ----------
+    dtypes : tuple of dtype
+        Those of the results.
+    slow : array
+        Its one element is 0 where the last call was too short to be shared.
+    quick : numpy.ufunc or None
+        Computes on this thread; None where sizes have to be told.
+    """
+
+    __slots__ = ("_definition", "_held", "_loop", "_made", "_types", "dtypes", "quick", "slow")
+
+    def __init__(
+        self, definition: GufuncDefinition, types: Types, dtypes: Sequence[np.dtype[Any]] | None
+    ) -> None:
+        natural = result_dtypes(definition, types)
+        self.dtypes = natural if dtypes is None else checked_dtypes(definition, natural, dtypes)
+        self._definition, self._types = definition, types
+        self._loop = loop_address(definition, types, natural, self.dtypes)
+        self._made: Remembered[Any, tuple[Universal, Any]] = Remembered(64)
+        # Nothing is known of the first call.
+        self.slow = array.array("q", [1])
+        self.quick: Any = None
+        if not definition.signature.new:
+            # It is held by what was made for it, and as long.
+            self.quick = self._universal(0, {})[0].call
+
+    def call(
+        self,
+        arrays: Sequence[Any],
+        threads: int | None,
+        sizes: Mapping[str, int],
+        options: Mapping[str, Any],
+    ) -> Any:
+        """Call NumPy's function, on several threads where that is worth it."""
+        count = thread_count(threads)
+        crew = crew_address(count)
+        made, words = self._universal(count if crew else 1, sizes)
+        words[_CREW] = crew
+        try:
+            return made.call(*arrays, **options)
+        except Raised as raised:
+            raise self.error(raised) from None
+
+    def _universal(self, threads: int, sizes: Mapping[str, int]) -> tuple[Universal, Any]:
+        key = threads, tuple(sizes.values())
+        found = self._made.get(key)
+        if found is None:
+            definition, types = self._definition, self._types
+            words = array.array("q", [id(Raised), 0, threads, self.slow.buffer_info()[0]])
+            made = Universal(
+                self._loop,
+                words.buffer_info()[0],
+                (*types.inputs, *types.scalars),
+                self.dtypes,
+                definition.name,
+                definition.signature.with_numbers(len(types.scalars), sizes),
+            )
+            found = made, words
+            if threads:
+                self._made[key] = found
+            else:
+                self._held = found
+        return found
+
+    def error(self, raised: Raised) -> BaseException:
+        """What went wrong, from what the loop told."""
+        code, info, number, *shape = map(int, str(raised).split())
+        definition = self._definition
+        if code == _NO_MEMORY:
+            return MemoryError(f"'{definition.name}' found no memory.")
+        if number:
+            core = definition.signature.outputs[number - 1]
+            found = tuple(shape[: len(core)])
+            several = len(definition.signature.outputs) > 1
+            which = f"result {number}" if several else "the result"
+            return ValueError(
+                f"{which} of '{definition.name}' has the shape {found}, which is not "
+                f"({', '.join(core)}) of {definition.signature} for these arrays."
+            )
+        if code < 1:
+            return RuntimeError(f"'{definition.name}' failed.")
+        return _numbas(info)
+
+
+def _numbas(address: int) -> BaseException:
+    """The exception that a compiled function raised."""
+    # Imported here, not above: only a mistake needs Numba.
+    from numba.core import serialize
+
+    # Partly typed: Any, or mypy finds the gaps.
+    theirs: Any = serialize
+    fields = _Error.from_address(address)
+    text = ctypes.string_at(fields.pickle, fields.length)
+    if fields.count > 0:
+        unpack = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(fields.unpack)
+        kind, arguments, _ = theirs.runtime_build_excinfo_struct(text, unpack(fields.arguments))
+    else:
+        kind, arguments, _ = pickle.loads(text)
+    if kind is None:
+        return RuntimeError("an exception was raised again, but there was none.")
+    made: BaseException = kind(*(arguments or ()))
+    return made
+
+
+def checked_dtypes(
+    definition: GufuncDefinition,
+    natural: Sequence[np.dtype[Any]],
+    dtypes: Sequence[np.dtype[Any]],
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes that were asked for, if the results may be stored in them."""
+    if len(dtypes) != len(natural):
+        raise ValueError(
+            f"dtype= names {len(dtypes)} dtypes, but '{definition.name}' has "
+            f"{len(natural)} results."
+        )
+    for given, wanted in zip(natural, dtypes, strict=True):
+        if not np.can_cast(given, wanted, "same_kind"):
+            raise TypeError(
+                f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
+                "convert the result with .astype()."
+            )
+    return tuple(dtypes)

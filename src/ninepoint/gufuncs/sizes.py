@@ -1,0 +1,134 @@
+"""The sizes of core axes: those that are told, and why arrays do not fit a signature."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .definition import GufuncDefinition
+from .signature import Signature
+
+
+def told_sizes(
+    definition: GufuncDefinition, sizes: Any, scalars: Mapping[str, Any]
+) -> dict[str, int]:
+    """The sizes that no input has: as a call says, as a number of the call, or by default.
+
+    Raises
+    ------
+    ValueError
+        If one is missing, is less than 1, or is not to be told.
+    TypeError
+        If one is no whole number.
+    """
+    found = dict(definition.options.sizes)
+    found |= {name: scalars[name] for name in definition.signature.new if name in scalars}
+    if sizes is not None:
+        if not isinstance(sizes, Mapping):
+            raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
+        for name in sizes:
+            definition.check_size(name)
+        found |= sizes
+    for name in definition.signature.new:
+        if name not in found:
+            raise ValueError(
+                f"the size '{name}' of {definition.signature} is that of no input; say it with "
+                f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
+            )
+    return {name: whole(name, found[name]) for name in definition.signature.new}
+
+
+def whole(name: str, value: Any) -> int:
+    """A size as a whole number of at least 1."""
+    try:
+        size = operator.index(value)
+    except TypeError as error:
+        raise TypeError(f"the size '{name}' is a whole number, not {value}.") from error
+    if size < 1:
+        raise ValueError(f"the size '{name}' is at least 1, not {size}.")
+    return size
+
+
+def check_shapes(
+    definition: GufuncDefinition, shapes: Sequence[tuple[int, ...]], axes: Any = None
+) -> None:
+    """Raise for arrays that do not fit the signature, or whose other axes do not broadcast.
+
+    `axes` are those of each input along which the function works; the last if there are none.
+    """
+    signature = definition.signature
+    known: dict[str, tuple[int, str]] = {}
+    for k, (name, core, shape) in enumerate(
+        zip(definition.inputs, signature.inputs, shapes, strict=True)
+    ):
+        if len(shape) < len(core):
+            raise too_few_axes(signature, name, core, shape)
+        along = range(-len(core), 0) if axes is None else axes[k]
+        for size, axis in zip(core, along, strict=True):
+            length = shape[axis]
+            if size.isdecimal() and length != int(size):
+                raise ValueError(
+                    f"'{name}' has length {length} along axis {axis}, but {signature} says {size}."
+                )
+            before, other = known.setdefault(size, (length, name))
+            if length != before:
+                raise different(signature, size, (other, before), (name, length))
+    loops = []
+    for k, (core, shape) in enumerate(zip(signature.inputs, shapes, strict=True)):
+        taken = {axis % len(shape) for axis in (range(-len(core), 0) if axes is None else axes[k])}
+        loops.append(tuple(n for axis, n in enumerate(shape) if axis not in taken))
+    for back in range(1, max(map(len, loops), default=0) + 1):
+        lengths = {
+            loop[-back]: name
+            for name, loop in zip(definition.inputs, loops, strict=True)
+            if len(loop) >= back and loop[-back] != 1
+        }
+        if len(lengths) > 1:
+            (first, one), (second, other) = list(lengths.items())[:2]
+            raise ValueError(
+                f"the axes before the core axes do not broadcast: '{one}' has length {first} "
+                f"where '{other}' has {second} (shapes {' and '.join(map(str, shapes))}); each "
+                "pair of lengths must be equal or contain a 1."
+            )
+
+
+def result_shapes(
+    definition: GufuncDefinition,
+    shapes: Sequence[tuple[int, ...]],
+    axes: Sequence[Sequence[int]],
+    sizes: Mapping[str, int],
+) -> list[tuple[int, ...]]:
+    """The shapes of the results, core axes last, for inputs that fit."""
+    signature = definition.signature
+    known = dict(sizes) | {name: int(name) for name in signature.names if name.isdecimal()}
+    loops = []
+    for core, along, shape in zip(signature.inputs, axes, shapes, strict=True):
+        known |= {size: shape[axis] for size, axis in zip(core, along, strict=True)}
+        taken = {axis % len(shape) for axis in along}
+        loops.append(tuple(n for axis, n in enumerate(shape) if axis not in taken))
+    loop = np.broadcast_shapes(*loops)
+    return [(*loop, *(known[size] for size in core)) for core in signature.outputs]
+
+
+def too_few_axes(
+    signature: Signature, name: str, core: Sequence[str], shape: Sequence[int]
+) -> ValueError:
+    """The error for an array that has not all its core axes."""
+    axes = "1 axis" if len(core) == 1 else f"{len(core)} axes"
+    return ValueError(
+        f"'{name}' needs {axes} at least, ({','.join(core)}) of {signature}, but has the shape "
+        f"{tuple(shape)}."
+    )
+
+
+def different(
+    signature: Signature, size: str, one: tuple[str, int], other: tuple[str, int]
+) -> ValueError:
+    """The error for one size that is two."""
+    return ValueError(
+        f"the size '{size}' of {signature} is {one[1]} in '{one[0]}' and {other[1]} in "
+        f"'{other[0]}'; core axes of one name have one length."
+    )

@@ -1,0 +1,69 @@
+"""Generalised universal functions of NumPy, made of machine code.
+
+NumPy broadcasts the arrays, finds their core axes (`axes=`, `axis=`), makes results, takes care
+of memory that overlaps, and calls the loop (see `loop`).  They are made by NumPy's own function
+for that, which is part of its binary interface: other packages are compiled against it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+# The place of `PyUFunc_FromFuncAndDataAndSignature` in NumPy's table, in __ufunc_api.h, and
+# what says there that a function has no identity.
+_MAKE, _NO_IDENTITY = 31, -1
+
+_POINTERS = ctypes.POINTER(ctypes.c_void_p)
+
+
+@cache
+def _maker() -> Any:
+    pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer.restype = ctypes.c_void_p
+    pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    capsule = vars(importlib.import_module("numpy._core._multiarray_umath"))["_UFUNC_API"]
+    table = pointer(capsule, None)
+    assert table is not None
+    entries = (ctypes.c_void_p * (_MAKE + 1)).from_address(table)
+    numbers = [ctypes.c_int] * 4
+    kind = ctypes.PYFUNCTYPE(
+        ctypes.py_object, _POINTERS, _POINTERS, ctypes.c_char_p, *numbers,
+        ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p,
+    )  # fmt: skip
+    address = entries[_MAKE]
+    assert address is not None
+    return kind(address)
+
+
+class Universal:
+    """A function of NumPy, and the memory that it reads as long as it is called.
+
+    Attributes
+    ----------
+    call : numpy.ufunc
+        Takes arrays, and gives arrays.
+    """
+
+    __slots__ = ("_held", "call")
+
+    def __init__(
+        self,
+        loop: int,
+        data: int,
+        inputs: Sequence[np.dtype[Any]],
+        outputs: Sequence[np.dtype[Any]],
+        name: str,
+        signature: str,
+    ) -> None:
+        loops, datas = (ctypes.c_void_p * 1)(loop), (ctypes.c_void_p * 1)(data)
+        types = bytes(dtype.num for dtype in (*inputs, *outputs))
+        texts = name.encode(), b"", signature.encode()
+        self._held = loops, datas, types, texts
+        counts = 1, len(inputs), len(outputs), _NO_IDENTITY
+        self.call = _maker()(loops, datas, types, *counts, *texts[:2], 0, texts[2])
