@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..backends.numba import cache, native
+from ..backends.numba.interpreted import interpreted
 from ..backends.patience import announced
 from ..definition import digest
 from ..undisturbed import undisturbed
@@ -83,7 +84,7 @@ def _loop(
 
 
 def _refuse_interpreted(definition: GufuncDefinition) -> None:
-    if cache.interpreted():
+    if interpreted():
         raise RuntimeError(
             f"'{definition.name}' is compiled by Numba, so it does not run with "
             f"NUMBA_DISABLE_JIT=1; unset that variable, or call {definition.name}.debug(...)."

@@ -21,6 +21,7 @@ from ..definition import Registry, digest
 from ..language import errors
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
 from ..language.trees import copied, encoded
+from .foreign import packed, unpacked
 from .signature import Signature
 
 # What a call takes besides the function's own parameters.
@@ -140,19 +141,12 @@ class GufuncDefinition:
         if name not in self.signature.new:
             told = ", ".join(f"'{new}'" for new in self.signature.new) or "none"
             raise ValueError(
-                f"sizes= names '{name}', but of {self.signature} only the sizes that no input "
-                f"has are told: {told}."
+                f"sizes= tells '{name}', but only sizes that no input of {self.signature} has "
+                f"are told: {told}."
             )
 
     def __reduce__(self) -> Any:
-        foreign = None
-        if self.foreign:
-            # Imported here, not above: `import ninepoint` must not import Numba.
-            from numba import cloudpickle
-
-            # Partly typed: Any, or mypy finds the gaps.
-            theirs: Any = cloudpickle
-            foreign = theirs.dumps(self.foreign)
+        foreign = packed(self.foreign) if self.foreign else None
         return _restored, (self.token, self.function, self.signature, self.options, foreign)
 
 
@@ -163,11 +157,7 @@ def _restored(
     token: str, function: Function, signature: Signature, options: Options, foreign: bytes | None
 ) -> GufuncDefinition:
     def made() -> GufuncDefinition:
-        values: dict[tuple[str, str], Any] = {}
-        if foreign is not None:
-            from numba import cloudpickle
-
-            values = cloudpickle.loads(foreign)
+        values = {} if foreign is None else unpacked(foreign)
         return GufuncDefinition(function, signature, options, values)
 
     return _definitions.restored(token, made)

@@ -64,7 +64,7 @@ def inferred(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any],
     function, outputs = definition.function, definition.signature.outputs
     place = function.span(returned_values(function.definition)[-1])
     if isinstance(found, kinds.Optional | kinds.NoneType):
-        raise errors.no_return(place, definition.name)
+        raise errors.result_missing(function.place, definition.name)
     several = isinstance(found, kinds.BaseTuple)
     given: list[Any] = list(found) if several else [found]
     if len(given) != len(outputs):
@@ -251,8 +251,7 @@ def explained(definition: GufuncDefinition) -> Iterator[None]:
     except (NumbaError, AssertionError, NotImplementedError) as error:
         # The last two where Numba has begun something and finds that it lacks a part.
         text = _COLOURS.sub("", str(error))
-        function = _home(definition.function, text, error)
-        place = _place(function, text, error)
+        place = _place(definition.function, text, error)
         if "readonly array" in text:
             raise errors.input_changed(place) from None
         raise errors.body_not_compiled(place, _reason(text)) from None
@@ -265,24 +264,23 @@ _SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", 
            "Not Enough Information", ">>>")  # fmt: skip
 
 
-def _lines(text: str, error: Exception) -> list[tuple[str, int]]:
-    found = [(file, int(line)) for file, line in _LINE.findall(text)]
+def _place(function: Function, text: str, error: Exception) -> Span:
+    """The first of the user's lines that Numba names, which is where the mistake is."""
+    lines = [(file, int(line)) for file, line in _LINE.findall(text)]
     loc = getattr(error, "loc", None)
-    return found if loc is None else [(loc.filename, loc.line), *found]
-
-
-def _home(function: Function, text: str, error: Exception) -> Function:
-    """The function of the user's in which the mistake is: the kernel, or one that it calls."""
+    lines += [] if loc is None else [(loc.filename, loc.line)]
     known = list(_functions(function))
-    for file, line in reversed(_lines(text, error)):
+    for file, line in lines:
         for one in known:
-            last = one.first_line + one.text.count("\n")
-            if _same_file(one.file, file) and one.first_line <= line <= last:
-                return one
-    return function
+            row = line - one.first_line
+            if _same_file(one.file, file) and 0 <= row <= one.text.count("\n"):
+                code = one.text.split("\n")[row]
+                return Span(one.file, line, len(code) - len(code.lstrip()), len(code), code)
+    return function.place
 
 
 def _functions(function: Function) -> Iterator[Function]:
+    """A function and all that it calls."""
     yield function
     for value in function.constants.values():
         if isinstance(value, Function):
@@ -292,17 +290,6 @@ def _functions(function: Function) -> Iterator[Function]:
 def _same_file(known: str, told: str) -> bool:
     # Numba shortens paths.
     return known == told or known.endswith(told.lstrip("."))
-
-
-def _place(function: Function, text: str, error: Exception) -> Span:
-    """The line that Numba names last, which is where the mistake is."""
-    last = function.first_line + function.text.count("\n")
-    for file, line in reversed(_lines(text, error)):
-        if _same_file(function.file, file) and function.first_line <= line <= last:
-            row = function.text.split("\n")[line - function.first_line]
-            start = len(row) - len(row.lstrip())
-            return Span(function.file, line, start, len(row), row)
-    return function.place
 
 
 def _reason(text: str) -> str:

@@ -6,7 +6,7 @@
 one item to the next in each array, then along each core axis of each.  An item's arrays go to the
 function where they lie, if they lie in C's order; else through room of their own.
 
-`data` (see `Data`) says among how many threads of a crew the items may be shared.  They are if
+`data` says among how many threads of a crew the items may be shared.  They are if
 that takes less time than it costs: the first of them are timed.  No Python is run meanwhile, and
 the interpreter's lock is let go of.  What the function raises is told to Python as numbers, which
 `raised` understands.
@@ -30,9 +30,9 @@ from .inside import ROOM
 
 ENTRY = "ninepoint_loop"
 
-# The words of `data`: the type of what is raised, the crew, how many threads there are, and
-# where it is written whether a call took long.
-RAISED, CREW, THREADS, SLOW = range(4)
+# The words of `data`: the type of what is raised, the crew, how many threads there are, where it
+# is written whether a call took long; and the place of each size of the signature in `sizes`.
+RAISED, CREW, THREADS, SLOW, PLACES = range(5)
 
 # A call that takes longer may be shared the next time [ns].
 _LONG = 20_000
@@ -50,7 +50,7 @@ _BIT, _BYTE, _INT, _WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = _BYTE.as_pointer()
 
 # The words of a record, which all that takes part in a call knows; the text of an error follows.
-_ARGUMENTS, _SIZES, _STEPS, _FIRST, _CHUNK, _COUNT, _FAILED, _CODE, _INFO, _TOLD = range(10)
+_ARGUMENTS, _SIZES, _STEPS, _DATA, _FIRST, _CHUNK, _COUNT, _FAILED, _CODE, _INFO, _TOLD = range(11)
 
 # The code of an error where there is no room for arrays that do not lie in order; all others are
 # Numba's.
@@ -133,6 +133,11 @@ class _Writer:
     def put(self, base: Any, place: Any, value: Any) -> None:
         self.builder.store(value, self.word(base, place))
 
+    def size(self, sizes: Any, data: Any, name: int) -> Any:
+        """A size of the signature, by its number."""
+        place = self.get(data, PLACES + name)
+        return self.get(sizes, self.builder.add(place, _WORD(1)))
+
     # Items.
 
     def items(self) -> Any:
@@ -141,14 +146,15 @@ class _Writer:
         function.linkage = "internal"
         builder = self.builder
         record, first, last = function.args
-        arguments, sizes, steps = (self.get(record, k) for k in (_ARGUMENTS, _SIZES, _STEPS))
+        known = (_ARGUMENTS, _SIZES, _STEPS, _DATA)
+        arguments, sizes, steps, data = (self.get(record, k) for k in known)
         told = cgutils.alloca_once(builder, _WORD, ROOM)
         builder.store(_WORD(0), told)
         failed = cgutils.alloca_once_value(builder, _WORD(0))
         places = []
         step = len(self.operands)
         for k, operand in enumerate(self.operands):
-            shape = [self.get(sizes, 1 + name) for name in operand.core]
+            shape = [self.size(sizes, data, name) for name in operand.core]
             strides = [self.get(steps, step + axis) for axis in range(len(shape))]
             step += len(shape)
             base, move = self.get(arguments, k), self.get(steps, k)
@@ -230,7 +236,8 @@ class _Writer:
         count = builder.load(sizes)
         record = builder.ptrtoint(cgutils.alloca_once(builder, _WORD, _TOLD + TOLD_WORDS), _WORD)
         clock = cgutils.alloca_once(builder, _WORD, 2)
-        known = (arguments, builder.ptrtoint(sizes, _WORD), steps, _WORD(0), _WORD(0), count)
+        places = builder.ptrtoint(sizes, _WORD)
+        known = (arguments, places, steps, data, _WORD(0), _WORD(0), count)
         for k, value in enumerate((*known, _WORD(0))):
             self.put(record, k, value)
         threads = self.get(data, THREADS)

@@ -93,14 +93,16 @@ class Ready:
         found = self._made.get(key)
         if found is None:
             definition, types = self._definition, self._types
-            words = array.array("q", [id(Raised), 0, threads, self.slow.buffer_info()[0]])
+            text, places = definition.signature.for_numpy(len(types.scalars), sizes)
+            slow = self.slow.buffer_info()[0]
+            words = array.array("q", [id(Raised), 0, threads, slow, *places])
             made = Universal(
                 self._loop,
                 words.buffer_info()[0],
                 (*types.inputs, *types.scalars),
                 self.dtypes,
                 definition.name,
-                definition.signature.with_numbers(len(types.scalars), sizes),
+                text,
             )
             found = made, words
             if threads:

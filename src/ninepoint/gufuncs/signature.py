@@ -40,22 +40,23 @@ class Signature:
         known = {name for core in self.inputs for name in core}
         return tuple(name for name in self.names if name not in known and not name.isdecimal())
 
-    def with_numbers(self, scalars: int, sizes: Mapping[str, int]) -> str:
+    def for_numpy(self, scalars: int, sizes: Mapping[str, int]) -> tuple[str, tuple[int, ...]]:
         """Write it as NumPy reads it: inputs, so many numbers, outputs; new sizes are fixed.
 
-        NumPy takes equal words for one size.  Zeros before a number keep those apart that are
-        equal by chance, so that its sizes are ours, in their order.
+        NumPy takes equal numbers for one size.  So the place of each of our sizes among its own
+        is given as well.
         """
-        places = {}
+        words = {}
         for k, name in enumerate(self.names):
-            number = sizes.get(name, name)
-            fixed = isinstance(number, int) or number.isdecimal()
-            places[name] = f"{'0' * k}{number}" if fixed else f"d{k}"
+            number = str(sizes.get(name, name))
+            words[name] = number if number.isdecimal() else f"d{k}"
         inputs = (*self.inputs, *((),) * scalars)
-        return "->".join(
-            ",".join(f"({','.join(places[name] for name in core)})" for core in side)
+        text = "->".join(
+            ",".join(f"({','.join(words[name] for name in core)})" for core in side)
             for side in (inputs, self.outputs)
         )
+        known = list(dict.fromkeys(words.values()))
+        return text, tuple(known.index(words[name]) for name in self.names)
 
 
 def parsed(text: object) -> Signature:

@@ -105,8 +105,8 @@ def _named(
             if before != dim and bare.get(size) != name:
                 raise ValueError(
                     f"the size '{size}' of {definition.signature} is {before!r} in "
-                    f"'{bare[size]}' and {dim!r} in '{name}'; say which with "
-                    f"dims={{'{size}': ...}}, or rename one."
+                    f"'{bare[size]}' and {dim!r} in '{name}'; rename one of them first, as in "
+                    f"{name}.rename({{{dim!r}: {before!r}}})."
                 )
             bare.setdefault(size, name)
         found.append(own)

@@ -725,6 +725,16 @@ def no_result(span: Span, name: str) -> StencilError:
     )
 
 
+def result_missing(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "result-missing",
+        f"'{name}' does not return its results on every path.",
+        span,
+        "a path through it ends without 'return'",
+        "End every path with 'return' and the results.",
+    )
+
+
 def result_count(span: Span, signature: str, wanted: int, found: int) -> StencilError:
     return _mistake(
         "result-count",
