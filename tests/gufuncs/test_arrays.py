@@ -162,7 +162,7 @@ class Metres:
 
     def __array_ufunc__(self, function, method, *inputs, **options):
         plain = [one.values if isinstance(one, Metres) else one for one in inputs]
-        assert (function.nin, function.nout, function.__name__) == (1, 1, "halves")
+        assert (function.nin, function.nout, function.__name__) == (1, 1, "ninepoint.halves")
         assert function.signature == "(n)->(n)"
         return Metres(getattr(function, method)(*plain, **options))
 

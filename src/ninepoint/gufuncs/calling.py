@@ -9,12 +9,14 @@ NumPy                     the loop for these types                          (rea
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import check_dtype, native, refuse_mask
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
 from ..calling import unfit
@@ -135,9 +137,8 @@ def called(definition: GufuncDefinition, given: Arguments, gufunc: Any, prepare:
         from .dask import on_dask
 
         return on_dask(definition, given, gufunc)
-    for value in given.inputs:
-        if _has_own_functions(value):
-            return _theirs(definition, given, gufunc)
+    if asks(given.inputs):
+        return _theirs(definition, given, gufunc)
     return on_numpy(definition, given, prepare)
 
 
@@ -148,32 +149,15 @@ def _is_pandas(value: object) -> bool:
     return root == "pandas" and kind.__name__ in ("Series", "DataFrame")
 
 
-def _has_own_functions(value: object) -> bool:
-    """Whether an array of another library says itself what functions of NumPy do with it."""
-    theirs = getattr(type(value), "__array_ufunc__", None)
-    return (
-        theirs is not None
-        and theirs is not np.ndarray.__array_ufunc__
-        and not (isinstance(value, np.generic))
-    )
-
-
 def _theirs(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
-    """What the first library gives that knows what to do."""
+    """What other libraries make of it."""
     options = given.options.given
-    if "out" in options and not isinstance(options["out"], tuple):
-        options["out"] = (options["out"],)
-    for value in given.inputs:
-        if _has_own_functions(value):
-            found = value.__array_ufunc__(
-                gufunc, "__call__", *given.inputs, **given.scalars, **options
-            )
-            if found is not NotImplemented:
-                return found
-    kinds = ", ".join(dict.fromkeys(type(value).__name__ for value in given.inputs))
-    raise TypeError(
-        f"'{definition.name}' cannot be called with {kinds}; convert them with numpy.asarray()."
-    )
+    options.pop("out", None)
+    function = functools.partial(gufunc, **given.scalars, **options)
+    signature = definition.signature
+    counts = len(signature.inputs), len(signature.outputs)
+    applied = Applied(function, definition.name, *counts, str(signature))
+    return asked(applied, given.inputs, given.options.out)
 
 
 # NumPy.
