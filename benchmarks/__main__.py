@@ -57,7 +57,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="NAME",
-        help="problems whose name contains NAME, or all of a table: filters, time or pipelines; "
+        help="problems whose name contains NAME, or all of a table: filters, elements, time or pipelines; "
         "may be repeated; shown, not stored",
     )
     parser.add_argument("--repeat", type=int, default=9, help="samples of each (default 9)")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import kernels
+from .elements import ELEMENTS
 from .evolution import EVOLUTION
 from .peers import (
     Peer,
@@ -281,4 +282,4 @@ FILTERS: tuple[Problem, ...] = (
     ),
 )
 
-PROBLEMS = FILTERS + EVOLUTION + PIPELINES
+PROBLEMS = FILTERS + ELEMENTS + EVOLUTION + PIPELINES

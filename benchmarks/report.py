@@ -25,7 +25,7 @@ _COPY = "copying, by `np.copyto`"
 OWN = (WITHOUT, SINGLE, SEPARATE)
 COLUMNS = (
     *OWN, "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
-    "pystencils", "Devito", "NumPy", "njit of numba.stencil",
+    "pystencils", "Devito", "numba.vectorize", "numexpr", "NumPy", "njit of numba.stencil",
 )  # fmt: skip
 # The problems that OpenCV and SciPy have functions for: DESIGN calls them the filter list.
 _FILTERS = (
@@ -36,6 +36,11 @@ _FILTERS = (
 
 # The other tables, each with what has to be said of it.
 GROUPS = {
+    "elements": (
+        "Functions of numbers",
+        "What is done to each element of two arrays. numba.vectorize is told the types, and knows "
+        "one thread; numexpr compiles a text when it is first called.",
+    ),
     "time": (
         "Steps in time",
         "A call does all the steps of a state; the speed counts every point at every step. "
@@ -323,7 +328,7 @@ def readme_part(stored: list[Run]) -> str:
             "Copying computes nothing: its row says how many bytes a second the machine reads, "
             "and writes elsewhere, at the same time."
         )
-    many = [cell for cell in runs.cells(stored) if cell["group"] in GROUPS]
+    many = [cell for cell in runs.cells(stored) if cell["group"] in ("time", "pipelines")]
     if many:
         count = max(cell["threads"] for cell in many)
         parts += [

@@ -11,6 +11,7 @@ import numpy as np
 from ..stages import Call
 from ..steps import State
 from . import Peer
+from .elementwise import second
 
 NAME = "ninepoint"
 
@@ -112,3 +113,14 @@ def separate(calls: tuple[Call, ...], boundary: str) -> Peer:
         return work
 
     return Peer(SEPARATE, "ninepoint", prepare, threads=True)
+
+
+def applied(function: Callable[..., Any]) -> Peer:
+    """The ufunc of a function of two numbers, writing into an array that is there."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import ninepoint as npt
+
+        return _IntoResult(partial(npt.ufunc(function), *second(x), threads=threads))
+
+    return Peer(NAME, "ninepoint", prepare, threads=True)
