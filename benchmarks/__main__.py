@@ -57,8 +57,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="NAME",
-        help="problems whose name contains NAME, or all of a table: filters, elements, time or pipelines; "
-        "may be repeated; shown, not stored",
+        help="problems whose name contains NAME, or all of a table: filters, elements, time or "
+        "pipelines; may be repeated; shown, not stored",
     )
     parser.add_argument("--repeat", type=int, default=9, help="samples of each (default 9)")
     parser.add_argument(

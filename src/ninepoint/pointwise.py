@@ -143,8 +143,10 @@ class Ufunc(Stencil):
         array([[ 0,  0],
                [70, 40]])
         """
-        _refuse(self.__name__, named)
-        values = self._arguments.bound(args, named)
+        values: tuple[Any, ...] | None = args
+        if named or len(args) != self._arguments.count:
+            _refuse(self.__name__, named)
+            values = self._arguments.bound(args, named)
         if values is not None:
             for value, field in zip(values, self._plain, strict=True):
                 if field and (type(value) is not np.ndarray or not value.ndim):
