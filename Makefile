@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo gallery pictures test lint format core bench clean
+.PHONY: help demo gallery pictures docs test lint format core bench clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -13,6 +13,7 @@ VENV := .venv
 CORE := .venv-core
 BENCH := .venv-bench
 GALLERY := .venv-gallery
+DOCS := .venv-docs
 BIN := $(VENV)/bin
 INSTALL := python -m pip install --quiet --disable-pip-version-check
 
@@ -26,6 +27,7 @@ SHUFFLED = $(if $(ORDER),--random-order-bucket=global $(if $(filter-out random,$
 help:
 	@echo "make demo    run a stencil on photographs; pictures appear in demo-output/"
 	@echo "make gallery draw the pictures of examples/gallery; they appear in gallery-output/"
+	@echo "make docs    make the documentation site; it begins with site/index.html"
 	@echo "make test    run the tests; ORDER=random shuffles them"
 	@echo "make lint    check style, types and the direction of imports"
 	@echo "make format  rewrite the files in the project's style"
@@ -59,6 +61,11 @@ $(GALLERY)/.made: pyproject.toml
 	$(GALLERY)/bin/$(INSTALL) --editable . --group gallery
 	@touch $@
 
+$(DOCS)/.made: pyproject.toml
+	$(call make_venv,$(DOCS))
+	$(DOCS)/bin/$(INSTALL) --editable '.[all]' --group docs
+	@touch $@
+
 # Not editable: this also proves that the built package is complete.
 $(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
 	$(call make_venv,$(CORE))
@@ -69,8 +76,7 @@ demo: $(VENV)/.made
 	$(BIN)/python examples/demo.py
 
 gallery: $(GALLERY)/.made
-	@for script in examples/gallery/*.py; do \
-		echo "$$script"; MPLBACKEND=agg $(GALLERY)/bin/python "$$script" || exit 1; done
+	$(GALLERY)/bin/python examples/draw.py gallery-output
 
 # The pictures of the README and the pages are those that these commands make.
 pictures: demo gallery
@@ -78,6 +84,11 @@ pictures: demo gallery
 	$(BIN)/python examples/logo.py docs/images
 	$(BIN)/python -m benchmarks plot
 	$(GALLERY)/bin/python examples/shrink.py gallery-output docs/images/gallery
+
+# What was made before and has not changed is kept in docs/generated, the gallery's pictures too.
+docs: $(DOCS)/.made
+	$(DOCS)/bin/python -m sphinx -W --keep-going --jobs auto --builder html docs site
+	$(DOCS)/bin/python docs/check_links.py site
 
 test: $(VENV)/.made
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
@@ -99,6 +110,6 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python -m benchmarks
 
 clean:
-	rm -rf $(VENV) $(CORE) $(BENCH) $(GALLERY) build dist demo-output gallery-output .pytest_cache .mypy_cache .ruff_cache \
-		.import_linter_cache .hypothesis
+	rm -rf $(VENV) $(CORE) $(BENCH) $(GALLERY) $(DOCS) build dist site docs/generated demo-output gallery-output \
+		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -24,6 +24,10 @@ import ninepoint as npt
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# Those of a field, and those for whom another tool is known; they stand alone.
+FIELDS = sorted((ROOT / "docs" / "howto").glob("*.md"))
+COMING = sorted((ROOT / "docs" / "coming").glob("*.md"))
+ALL = [*PAGES, *FIELDS, *COMING]
 MODULES = sorted(found.name for found in pkgutil.walk_packages(npt.__path__, "ninepoint."))
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -62,29 +66,89 @@ def test_the_files_that_a_page_names_are_there(page):
     assert not missing
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
-def test_page(path, tmp_path, monkeypatch):
-    page = path.read_text()
-    monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": "__main__"}
-    for block, following in itertools.zip_longest(blocks(page), blocks(page)[1:]):
-        if block.language != "python":
-            continue
-        # A stencil reads its own source, so each block is a file, as each cell of a notebook is.
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of a table of what each line of another tool becomes."""
+
+    tool: str
+    theirs: str
+    ours: str
+    line: int
+
+
+def rows(page: str) -> list[Row]:
+    """The rows of all tables whose second column is of ninepoint and holds code."""
+    found = []
+    tool = None
+    for number, line in enumerate(page.splitlines(), 1):
+        cells = re.split(r" \| |\|(?=-)", line.strip("|"))
+        if not line.startswith("|") or len(cells) != 2:
+            tool = None
+        elif cells[1].strip() == "ninepoint":
+            tool = cells[0].strip()
+        elif tool is not None and not line.startswith("|---"):
+            theirs, ours = (cell.strip().strip("`") for cell in cells)
+            found.append(Row(tool, theirs, ours, number))
+    return found
+
+
+# The tools that are installed where the tests run.
+INSTALLED = ("scipy.ndimage", "with Dask")
+
+
+class Program:
+    """The program of a page: its pieces, run one after the other in one namespace."""
+
+    def __init__(self, path: Path, folder: Path) -> None:
+        self.path, self.folder = path, folder
+        self.namespace = {"__name__": "__main__"}
+
+    def run(self, text: str, line: int) -> str:
+        """Run a piece that begins on a line of the page; gives what it prints."""
+        # A stencil reads its own source, so each piece is a file, as each cell of a notebook is.
         # It begins with as many empty lines as make tracebacks show the line of the page.
-        text = "\n" * (block.line - 1) + block.text
-        script = tmp_path / f"{path.stem}_{block.line}.py"
+        text = "\n" * (line - 1) + text
+        script = self.folder / f"{self.path.stem}_{line}.py"
         script.write_text(text)
         code = compile(text, str(script), "exec", dont_inherit=True)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(code, namespace)
+            exec(code, self.namespace)
+        return printed.getvalue()
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_page(path, tmp_path, monkeypatch):
+    page = path.read_text()
+    monkeypatch.chdir(tmp_path)
+    program = Program(path, tmp_path)
+    for block, following in itertools.zip_longest(blocks(page), blocks(page)[1:]):
+        if block.language != "python":
+            continue
+        printed = program.run(block.text, block.line)
         if (
             following is not None
             and following.language == "text"
             and not page[block.end : following.start].strip()
         ):
-            assert printed.getvalue() == following.text, f"{path.name}, line {following.line}"
+            assert printed == following.text, f"{path.name}, line {following.line}"
+    for row in rows(page):
+        assigned = " = " in row.ours.partition("(")[0]
+        program.run(row.ours if assigned else f"ours = {row.ours}", row.line)
+        if row.tool in INSTALLED:
+            program.run(f"theirs = {row.theirs}", row.line)
+            ours, theirs = (np.asarray(program.namespace[name]) for name in ("ours", "theirs"))
+            np.testing.assert_allclose(
+                ours, theirs, rtol=1e-9, atol=1e-12, err_msg=f"{path.name}, line {row.line}"
+            )
+
+
+def test_the_tables_of_what_each_line_becomes_are_found():
+    assert rows("| C | ninepoint |\n|---|---|\n| `a + b` | `b + a` |\n\n| C | here |\n") == [
+        Row("C", "a + b", "b + a", 3)
+    ]
+    for path in COMING:
+        assert path.stem == "index" or len(rows(path.read_text())) > 5
 
 
 def test_a_page_is_cut_into_blocks():
@@ -95,7 +159,7 @@ def test_a_page_is_cut_into_blocks():
     ]
 
 
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", ALL, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_links_between_pages_lead_somewhere(path):
     for target in re.findall(r"\]\((?!https?:)([^)#]*)(?:#[^)]*)?\)", path.read_text()):
         assert not target or (path.parent / target).exists(), target
@@ -107,6 +171,48 @@ def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     module = importlib.import_module(name)
     failed, _ = doctest.testmod(module, extraglobs={"np": np, "npt": npt})
     assert failed == 0
+
+
+def _public(where):
+    """Every public name of a module or class that documents itself, with what it names."""
+    names = where.__all__ if inspect.ismodule(where) else vars(where)
+    return {name: getattr(where, name) for name in names if not name.startswith("_")}
+
+
+API = {f"ninepoint.{name}": value for name, value in _public(npt).items() if name != "filters"}
+API |= {f"ninepoint.filters.{name}": value for name, value in _public(npt.filters).items()}
+API |= {"ninepoint.filters.Options": npt.filters.Options}
+
+
+def test_the_reference_lists_every_public_name():
+    page = (ROOT / "docs" / "api.md").read_text()
+    listed = set()
+    for module, names in re.findall(
+        r"currentmodule:: ([\w.]+)\n(.*?)(?=\.\. currentmodule|\Z)", page, re.DOTALL
+    ):
+        listed |= {f"{module}.{name}" for name in re.findall(r"^   (\w+)$", names, re.MULTILINE)}
+    assert listed == set(API)
+
+
+def test_every_public_name_has_an_example_that_runs():
+    found = dict(API)
+    for name, value in API.items():
+        if inspect.isclass(value):
+            methods = _public(value).items()
+            found |= {f"{name}.{one}": f for one, f in methods if inspect.isfunction(f)}
+    without = {
+        name
+        for name, value in found.items()
+        if not re.search(r"^Examples\n-{8}\n(?!.*\+SKIP).*>>> ", inspect.getdoc(value) or "",
+                         re.MULTILINE | re.DOTALL)
+    }  # fmt: skip
+    assert not without
+
+
+def test_the_gallery_shows_every_program():
+    page = (ROOT / "docs" / "gallery.md").read_text()
+    named = re.findall(r"\(\.\./examples/gallery/(\w+)\.py\)", page)
+    assert sorted(named) == sorted(path.stem for path in (ROOT / "examples/gallery").glob("*.py"))
 
 
 def test_the_page_of_filters_names_all_with_their_defaults():

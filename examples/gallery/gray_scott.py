@@ -1,6 +1,9 @@
-"""Patterns of Gray and Scott: two substances that diffuse, and react with each other."""
+"""
+Patterns of Gray and Scott
+==========================
 
-from pathlib import Path
+Two substances that diffuse, and react with each other.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +11,9 @@ import numpy as np
 import ninepoint as npt
 
 
+# %%
+# The kernel gives both states of the next step; ``feed`` and ``kill`` are numbers of the call,
+# so that four kinds of patterns need one compilation.
 @npt.stencil(boundary="wrap")
 def react(u, v, feed, kill):
     spread_u = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0]
@@ -19,6 +25,8 @@ def react(u, v, feed, kill):
     )
 
 
+# %%
+# ``iterate`` does the 8000 steps, several in one pass over memory.
 def patterns(feed, kill, n=256, steps=8000):
     """Let a few drops of the second substance grow."""
     rng = np.random.default_rng(1)
@@ -29,6 +37,8 @@ def patterns(feed, kill, n=256, steps=8000):
     return react.iterate(u, v, feed, kill, steps=steps)
 
 
+# %%
+# Only the two numbers differ from picture to picture.
 kinds = {
     "spots": (0.030, 0.0625),
     "maze": (0.037, 0.060),
@@ -42,6 +52,4 @@ for one, (title, (feed, kill)) in zip(axes, kinds.items(), strict=True):
     one.imshow(v, cmap="inferno")
     one.set_title(f"{title}: feed {feed}, kill {kill}")
     one.set_axis_off()
-output = Path("gallery-output")
-output.mkdir(exist_ok=True)
-figure.savefig(output / "gray_scott.png", dpi=100)
+plt.show()

@@ -1,6 +1,9 @@
-"""Corners of a photograph, after Harris and Stephens: stencils that call each other."""
+"""
+Corners of a photograph
+=======================
 
-from pathlib import Path
+After Harris and Stephens (1988): stencils that call each other.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +11,8 @@ from skimage import data
 
 import ninepoint as npt
 
+# %%
+# The gradients are a stencil of their own, with two results.
 ACROSS = np.array([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]], "float32") / 8
 
 
@@ -16,6 +21,9 @@ def gradients(x):
     return (x[-1:2, -1:2] * ACROSS.T).sum(), (x[-1:2, -1:2] * ACROSS).sum()
 
 
+# %%
+# The response calls it and reads windows of what it gives. Only a few rows of the gradients
+# are kept, never an image of them.
 @npt.stencil(boundary="reflect")
 def response(x, k=0.05):
     """How much the gradients in a window differ in direction: det - k trace**2."""
@@ -26,6 +34,8 @@ def response(x, k=0.05):
     return p * r - q * q - k * (p + r) * (p + r)
 
 
+# %%
+# A corner is where the response is the greatest of its surroundings.
 @npt.stencil
 def peaks(x, least):
     return x[0, 0] > least and x[0, 0] == x[-4:5, -4:5].max()
@@ -45,6 +55,4 @@ right.imshow(np.cbrt(strength), cmap="RdBu_r", vmin=-0.4, vmax=0.4)
 right.set_title("response (cube root)")
 for axes in (left, right):
     axes.set_axis_off()
-output = Path("gallery-output")
-output.mkdir(exist_ok=True)
-figure.savefig(output / "harris.png", dpi=100)
+plt.show()

@@ -1,10 +1,12 @@
-"""Heat in a plate, with fixed and with periodic borders, against the exact solution.
-
-A product of waves keeps its shape and fades: exp(-k t) at time t, with k from the equation.
-The error is that of the method, of second order in the distance of the points.
 """
+Heat with fixed and periodic borders
+====================================
 
-from pathlib import Path
+Heat in a plate, against the exact solution.
+
+A product of waves keeps its shape and fades: exp(-k t) at time t, with k from the equation. The
+error is that of the method, of second order in the distance of the points.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,11 +14,15 @@ import numpy as np
 import ninepoint as npt
 
 
+# %%
+# One step, for any border: that is said at the call.
 @npt.stencil
 def heat(u, r):
     return u[0, 0] + r * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
 
 
+# %%
+# The steps are counted so that the end is at the same time on every grid.
 def solve(border, n, r=0.2, end=0.02):
     """Temperatures at the beginning, at the end, and exactly at the end."""
     if border == "keep":
@@ -34,6 +40,8 @@ def solve(border, n, r=0.2, end=0.02):
     return start, made, start * np.exp(-rate * steps * r * h * h)
 
 
+# %%
+# Twice as many points along an axis leave a quarter of the error.
 figure, axes = plt.subplots(2, 3, figsize=(12, 7.5), layout="constrained")
 for row, (border, words) in zip(axes, {"keep": "fixed", "wrap": "periodic"}.items(), strict=True):
     for n in (33, 65, 129, 257):
@@ -48,6 +56,4 @@ for row, (border, words) in zip(axes, {"keep": "fixed", "wrap": "periodic"}.item
         figure.colorbar(shown, ax=one, shrink=0.8)
         one.set_title(f"{words} borders, {title}")
         one.set_axis_off()
-output = Path("gallery-output")
-output.mkdir(exist_ok=True)
-figure.savefig(output / "heat.png", dpi=100)
+plt.show()

@@ -1,7 +1,11 @@
-"""Slope and shade of a real landscape: the Jacksboro fault, from Matplotlib's sample data."""
+"""
+Slope and shade of a landscape
+==============================
+
+A real elevation model: the Jacksboro fault, from Matplotlib's sample data.
+"""
 
 import math
-from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -10,6 +14,9 @@ from matplotlib.cbook import get_sample_data
 import ninepoint as npt
 
 
+# %%
+# The rise to the north and to the east are two results of one kernel; the distances between
+# points are numbers of the call, as degrees of longitude are shorter than those of latitude.
 @npt.stencil(boundary="nearest")
 def gradient(z, north, east):
     """Rise to the north and to the east, after Horn (1981)."""
@@ -18,6 +25,8 @@ def gradient(z, north, east):
     return up / (8 * north), right / (8 * east)
 
 
+# %%
+# What needs no neighbours is a stencil as well, here with functions of ``math``.
 @npt.stencil
 def slope(up, right):
     return math.degrees(math.atan(math.hypot(up[0, 0], right[0, 0])))
@@ -30,6 +39,8 @@ def shade(up, right, azimuth=315.0, altitude=45.0):
     return max(0.0, light / math.sqrt(1 + up[0, 0] ** 2 + right[0, 0] ** 2))
 
 
+# %%
+# Read, compute, draw.
 dem = get_sample_data("jacksboro_fault_dem.npz")
 z = dem["elevation"].astype("float64")
 metres = 111_320.0  # of a degree of latitude
@@ -47,7 +58,5 @@ for one, (title, values, colours) in zip(axes, pictures, strict=True):
     figure.colorbar(shown, ax=one, shrink=0.7)
     one.set_title(title)
     one.set_axis_off()
-output = Path("gallery-output")
-output.mkdir(exist_ok=True)
-figure.savefig(output / "hillshade.png", dpi=100)
+plt.show()
 assert np.isfinite(lit).all()

@@ -1,6 +1,9 @@
-"""A photograph made sharper: what a blur takes away is added once more."""
+"""
+A photograph made sharper
+=========================
 
-from pathlib import Path
+What a blur takes away is added once more.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +11,8 @@ from skimage import data
 
 import ninepoint as npt
 
+# %%
+# The blur is a stage of the kernel that sharpens: a few of its rows are kept, never an image.
 WEIGHTS = np.outer([1, 4, 6, 4, 1], [1, 4, 6, 4, 1]) / 256
 
 
@@ -22,6 +27,8 @@ def sharpen(x, amount=2.0, threshold=2.0):
     return round(x[0, 0] + (amount * lost if abs(lost) > threshold else 0.0))
 
 
+# %%
+# The colours are a stack of three images.
 photograph = data.astronaut()
 channels = np.moveaxis(photograph, -1, 0)  # the colours are a stack of three images
 sharp = np.moveaxis(sharpen(channels), 0, -1)
@@ -33,6 +40,4 @@ for one, (title, shown) in zip(axes, {"before": photograph, "after": sharp}.item
     one.imshow(shown[part], interpolation="nearest")
     one.set_title(title)
     one.set_axis_off()
-output = Path("gallery-output")
-output.mkdir(exist_ok=True)
-figure.savefig(output / "unsharp_mask.png", dpi=100)
+plt.show()

@@ -1,6 +1,9 @@
-"""A wave that meets a slower medium: part of it is thrown back, part goes on, bent."""
+"""
+A wave in two media
+===================
 
-from pathlib import Path
+A wave meets a slower medium: part of it is thrown back, part goes on, bent.
+"""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,6 +11,8 @@ import numpy as np
 import ninepoint as npt
 
 
+# %%
+# The two results take the place of the first two fields in the next step; the third stays.
 @npt.stencil(boundary="keep")
 def wave(u, before, speed):
     """Two states, u and the one before; the square of the speed stays as it is."""
@@ -15,12 +20,16 @@ def wave(u, before, speed):
     return 2 * u[0, 0] - before[0, 0] + speed[0, 0] * around, u[0, 0]
 
 
+# %%
+# Two speeds on the two sides of an inclined line, and a drop to begin with.
 n = 400
 rows, columns = np.mgrid[:n, :n]
 fast, slow = 0.5, 0.25
 speed = np.where(columns + rows // 4 < 260, fast, slow).astype("float32") ** 2
 start = np.exp(-((columns - 150) ** 2 + (rows - 200) ** 2) / 60).astype("float32")
 
+# %%
+# A callback keeps the state after every 120 steps.
 frames = {}
 wave.iterate(
     start,
@@ -38,6 +47,4 @@ for one, (step, u) in zip(axes, frames.items(), strict=True):
     one.contour(speed, levels=[(fast**2 + slow**2) / 2], colors="black", linewidths=0.8)
     one.set_title(f"step {step}")
     one.set_axis_off()
-output = Path("gallery-output")
-output.mkdir(exist_ok=True)
-figure.savefig(output / "wave.png", dpi=100)
+plt.show()

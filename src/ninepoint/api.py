@@ -37,6 +37,18 @@ class Stencil(ArrayFunction):
     parameters; see `__call__`.  Where the function calls other stencils on its fields, each
     call gives the array that it would give by itself, border and all; where it can, it is done
     together with the kernel, row by row, so that it is never stored whole.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil
+    ... def larger(x, factor=2):
+    ...     return x[0] > factor * x[-1]
+    >>> larger
+    <stencil larger(x, factor)>
+    >>> larger.fields, larger.scalars, dict(larger.defaults)
+    (('x',), ('factor',), {'factor': 2})
     """
 
     definition: Definition
@@ -330,6 +342,19 @@ class Stencil(ArrayFunction):
         -------
         array or tuple of arrays
             As a call gives.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil(boundary="wrap")
+        ... def difference(x):
+        ...     print("at", x[0])
+        ...     return x[0] - x[-1]
+        >>> difference.debug(np.array([1, 4]))
+        at 1
+        at 4
+        array([-3,  3])
         """
         Place(axes, named.pop("dims", None)).check(())
         values = self._bound(args, named)
@@ -348,6 +373,12 @@ class Stencil(ArrayFunction):
         -------
         str
             Python modules, one after the other.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> "def " in npt.stencil(lambda x: x[0] + x[1]).source("uint8")
+        True
         """
         kernels = asked(self.definition, types).kernels
         return Page("\n\n".join(kernel.module.text for kernel in kernels))
@@ -364,6 +395,17 @@ class Stencil(ArrayFunction):
         -------
         str
             An assignment a line.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> print(npt.stencil(lambda x: (x[0] + x[1]) // 2).ir("uint8"))
+        kernel (x: uint8), 1 axis
+          t0 = x[0]                                      0 .. 255
+          t1 = x[1]                                      0 .. 255
+          t2 = t0 + t1                                   0 .. 510
+          t3 = t2 // 2                                   0 .. 255
+          return t3
         """
         return Page(explaining.intermediate(asked(self.definition, types)))
 
@@ -380,6 +422,12 @@ class Stencil(ArrayFunction):
         -------
         Schedule
             Change it with `dataclasses.replace`, and give it to ``@stencil(schedule=...)``.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> npt.stencil(lambda x: x[0] + x[1]).schedule().rows
+        3
         """
         if not types:
             return self.definition.options.schedule
@@ -410,6 +458,16 @@ class Stencil(ArrayFunction):
             If a field is no NumPy array.
         ValueError
             If an array is empty, or the stencil was decorated with a schedule.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> difference.tune(np.zeros(1000), seconds=0).gain
+        1.0
         """
         definition = self.definition
         if definition.options.schedule != Schedule():
@@ -451,6 +509,23 @@ class Stencil(ArrayFunction):
             algorithm of each window and sum with why it is no other, the types of the lanes,
             operations and bytes for each point; then how long compiling took, how fast the
             machine copies, and the predicted and measured speed.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> def corner(x):
+        ...     return x[0, 0] + x[1, 1]
+        >>> print(npt.stencil(corner).explain("uint8"))
+        corner: x uint8 -> uint16
+          path        understood: analysed, its inner loop can become vectors
+          looks       offsets 0..1 x 0..1 (4 elements in the box)
+          border      fill with 0
+          result      whole numbers from 0 to 510
+          algorithm   as written:
+                        no window, and nothing to share
+          lanes       16 bits at the widest: 1 in uint16
+          operations  1 operation, 2 loads and 1 store a point
+          memory      3 bytes a point: 1 read once, 2 written once
         """
         one = asked(self.definition, arrays, named)
         return Explanation(explaining.explained(self, one, named))

@@ -47,6 +47,16 @@ class Lazy(NDArrayOperatorsMixin):
     ndim : int
     dims : tuple of str, or None
         The names of the axes, of an xarray object.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> smooth = npt.filters.mean(npt.lazy(np.arange(12.0).reshape(3, 4)))
+    >>> smooth.shape, smooth.dtype
+    ((3, 4), dtype('float64'))
+    >>> float(np.max(smooth)) < 11
+    True
     """
 
     def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
@@ -290,6 +300,15 @@ def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:
     -------
     tuple of arrays
         One for each value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> smooth = npt.filters.mean(npt.lazy(np.eye(5)))
+    >>> edges = npt.filters.laplace(smooth)
+    >>> [array.shape for array in npt.compute(smooth, edges)]
+    [(5, 5), (5, 5)]
     """
     missing = {id(v): v for v in values if isinstance(v, Lazy) and v._value is None}
     for with_names in (False, True):

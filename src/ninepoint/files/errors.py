@@ -41,6 +41,18 @@ class ImageReadError(OSError):
         What is wrong, as a fragment of a sentence.
     page : int, optional
         Number of the page in the file, from 0, if the file has several.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> with open("broken.png", "wb") as file:
+    ...     file.write(b"no picture")
+    10
+    >>> try:
+    ...     npt.imread("broken.png")
+    ... except npt.ImageReadError as error:
+    ...     print(error.frame, error.path)
+    0 broken.png
     """
 
     def __init__(self, path: str, frame: int, reason: str, page: int | None = None) -> None:

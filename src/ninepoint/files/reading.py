@@ -83,9 +83,12 @@ def imread(
 
     Examples
     --------
-    >>> frames = imread("frames/*.png")  # doctest: +SKIP
-    >>> frames  # doctest: +SKIP
-    dask.array<imread, shape=(300, 1000, 1000), dtype=uint8, chunksize=(5, 1000, 1000), ...>
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> files = npt.imsave(np.zeros((3, 40, 50), "uint8"), "frames/{:04d}.png")
+    >>> frames = npt.imread("frames/*.png")
+    >>> frames.shape, frames.dtype, frames.chunks[0]
+    ((3, 40, 50), dtype('uint8'), (1, 1, 1))
     """
     need("dask.array", "PIL", "tifffile")
     if max_pixels is not None and max_pixels < 1:

@@ -136,8 +136,12 @@ def imsave(
 
     Examples
     --------
-    >>> imsave(smooth(imread("frames/*.png")), "smooth/{:04d}.png")  # doctest: +SKIP
-    [PosixPath('smooth/0000.png'), PosixPath('smooth/0001.png'), ...]
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> frames = np.zeros((3, 40, 50), "uint8")
+    >>> files = npt.imsave(npt.filters.median(frames), "smooth/{:04d}.png")
+    >>> [file.name for file in files]
+    ['0000.png', '0001.png', '0002.png']
     """
     target = parse_pattern(pattern)
     need("tifffile" if target.format == TIFF else "PIL")

@@ -57,6 +57,13 @@ class Options(TypedDict, total=False):
         ``dtype="float64"`` is how an image of integers keeps its fractions.
     threads : int
         The greatest number of threads.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> npt.filters.mean(np.array([3, 0, 0, 9], "uint8"), boundary="wrap", dtype="float64")
+    array([4., 1., 3., 4.])
     """
 
     boundary: Any

@@ -86,6 +86,17 @@ class Measurement:
     lanes : float or None
         Bytes of all lanes that are loaded, computed and stored for a point; None where they are
         not counted, as of stencils that call others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil
+    ... def difference(x):
+    ...     return x[1] - x[-1]
+    >>> found = difference.bench(np.zeros(1000), repeat=3)
+    >>> found.name, found.copy_bytes, found.copy_ratio > 0
+    ('difference', 16000, True)
     """
 
     name: str
@@ -106,14 +117,17 @@ class Measurement:
 
     @property
     def points_per_second(self) -> float:
+        """Points of a result that a call makes in a second."""
         return self.points / self.seconds
 
     @property
     def bytes_per_second(self) -> float:
+        """Bytes that a call reads and writes in a second."""
         return self.bytes / self.seconds
 
     @property
     def copy_bytes_per_second(self) -> float:
+        """Bytes that the copy reads and writes in a second."""
         return self.copy_bytes / self.copy_seconds
 
     @property

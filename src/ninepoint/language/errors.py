@@ -65,6 +65,21 @@ class StencilError(ValueError):
     """The kernel cannot be compiled as it is written.
 
     Holds exactly one `Diagnostic` as its only argument, which also makes it picklable.
+
+    Attributes
+    ----------
+    diagnostic : Diagnostic
+        Its `code`, `message`, `span` (the file, the line, the columns and the text of the place),
+        `label` and `help`; `str` of the error lays them out.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> try:
+    ...     npt.stencil(lambda x: x[0.5])
+    ... except npt.StencilError as error:
+    ...     print(error.diagnostic.span.text.strip())
+    npt.stencil(lambda x: x[0.5])
     """
 
     def __init__(self, diagnostic: Diagnostic) -> None:

@@ -62,6 +62,16 @@ class Schedule:
     tile : int
         Columns that are done together where stages are kept in rows; 0 for as many as keep
         their rows in cache.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(schedule=npt.Schedule(running=False))
+    ... def total(x):
+    ...     return x[-1:2].sum()
+    >>> total(np.arange(4))
+    array([0, 3, 6, 0])
     """
 
     unrolled: int = 130
