@@ -51,6 +51,7 @@ default_role = "py:obj"
 
 # Compiled kernels of the gallery stay between builds, beside what is made of them.
 os.environ.setdefault("NINEPOINT_CACHE_DIR", str(GENERATED / "kernels"))
+os.environ.setdefault("NINEPOINT_QUIET", "1")
 
 sphinx_gallery_conf = {
     "examples_dirs": "../examples/gallery",
@@ -67,12 +68,14 @@ sphinx_gallery_conf = {
 
 html_theme = "pydata_sphinx_theme"
 html_title = "ninepoint"
+html_favicon = "images/logo.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": [], "start": [], "tutorial": [], "changelog": []}
 html_theme_options = {
+    "logo": {"text": "ninepoint", "image_light": "images/logo.svg", "image_dark": "images/logo.svg"},
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,
@@ -118,16 +121,30 @@ def _reachable(pages: dict[str, str]) -> dict[str, tuple[str, str]]:
 _LOG = logging.getLogger(__name__)
 intersphinx_mapping = _reachable(_ELSEWHERE)
 
-# On the site these files have pages of their own.
+# Files beside this folder that have pages here: those include them, and links lead there.
+_INCLUDED = re.compile(r"^```\{include\} \.\./(\w+\.md)\n```$", re.MULTILINE)
 _LINKS = (
     (re.compile(r"\]\((?:\.\./)+examples/gallery/(\w+)\.py\)"), r"](/generated/gallery/\1.rst)"),
-    (re.compile(r"\]\((?:\.\./)+CONTRIBUTING\.md(#[\w-]+)?\)"), r"](/contributing.md\1)"),
-    (re.compile(r"\]\((?:\.\./)+CHANGELOG\.md(#[\w-]+)?\)"), r"](/changelog.md\1)"),
+    *(
+        (re.compile(rf"\]\((?:\.\./)*{file}(#[\w-]+)?\)"), rf"](/{page}.md\1)")
+        for file, page in {
+            "CONTRIBUTING.md": "contributing",
+            "CHANGELOG.md": "changelog",
+            "CODE_OF_CONDUCT.md": "conduct",
+            "SECURITY.md": "security",
+            "RELEASING.md": "releasing",
+        }.items()
+    ),
 )
 
 
 def _for_the_site(app: Sphinx, name: str, text: list[str]) -> None:
     """Make links to files of the repository links to the pages that are made of them."""
+
+    def file(found: re.Match[str]) -> str:
+        return (HERE.parent / found[1]).read_text().replace("](docs/", "](/")
+
+    text[0] = _INCLUDED.sub(file, text[0])
     for pattern, page in _LINKS:
         text[0] = pattern.sub(page, text[0])
     if name == "gallery":

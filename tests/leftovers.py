@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 _FOLDERS = (ROOT, ROOT / "tests", ROOT / "docs", ROOT / "examples", ROOT / "src")
 
 # Threads that stay, by the first letters of their names: our own pool, and what libraries
-# start once and keep (Dask's event loop and its helpers, tqdm's, the time limit's).
+# start once and keep (Dask's event loop and its helpers, tqdm's, zarr's, the time limit's).
 _KEPT_THREADS = (
     "ninepoint",
     "Dask-Offload",
@@ -33,6 +33,7 @@ _KEPT_THREADS = (
     "QueueFeederThread",
     "pytest_timeout",
     "tqdm",
+    "zarr",
 )
 
 # The variables that mean something to what is tested.
