@@ -75,7 +75,11 @@ html_show_sourcelink = False
 html_copy_source = False
 html_sidebars = {"index": [], "start": [], "tutorial": [], "changelog": []}
 html_theme_options = {
-    "logo": {"text": "ninepoint", "image_light": "images/logo.svg", "image_dark": "images/logo.svg"},
+    "logo": {
+        "text": "ninepoint",
+        "image_light": "images/logo.svg",
+        "image_dark": "images/logo.svg",
+    },
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
     "navigation_with_keys": False,

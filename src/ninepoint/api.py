@@ -46,7 +46,7 @@ class Stencil(ArrayFunction):
     ... def larger(x, factor=2):
     ...     return x[0] > factor * x[-1]
     >>> larger
-    <stencil larger(x, factor)>
+    <stencil larger(x, factor=2)>
     >>> larger.fields, larger.scalars, dict(larger.defaults)
     (('x',), ('factor',), {'factor': 2})
     """

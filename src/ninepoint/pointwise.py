@@ -57,6 +57,15 @@ class Ufunc(Stencil):
 
     Made by `ufunc`.  Call it with arrays and numbers, which broadcast; see `__call__`.  In a
     kernel it may be called on fields, where it is a stage like other stencils, and on numbers.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> @npt.ufunc
+    ... def power(x, y, *, scale=1.0):
+    ...     return scale * x**y
+    >>> power.fields, power.scalars, power.nin, power.nout
+    (('x', 'y'), ('scale',), 2, 1)
     """
 
     kind = "ufunc"
@@ -235,6 +244,17 @@ class Ufunc(Stencil):
         -------
         array, number or tuple of these
             As a call gives.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def halved(x):
+        ...     print("given", x)
+        ...     return x // 2
+        >>> int(halved.debug(7))
+        given 7
+        3
         """
         _refuse(self.__name__, named)
         values = self._bound(args, named)

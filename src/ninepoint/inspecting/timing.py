@@ -169,6 +169,15 @@ class Measurement:
         ValueError
             If operations are not counted: of stencils that call others, and of kernels that
             are compiled as they are written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.stencil
+        ... def difference(x):
+        ...     return x[1] - x[-1]
+        >>> picture = difference.bench(np.zeros(1000), repeat=1).plot("difference.svg")
         """
         if self.lanes is None:
             raise ValueError(
