@@ -29,6 +29,15 @@ class Gufunc:
 
     Made by `gufunc`.  Call it with arrays and numbers, in the order of the function's
     parameters; see `__call__`.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> @npt.gufunc("(n)->(),()")
+    ... def ends(x):
+    ...     return x[0], x[-1]
+    >>> ends.signature, ends.nin, ends.nout
+    ('(n)->(),()', 1, 2)
     """
 
     definition: GufuncDefinition
@@ -201,6 +210,19 @@ class Gufunc:
         -------
         array or tuple of arrays
             As a call gives.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.gufunc("(n)->()")
+        ... def total(x):
+        ...     print("an item of", len(x))
+        ...     return x.sum()
+        >>> total.debug(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        an item of 2
+        an item of 2
+        array([3., 7.])
         """
         return by_definition(self.definition, arguments(self.definition, args, dict(named)))
 
@@ -219,6 +241,15 @@ class Gufunc:
         str
             Lines of text: the signature, the parameters, the types of the results, and which
             results are made in place.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> @npt.gufunc("(n)->()")
+        ... def total(x):
+        ...     return x.sum()
+        >>> "(n)->()" in total.explain()
+        True
         """
         return Page(explained(self.definition, types, named))
 
