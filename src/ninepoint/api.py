@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, TypeAlias, overload
 
 from . import calling, preparing
 from .arrays.borders import Boundary
@@ -28,9 +28,13 @@ from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .preparing import Prepared
 from .remembered import Remembered
+from .signatures import P, Q, R_co
+
+if TYPE_CHECKING:
+    from .signatures import A, Each, One, Several
 
 
-class Stencil(ArrayFunction):
+class Stencil(ArrayFunction, Generic[P, R_co]):
     """A function of a point and its neighbours, to be applied to whole arrays.
 
     Made by `stencil`.  Call it with arrays and numbers, in the order of the function's
@@ -129,7 +133,68 @@ class Stencil(ArrayFunction):
 
     # Calling.
 
+    # For checkers and editors: see `signatures`.
+
+    @overload
     def __call__(
+        self: Stencil[Concatenate[Any, Q], One], x: A, /, *args: Q.args, **named: Q.kwargs
+    ) -> A: ...
+    @overload
+    def __call__(
+        self: Stencil[Concatenate[Any, Q], Several], x: A, /, *args: Q.args, **named: Q.kwargs
+    ) -> Each[A]: ...
+    @overload
+    def __call__(self, /, *args: P.args, **named: P.kwargs) -> Any: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, boundary: Any, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, cval: Any, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, axes: Any, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, dims: Any, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, out: Any, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, dtype: Any, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, overflow: str, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Single, x: A, /, *args: Any, threads: int, **named: Any) -> A: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, boundary: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, cval: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, axes: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, dims: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, out: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, dtype: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, overflow: str, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, threads: int, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self, /, *args: Any, boundary: Any, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, cval: Any, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, axes: Any, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, dims: Any, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, out: Any, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, dtype: Any, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, overflow: str, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, threads: int, **named: Any) -> Any: ...
+
+    def __call__(  # type: ignore[misc] # mypy does not see that *args are all parameters
         self,
         /,
         *args: Any,
@@ -576,6 +641,10 @@ class Stencil(ArrayFunction):
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
         return explaining.drawn(self.definition)
 
+
+if TYPE_CHECKING:
+    _Single: TypeAlias = Stencil[..., One]
+    _Plural: TypeAlias = Stencil[..., Several]
 
 _stencils: Registry[Stencil] = Registry()
 

@@ -26,6 +26,7 @@ from .options import (
     storage_types,
 )
 from .recording import Lazy
+from .signatures import P, R
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -36,7 +37,7 @@ _OPTIONS = (
 
 
 @overload
-def stencil(function: Callable[..., Any], /) -> Stencil: ...
+def stencil(function: Callable[P, R], /) -> Stencil[P, R]: ...
 
 
 @overload
@@ -50,7 +51,7 @@ def stencil(
     overflow: str | None = None,
     fastmath: bool = False,
     schedule: Schedule | None = None,
-) -> Callable[[Callable[..., Any]], Stencil]: ...
+) -> Callable[[Callable[P, R]], Stencil[P, R]]: ...
 
 
 def stencil(
