@@ -219,9 +219,9 @@ def test_the_call_on_a_million_images():
                 x[ 0, -1] + x[ 0, 0] + x[ 0, 1] +
                 x[ 1, -1] + x[ 1, 0] + x[ 1, 1]) // 9  # fmt: skip
 
-    began = time.perf_counter()
+    began = time.process_time()
     y = smooth(x)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
     assert (y.dtype, y.chunks) == (x.dtype, x.chunks)
     some = y[:2].compute(scheduler="sync")
     np.testing.assert_array_equal(some, np.pad(np.ones((2, 998, 998), "int8"), [(0,), (1,), (1,)]))

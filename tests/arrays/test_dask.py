@@ -156,9 +156,9 @@ def test_one_task_a_block(rule: str) -> None:
 def test_a_stack_of_a_million_images_is_symbolic() -> None:
     x = da.ones((1000000, 1000, 1000), chunks=("auto", -1, -1), dtype="int8")
     prog = program(window([(-1, 1), (-1, 1)]), dtype=np.int8)
-    began = time.perf_counter()
+    began = time.process_time()
     got = lazily(prog, x)
-    assert time.perf_counter() - began < 0.5
+    assert time.process_time() - began < 0.5
     assert got.chunks == x.chunks
     assert got.dtype == np.int8
     assert all(not layer.is_materialized() for layer in got.dask.layers.values())
@@ -180,9 +180,9 @@ def test_two_outputs_of_a_stack_under_valid() -> None:
 def test_many_chunks_build_fast() -> None:
     x = da.zeros((2000, 2000), chunks=10)
     prog = program(window([(-1, 1), (-1, 1)]))
-    began = time.perf_counter()
+    began = time.process_time()
     lazily(prog, x, boundary="wrap")
-    took = time.perf_counter() - began
+    took = time.process_time() - began
     # 250 000 chunks in 10 s is the aim; this is 40 000 on a machine that may be busy.
     assert took < 6
 

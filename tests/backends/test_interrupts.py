@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import sys
 import textwrap
 
 import pytest
+
+from ninepoint.undisturbed import undisturbed
 
 posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -228,3 +231,21 @@ def test_a_program_that_computes_without_end_on_dask_is_ended(tmp_path):
     seconds = output(start(tmp_path, script)).split()
     assert len(seconds) == 3
     assert max(map(float, seconds[:2])) < 20
+
+
+@pytest.mark.parametrize("collected", [True, False])
+def test_cycles_are_collected_as_before_once_the_work_has_ended(collected):
+    def fails():
+        assert not gc.isenabled()
+        raise KeyError
+
+    before = gc.isenabled()
+    try:
+        (gc.enable if collected else gc.disable)()
+        assert undisturbed(lambda: undisturbed(gc.isenabled)) is False
+        assert gc.isenabled() is collected
+        with pytest.raises(KeyError):
+            undisturbed(fails)
+        assert gc.isenabled() is collected
+    finally:
+        (gc.enable if before else gc.disable)()
