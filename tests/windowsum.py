@@ -70,6 +70,10 @@ class WindowSum:
     def warm(self) -> int:
         return 0
 
+    @property
+    def scalars(self) -> tuple[Any, ...]:
+        return ()
+
     def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
         lo, hi = self.reach.lo, self.reach.hi
         n = outs[0].shape[1:]
