@@ -724,3 +724,23 @@ def test_results_without_points_are_prepared(border, dtype, lead):
 
     for _ in range(3):
         assert shorter(np.ones((*lead, 2, 5), dtype)).shape == (*lead, 0, 4 + (border != "valid"))
+
+
+@pytest.mark.parametrize("boundary", ["fill", "keep", "reflect"])
+@pytest.mark.parametrize("shape", [(800, 900), (2, 3, 300, 500)])
+def test_calls_that_are_shared_among_threads(shape, boundary):
+    # After some calls both ways have been tried, and one was chosen; other numbers are told apart.
+    x, y = image(*shape), image(*shape, seed=1)
+    wanted = {scale: difference(x, scale, boundary=boundary, threads=1) for scale in (2, 3)}
+    pair = both(x, y, boundary=boundary, threads=1)
+    out = np.empty(shape)
+    for threads in (2, 3, 2):
+        for turn in range(30):
+            scale = 2 + turn % 2
+            given = {"out": out} if turn % 3 else {}
+            result = difference(x, scale, boundary=boundary, threads=threads, **given)
+            np.testing.assert_array_equal(result, wanted[scale])
+            if turn % 5 == 0:
+                again = both(x, y, boundary=boundary, threads=threads)
+                for one, other in zip(again, pair, strict=True):
+                    np.testing.assert_array_equal(one, other)

@@ -150,7 +150,7 @@ def _share(
     if expected is not None and expected <= 2 * program.handoff:
         _timed(run, program, plan, whole)
         return
-    parts = _parts(plan, stack, threads * PARTS)
+    parts = divided(plan, stack, threads * PARTS)
     if together is not None and expected is not None and expected <= LASTING:
         began = perf_counter()
         together(parts)
@@ -170,7 +170,7 @@ def _share(
         run(part)
 
 
-def _parts(plan: Layout, stack: int, count: int) -> list[Part]:
+def divided(plan: Layout, stack: int, count: int) -> list[Part]:
     """Cut into about so many parts along the stack, else along the first axis."""
     count = max(1, min(count, stack * plan.points // PART_POINTS))
     if stack >= count:
