@@ -156,6 +156,24 @@ def _for_the_site(app: Sphinx, name: str, text: list[str]) -> None:
         text[0] += "\n".join(["", "```{toctree}", ":hidden:", "", *programs, "```", ""])
 
 
+# A function that is not given, and options that are refused by name, are no business of readers.
+_FOR_ITSELF = re.compile(r"=<object object at 0x[0-9a-f]+>|=<object object>|, \*\*unknown")
+
+
+def _for_readers(
+    app: Sphinx,
+    what: str,
+    name: str,
+    obj: object,
+    options: object,
+    signature: str | None,
+    more: str,
+) -> tuple[str | None, str]:
+    """Leave out of a signature what only the function itself needs."""
+    return signature and _FOR_ITSELF.sub("", signature), more
+
+
 def setup(app: Sphinx) -> None:
     """Add to Sphinx what is written here."""
     app.connect("source-read", _for_the_site)
+    app.connect("autodoc-process-signature", _for_readers)
