@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from . import kernels
+from .cores import CORES
 from .elements import ELEMENTS
 from .evolution import EVOLUTION
 from .peers import (
@@ -282,4 +283,4 @@ FILTERS: tuple[Problem, ...] = (
     ),
 )
 
-PROBLEMS = FILTERS + ELEMENTS + EVOLUTION + PIPELINES
+PROBLEMS = FILTERS + ELEMENTS + EVOLUTION + PIPELINES + CORES

@@ -26,6 +26,7 @@ OWN = (WITHOUT, SINGLE, SEPARATE)
 COLUMNS = (
     *OWN, "the recipe", "Numba by hand", "SciPy", "OpenCV", "Halide", "scikit-image", "JAX",
     "pystencils", "Devito", "numba.vectorize", "numexpr", "NumPy", "njit of numba.stencil",
+    "numba.guvectorize", "numba.guvectorize, types as they come",
 )  # fmt: skip
 # The problems that OpenCV and SciPy have functions for: DESIGN calls them the filter list.
 _FILTERS = (
@@ -54,6 +55,11 @@ GROUPS = {
         f"“{SEPARATE}” is ninepoint with a call for each. Halide's are scheduled by "
         "hand as its own examples of them are, and in other ways, and by Mullapudi2016; the "
         "fastest is taken.",
+    ),
+    "cores": (
+        "Functions of core arrays",
+        "A function that is given whole core arrays, applied to a stack of them: ours returns its "
+        "results and declares no types, Numba's writes into arrays that are there.",
     ),
 }
 

@@ -53,6 +53,35 @@ def smooth(x, out):
 
 smooth(x)
 """,
+    "ninepoint, a gufunc": """
+import numpy as np
+import ninepoint as npt
+
+@npt.gufunc("(n,k),(k,m)->(n,m)")
+def product(a, b):
+    out = np.zeros((a.shape[0], b.shape[1]))
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+    return out
+
+product(np.ones((20, 30)), np.ones((30, 40)))
+""",
+    "numba.guvectorize, types as they come": """
+import numba
+import numpy as np
+
+@numba.guvectorize("(n,k),(k,m)->(n,m)", nopython=True, cache=True)
+def product(a, b, out):
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            out[i, j] = 0
+            for k in range(a.shape[1]):
+                out[i, j] += a[i, k] * b[k, j]
+
+product(np.ones((20, 30)), np.ones((30, 40)), np.empty((20, 40)))
+""",
     "SciPy": """
 import numpy as np
 from scipy import ndimage
@@ -70,7 +99,13 @@ jax.jit(lambda x: (x[:-2] + x[1:-1] + x[2:]) // 9)(np.ones((100, 100))).block_un
 """,
 }
 
-_NEEDS = {"the recipe": "numba", "SciPy": "scipy", "OpenCV": "cv2", "JAX": "jax"}
+_NEEDS = {
+    "the recipe": "numba",
+    "numba.guvectorize, types as they come": "numba",
+    "SciPy": "scipy",
+    "OpenCV": "cv2",
+    "JAX": "jax",
+}
 
 
 def start_times(repeat: int) -> dict[str, dict[str, float]]:

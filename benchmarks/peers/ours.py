@@ -23,7 +23,7 @@ SEPARATE = "separate calls"
 WITHOUT = "without `out=`"
 
 
-class _IntoResult:
+class IntoResult:
     """A call that writes into a result that is there; `without` makes a new one."""
 
     def __init__(self, call: Callable[..., Any]) -> None:
@@ -46,7 +46,7 @@ def ours(
         import ninepoint as npt
 
         stencil = npt.stencil(boundary=boundary)(kernel(x.dtype))
-        return _IntoResult(partial(stencil, x, threads=threads))
+        return IntoResult(partial(stencil, x, threads=threads))
 
     return Peer(name, "ninepoint", prepare, threads=True, interior=interior)
 
@@ -71,7 +71,7 @@ def stepping(
             schedule=Schedule(steps=1) if name == SINGLE else None,
         )(kernel)
         # The others' buffers are there already as well.
-        return _IntoResult(partial(stencil.iterate, *start(x), steps=steps, threads=threads))
+        return IntoResult(partial(stencil.iterate, *start(x), steps=steps, threads=threads))
 
     return Peer(name, "ninepoint", prepare, threads=True)
 
@@ -83,7 +83,7 @@ def staged(build: Callable[[Any], Any], boundary: str) -> Peer:
         import ninepoint as npt
 
         stencil = build(npt.stencil(boundary=boundary))
-        return _IntoResult(partial(stencil, x, threads=threads))
+        return IntoResult(partial(stencil, x, threads=threads))
 
     return Peer(NAME, "ninepoint", prepare, threads=True)
 
