@@ -30,8 +30,8 @@ def ours(function: Callable[..., Any], signature: str, inputs: Inputs) -> Peer:
         import ninepoint as npt
 
         gufunc = npt.gufunc(signature)(function)
-        # As most calls are written: by themselves they use all threads there are.
-        options = {} if threads > 1 else {"threads": threads}
+        # Small calls are not shared, and are written without options.
+        options = {"threads": threads} if x.size > 4096 else {}
         return IntoResult(partial(gufunc, *inputs(x), **options))
 
     return Peer(NAME, "ninepoint", prepare, threads=True, finish=flat)

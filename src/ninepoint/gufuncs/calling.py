@@ -58,6 +58,10 @@ class Options:
                 raise TypeError(f"{name}= {words}")
 
 
+# Most calls say nothing but their arguments.
+_NOTHING = Options()
+
+
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """The arguments of a call: inputs, numbers in the order of the parameters, options."""
@@ -78,7 +82,7 @@ def arguments(
         If one is missing or unknown, or is no number where one is wanted.
     """
     own = {name for name in named if name in CALL_OPTIONS}
-    options = Options(**{name: named.pop(name) for name in own})
+    options = Options(**{name: named.pop(name) for name in own}) if own else _NOTHING
     found = definition.arguments.bound(args, named)
     if found is None:
         raise unfit(definition, args, named, CALL_OPTIONS)
@@ -121,6 +125,8 @@ def _number(value: Any, name: str) -> Any:
 
 def called(definition: GufuncDefinition, given: Arguments, gufunc: Any, prepare: Prepare) -> Any:
     """What a call gives for arrays of any kind; `gufunc` is what was called."""
+    if given.options.dims is None and all(type(one) is np.ndarray for one in given.inputs):
+        return on_numpy(definition, given, prepare)
     for value in given.inputs:
         refuse_mask(value)
     if any(map(is_xarray, given.inputs)):
@@ -212,7 +218,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -
     inputs = [as_input(value, name) for value, name in pairs]
     types = types_of(definition, [value.dtype for value in inputs], given.scalars)
     sizes = told_sizes(definition, options.sizes, given.scalars)
-    asked = dict(_for_numpy(definition, options))
+    asked = {} if options is _NOTHING else _for_numpy(definition, options)
     ready = prepare(types, wanted_dtypes(definition, options.dtype))
     if "out" in asked:
         asked["out"] = tuple(_outs(asked))
@@ -222,7 +228,7 @@ def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -
         # NumPy keeps axes only where each input has some; numbers are inputs to it.
         squeezed = _kept_axes(definition, inputs, asked)
     arrays = [*inputs, *given.scalars.values()]
-    outs = _outs(asked)
+    outs = _outs(asked) if asked else ()
     # NumPy takes an array that is input and result for one that is read element by element.
     if any(np.may_share_memory(out, value) for out in outs for value in inputs):
         asked["out"] = tuple(np.empty_like(out) for out in outs)

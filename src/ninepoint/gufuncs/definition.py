@@ -59,6 +59,12 @@ class GufuncDefinition:
         Its core axes.
     options : Options
         What it was decorated with.
+    parameters : tuple of str
+        The names of the parameters, in the order of the function.
+    defaults : dict
+        The values of those that have one.
+    new : tuple of str
+        The sizes that only results have.
     inputs, scalars, outs : tuple of str
         The parameters that are core arrays, those that are numbers, and those that results are
         written into; the last are empty where the function returns them.
@@ -85,7 +91,8 @@ class GufuncDefinition:
         arguments = function.definition.args
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
         self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
-        parameters = function.parameters
+        self.parameters = parameters = function.parameters
+        self.new = signature.new
         nin, nout = len(signature.inputs), len(signature.outputs)
         if self.positional < nin:
             raise ValueError(
@@ -99,6 +106,8 @@ class GufuncDefinition:
         if writes and not self.outs:
             raise errors.no_result(function.place, function.name)
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
+        # An array for a result may be left out.
+        self.defaults: Mapping[str, Any] = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(parameters, self.defaults, self.positional, self.unnamed)
         self._check()
         self.token = digest(("gufunc", meaning(function), str(signature), options))
@@ -107,16 +116,6 @@ class GufuncDefinition:
     def name(self) -> str:
         """The name of the function."""
         return self.function.name
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the function."""
-        return self.function.parameters
-
-    @property
-    def defaults(self) -> Mapping[str, Any]:
-        """The values of the parameters that have one; an array for a result may be left out."""
-        return {**self.function.defaults, **dict.fromkeys(self.outs)}
 
     @property
     def kept(self) -> bool:

@@ -68,8 +68,8 @@ class Ready:
         self.slow = array.array("q", [1])
         self.quick: Any = None
         if not definition.signature.new:
-            # It is held by what was made for it, and as long.
-            self.quick = self._universal(0, {})[0].call
+            self._held = self._universal(0, {})
+            self.quick = self._held[0].call
 
     def call(
         self,
@@ -79,9 +79,11 @@ class Ready:
         options: Mapping[str, Any],
     ) -> Any:
         """Call NumPy's function, on several threads where that is worth it."""
-        count = thread_count(threads)
+        # To ask how many threads there are takes as long as a small call.
+        short = threads is None and not self.slow[0] and arrays[0].size <= MANY
+        count = 0 if short else thread_count(threads)
         crew = crew_address(count)
-        made, words = self._universal(count if crew else 1, sizes)
+        made, words = self._universal(count if crew or short else 1, sizes)
         words[_CREW] = crew
         try:
             return made.call(*arrays, **options)
@@ -105,10 +107,7 @@ class Ready:
                 text,
             )
             found = made, words
-            if threads:
-                self._made[key] = found
-            else:
-                self._held = found
+            self._made[key] = found
         return found
 
     def error(self, raised: Raised) -> BaseException:

@@ -24,21 +24,23 @@ def told_sizes(
     TypeError
         If one is no whole number.
     """
+    if not definition.new and sizes is None:
+        return {}
     found = dict(definition.options.sizes)
-    found |= {name: scalars[name] for name in definition.signature.new if name in scalars}
+    found |= {name: scalars[name] for name in definition.new if name in scalars}
     if sizes is not None:
         if not isinstance(sizes, Mapping):
             raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
         for name in sizes:
             definition.check_size(name)
         found |= sizes
-    for name in definition.signature.new:
+    for name in definition.new:
         if name not in found:
             raise ValueError(
                 f"the size '{name}' of {definition.signature} is that of no input; say it with "
                 f"sizes={{\"{name}\": ...}}, or let '{definition.name}' have a parameter {name}."
             )
-    return {name: whole(name, found[name]) for name in definition.signature.new}
+    return {name: whole(name, found[name]) for name in definition.new}
 
 
 def whole(name: str, value: Any) -> int:
