@@ -121,6 +121,6 @@ def applied(function: Callable[..., Any]) -> Peer:
     def prepare(x: np.ndarray, threads: int) -> Any:
         import ninepoint as npt
 
-        return _IntoResult(partial(npt.ufunc(function), *second(x), threads=threads))
+        return IntoResult(partial(npt.ufunc(function), *second(x), threads=threads))
 
     return Peer(NAME, "ninepoint", prepare, threads=True)
