@@ -415,6 +415,21 @@ def test_a_number_for_a_field_of_a_stage():
     np.testing.assert_array_equal(twice(IMAGE, 4.0), a + b - IMAGE)
 
 
+def test_what_is_indexed_later_was_made_of_arrays():
+    """Nothing else shows that `x` is one."""
+
+    @npt.stencil(boundary="nearest")
+    def across(x, k):
+        near = mix(x, 2.0)
+        return near[0, 1] - k * mix(k, 1.0)
+
+    wanted = np.pad(3 * IMAGE - 2, 1, mode="edge")[1:-1, 2:] - 0.5 * (3 * 0.5 - 1)
+    assert across.fields == ("x",)
+    np.testing.assert_array_equal(across(IMAGE, 0.5), wanted)
+    small = IMAGE[:4, :5]
+    np.testing.assert_array_equal(across.debug(small, 0.5), across(small, 0.5))
+
+
 def test_lazy_values_are_one_pass():
     from ninepoint import recording
 

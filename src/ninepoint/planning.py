@@ -357,7 +357,8 @@ def plan_text(name: str, graph: Graph, found: Plan) -> str:
         )
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
-            lines.append(f"    {_call_text(graph, node)}, border {node.border}")
+            border = "" if node.call.definition.pointwise else f", border {node.border}"
+            lines.append(f"    {_call_text(graph, node)}{border}")
             lines.append(f"      {_kept_text(node, group, rows, found)}")
     return "\n".join(lines)
 

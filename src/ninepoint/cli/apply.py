@@ -92,6 +92,8 @@ def _applied(kernel: Kernel, stack: Any, options: Namespace) -> Any:
         return _tried(kernel.function, stack, {"axes": (1, 2), **params, **settings})
     check_fields(kernel)
     check_params(kernel, params)
+    if kernel.pointwise:
+        return _tried(kernel, stack, {**params, **settings})
     axes = _axes(kernel, stack.dtype, params)
     return _tried(kernel, stack, {"axes": axes, **params, **settings})
 

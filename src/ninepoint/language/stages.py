@@ -132,6 +132,7 @@ class _Splitter:
         self.stages: set[str] = set()
         self.indexed = indexed_parameters(function)
         self.computed = set(_computed(function.definition))
+        self.read = set(_read_calls(function.definition))
         self.fields = self.indexed | set(self.given())
 
     def given(self) -> Iterator[str]:
@@ -253,14 +254,17 @@ class _Splitter:
     def on_arrays(self, node: ast.Call, callee: ArrayFunction) -> bool:
         """Whether what looks at no neighbour is called on arrays, as far as the text says.
 
-        It is if one of the arguments is an array for certain, or all may be.
+        It is if one of the arguments is an array for certain, or all may be; or one may be, and
+        what the call makes is indexed.
         """
         named = [(keyword.arg, keyword.value) for keyword in node.keywords]
         given = (*zip(callee.parameters, node.args, strict=False), *named)
         values = [value for name, value in given if name in callee.fields]
-        return any(map(self.is_array, values)) or (
-            bool(values) and all(map(self.may_be_array, values))
-        )
+        if any(map(self.is_array, values)):
+            return True
+        arrays = [value for value in values if self.may_be_array(value)]
+        read = (node.lineno, node.col_offset) in self.read
+        return bool(arrays) and (read or len(arrays) == len(values))
 
     def is_array(self, node: ast.expr) -> bool:
         """Whether an argument is an array for certain."""
@@ -432,6 +436,20 @@ def _computed(definition: ast.AST) -> Iterator[str]:
     for node in ast.walk(definition):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node not in apart:
             yield node.id
+
+
+def _read_calls(definition: ast.AST) -> Iterator[tuple[int, int]]:
+    """Where the calls stand whose results a text indexes."""
+    bases = [n.value for n in ast.walk(definition) if isinstance(n, ast.Subscript)]
+    names = {base.id for base in bases if isinstance(base, ast.Name)}
+    for base in bases:
+        if isinstance(base, ast.Call):
+            yield base.lineno, base.col_offset
+    for node in ast.walk(definition):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            targets = [name for target in node.targets for name in _targets(target) or ()]
+            if not names.isdisjoint(targets):
+                yield node.value.lineno, node.value.col_offset
 
 
 def _targets(node: ast.expr) -> list[str] | None:
