@@ -61,6 +61,10 @@ def plain(x):
     return x[0, 0]
 
 NUMBER = 5
+
+@npt.ufunc
+def inverted(x, *, most=255):
+    return most - x
 """
 
 
@@ -192,6 +196,12 @@ def test_kernels_of_one_and_of_three_axes(here):
     np.testing.assert_array_equal(read(here / "a.tif")[..., :-1], x[..., 1:])
     assert main(["apply", "kernels.py:before", "grey", "b.tif", "--boundary", "valid"]) == 0
     np.testing.assert_array_equal(read(here / "b.tif"), x[:-1])
+
+
+def test_a_function_of_numbers(here):
+    way = ["apply", "kernels.py:inverted", "grey", "i.tif", "--dtype", "uint8"]
+    assert main([*way, "--overflow", "saturate"]) == 0
+    np.testing.assert_array_equal(read(here / "i.tif"), 255 - pixels((3, 12, 17)))
 
 
 def test_one_of_several_results(here, capsys):
