@@ -99,6 +99,22 @@ def test_stages_of_any_name_compile(names):
     np.testing.assert_array_equal(two(*names)(x), separately(x))
 
 
+def test_fields_and_stages_of_underscores():
+    @npt.stencil(boundary="reflect", schedule=npt.Schedule(stages=(("__", "rows"),)))
+    def kernel(_):
+        __ = lap(_)
+        return __[0, 1] + __[-1, 0] - _[0, 0]
+
+    x = np.random.default_rng(0).random((700, 700))
+    made = lap(x)
+    np.testing.assert_array_equal(kernel(x), beside(made, x))
+
+
+@npt.stencil(boundary="reflect")
+def beside(made, x):
+    return made[0, 1] + made[-1, 0] - x[0, 0]
+
+
 def test_a_stage_called_as_its_field():
     @npt.stencil
     def twice(u):

@@ -107,7 +107,7 @@ def row_function(
     `held` names what the row holds already, for a function that changes it.
     """
     rows = _rows(body, sources)
-    labels = {row: f"{sources[row[0]].name}_{k}" for k, row in enumerate(rows)}
+    labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     windows = WindowLoops(expressions, storage, names, reach)
     lines = [f"{held} = o0[j]"] if held else []
@@ -189,6 +189,20 @@ def _rows(body: tuple[Assign, ...], sources: dict[str, Source]) -> list[tuple[st
     order = list(sources)
     found = {(a.value.field, a.value.offset[:-1]) for a in body if isinstance(a.value, Read)}
     return sorted(found, key=lambda row: (order.index(row[0]), row[1]))
+
+
+def _labels(
+    rows: list[tuple[str, Offset]], sources: dict[str, Source], taken: set[str]
+) -> dict[tuple[str, Offset], str]:
+    """The names of the rows, which no operation has: those of a stage `__` begin so as well."""
+    labels: dict[tuple[str, Offset], str] = {}
+    for k, row in enumerate(rows):
+        name = sources[row[0]].name
+        while f"{name}_{k}" in taken:
+            name += "_"
+        labels[row] = f"{name}_{k}"
+        taken = taken | {labels[row]}
+    return labels
 
 
 def _others(body: tuple[Assign, ...], values: tuple[Atom, ...], kernel: Kernel) -> tuple[str, ...]:
