@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo gallery pictures docs test lint format core bench clean
+.PHONY: help demo gallery notebooks pictures docs test lint format core bench clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -28,6 +28,7 @@ help:
 	@echo "make demo    run a stencil on photographs; pictures appear in demo-output/"
 	@echo "make gallery draw the pictures of examples/gallery; they appear in gallery-output/"
 	@echo "make docs    make the documentation site; it begins with site/index.html"
+	@echo "make notebooks  execute examples/course and examples/blog as notebooks, beside the scripts"
 	@echo "make test    run the tests; ORDER=random shuffles them"
 	@echo "make lint    check style, types and the direction of imports"
 	@echo "make format  rewrite the files in the project's style"
@@ -78,6 +79,12 @@ demo: $(VENV)/.made
 gallery: $(GALLERY)/.made
 	$(GALLERY)/bin/python examples/draw.py gallery-output
 
+# The last of them is about 10,000 frames, and takes minutes.
+notebooks: $(VENV)/.made
+	$(BIN)/python examples/notebook.py examples/course/course.ipynb examples/course/[0-9]*.py
+	$(BIN)/python examples/notebook.py examples/blog/post.ipynb examples/blog/post.py
+	$(BIN)/python examples/notebook.py examples/blog/frames.ipynb examples/blog/frames.py
+
 # The pictures of the README and the pages are those that these commands make.
 pictures: demo gallery
 	cp demo-output/smooth.png demo-output/filters.png docs/images/
@@ -112,5 +119,6 @@ bench: $(BENCH)/.made
 
 clean:
 	rm -rf $(VENV) $(CORE) $(BENCH) $(GALLERY) $(DOCS) build dist site docs/generated demo-output gallery-output \
+		course-output examples/*/course-output examples/*/*.ipynb \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

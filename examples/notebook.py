@@ -1,0 +1,38 @@
+"""Make one notebook of scripts, and execute it.
+
+    python examples/notebook.py OUTPUT SCRIPT...
+
+Lines that begin with `# %%` part a script into cells, and those marked `[markdown]` are text.
+The notebook is run where it will lie, so that it finds what the scripts import.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import jupytext
+import nbclient
+import nbformat
+
+
+def executed(scripts: list[Path], folder: Path) -> nbformat.NotebookNode:
+    """One notebook with the cells of all scripts and what they printed and drew."""
+    first, *others = [jupytext.read(script, fmt="py:percent") for script in scripts]
+    for other in others:
+        first.cells += other.cells
+    first.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+    place = {"metadata": {"path": str(folder)}}
+    nbclient.NotebookClient(first, timeout=None, resources=place).execute()
+    return first
+
+
+def main() -> None:
+    output, *scripts = map(Path, sys.argv[1:])
+    notebook = executed(scripts, output.parent)
+    nbformat.write(notebook, output)
+    print(output)
+
+
+if __name__ == "__main__":
+    main()
