@@ -19,7 +19,6 @@ import numpy as np
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.numpy import check_dtype, native, refuse_mask
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
-from ..calling import unfit
 from ..options import storage_types
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
 from .ready import Raised, Ready
@@ -85,6 +84,9 @@ def arguments(
     options = Options(**{name: named.pop(name) for name in own}) if own else _NOTHING
     found = definition.arguments.bound(args, named)
     if found is None:
+        # Imported here, not above: only a mistake needs what calls of stencils need.
+        from ..calling import unfit
+
         raise unfit(definition, args, named, CALL_OPTIONS)
     values = dict(zip(definition.parameters, found, strict=True))
     outs = tuple(values[name] for name in definition.outs)
