@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numba
 import numpy as np
 import pandas as pd
-from timing import compare
+from timing import compare, measured, show
 
 import ninepoint as npt
 
@@ -87,7 +87,8 @@ for count in rows:
         assert np.array_equal(made, table.apply(square_mean_plain, axis=1))
         calls = {"apply": lambda table=table: table.apply(square_mean_plain, axis=1), **calls}
     print(f"{count} rows")
-    times.append(compare(**calls))
+    times.append(measured(**calls))
+    show(times[-1])
 
 # %% A picture of the times
 figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")

@@ -5,8 +5,8 @@ from time import perf_counter
 from typing import Any
 
 
-def compare(**calls: Callable[[], Any]) -> dict[str, float]:
-    """Print the shortest time of each call, and how it compares with the first.
+def measured(**calls: Callable[[], Any]) -> dict[str, float]:
+    """Find the shortest time of each call, in seconds.
 
     The calls take turns, so that what else the machine does disturbs all of them.  The first
     turn is not counted: functions are compiled in it.
@@ -21,8 +21,17 @@ def compare(**calls: Callable[[], Any]) -> dict[str, float]:
             call()
             shortest[name] = min(shortest[name], perf_counter() - start)
         turns += 1
-    first = next(iter(shortest.values()))
-    for name, seconds in shortest.items():
+    return shortest
+
+
+def show(times: dict[str, float]) -> None:
+    """Print times, and how they compare with the first."""
+    first = next(iter(times.values()))
+    for name, seconds in times.items():
         words = f"{name.replace('_', ' '):24s} {1e3 * seconds:10.4f} ms"
         print(words if seconds is first else f"{words}   {first / seconds:7.2f} x")
-    return shortest
+
+
+def compare(**calls: Callable[[], Any]) -> None:
+    """Measure calls, and print their times."""
+    show(measured(**calls))
