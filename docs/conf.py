@@ -128,6 +128,8 @@ intersphinx_mapping = _reachable(_ELSEWHERE)
 # Files beside this folder that have pages here: those include them, and links lead there.
 _INCLUDED = re.compile(r"^```\{include\} \.\./(\w+\.md)\n```$", re.MULTILINE)
 _LINKS = (
+    # A folder has no page: its name stays, without a link.
+    (re.compile(r"\[([^\]]*)\]\((?:\.\./)+(?:\w+/)*\w+/?\)"), r"\1"),
     (re.compile(r"\]\((?:\.\./)+examples/gallery/(\w+)\.py\)"), r"](/generated/gallery/\1.rst)"),
     *(
         (re.compile(rf"\]\((?:\.\./)*{file}(#[\w-]+)?\)"), rf"](/{page}.md\1)")

@@ -173,6 +173,21 @@ def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     assert failed == 0
 
 
+TREE = re.compile(r"^```\{toctree\}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_every_page_has_a_place_on_the_site():
+    pages = [path for path in ALL if path.name != "README.md"]
+    placed = {
+        (page.parent / entry.split("<")[-1].rstrip(">")).resolve()
+        for page in pages
+        for tree in TREE.findall(page.read_text())
+        for entry in tree.split("\n\n", 1)[-1].splitlines()
+    }
+    missing = [page for page in pages if page.with_suffix("") not in placed]
+    assert missing == [ROOT / "docs" / "index.md"]
+
+
 def _public(where):
     """Every public name of a module or class that documents itself, with what it names."""
     names = where.__all__ if inspect.ismodule(where) else vars(where)
