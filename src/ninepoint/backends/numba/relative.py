@@ -207,20 +207,20 @@ def halted(typingctx, outside):
 
 
 @register_jitable
-def go_on(turns, outside):
-    """One turn more of a loop; now and then it looks whether the run was told to stop.
+def go_on(outside):
+    """See whether the run was told to stop; else, after how many turns of a loop to look again.
 
-    Not each time, so that LLVM still writes out short loops, and forgets to count.
+    The text counts these down by itself: LLVM leaves a call in the loop otherwise, which took
+    twice as long for the points of a Mandelbrot set.  And it looks now and then only, so that
+    LLVM writes out short loops, and forgets to count.
     """
-    turns += 1
-    if turns & EACH == 0:
-        if halted(outside):  # type: ignore[call-arg]
+    if halted(outside):  # type: ignore[call-arg]
+        raise RuntimeError("stopped")
+    if outside[LEFT] > 0:
+        outside[LEFT] -= 1
+        if outside[LEFT] == 0:
             raise RuntimeError("stopped")
-        if outside[LEFT] > 0:
-            outside[LEFT] -= 1
-            if outside[LEFT] == 0:
-                raise RuntimeError("stopped")
-    return turns
+    return EACH
 
 
 # Elements and windows: integers of less than 64 bits become int64, and are exact.

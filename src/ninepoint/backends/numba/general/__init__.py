@@ -116,7 +116,7 @@ class General:
         depth = "    "
         for axis, index in enumerate(axes):
             if index == "j":
-                lines.append(f"{depth}go_on({EACH}, outside)")
+                lines.append(f"{depth}go_on(outside)")
             lines.append(f"{depth}for {index} in range(out0.shape[{axis}]):")
             depth += "    "
         lines.append(f"{depth}value = point({', '.join(given)})")
@@ -240,7 +240,7 @@ def _pieces(context: Context, order: tuple[str, ...]) -> list[tuple[str, Scope, 
         if rewriter.looks:
             if rewriter.looks != "outside":
                 fixed.append(f"    outside = {rewriter.looks}")
-            fixed.append("    turns = 0")
+            fixed.append(f"    turns = {EACH}")
         if root and context.numbers:
             texts.append("outside")
         lines += [f"def {name}({', '.join(texts)}):", *fixed, inner]

@@ -21,8 +21,8 @@ from .scopes import Bounds, Scope, Scopes, own
 SITE = 2**33
 REACH = 2**31 - 1
 
-# After so many turns, plus one, a loop looks whether it shall go on; a power of two less one.
-EACH = 255
+# After so many turns a loop looks whether it shall go on.
+EACH = 256
 
 
 @dataclass(frozen=True, slots=True)

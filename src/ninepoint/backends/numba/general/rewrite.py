@@ -22,7 +22,7 @@ from ....language import errors
 from ....language.box import Box
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ..window_loops import plus
-from .reads import EACH, Access, Step, Stretch
+from .reads import Access, Step, Stretch
 from .scopes import Scope, Scopes, own
 from .texts import text_of
 
@@ -246,11 +246,11 @@ class Rewriter(ast.NodeTransformer):
             whole.looks = "outside" if field is None else f"{whole._local(field)}.outside"
             # A function inside cannot count for the whole, and looks each time.
             inside = whole is not self
-            text = f"go_on({EACH}, outside)" if inside else "turns = go_on(turns, outside)"
-            asks = ast.parse(text).body[0]
-            for part in ast.walk(asks):
+            counts = "turns -= 1\nif turns == 0:\n    turns = go_on(outside)"
+            asks = ast.parse("go_on(outside)" if inside else counts).body
+            for part in (part for one in asks for part in ast.walk(one)):
                 ast.copy_location(part, node)
-            node.body.insert(0, asks)
+            node.body[:0] = asks
         return node
 
     # Reads.
