@@ -716,3 +716,16 @@ def test_sums_wrap_on_the_general_path():
     general = npt.stencil(repeated(wraps))
     for result, wanted in zip(general(x), npt.stencil(wraps)(x), strict=True):
         np.testing.assert_array_equal(result, wanted)
+
+
+def test_what_numpy_rounds_is_a_number_of_numpy():
+    @npt.stencil
+    def kernel(x, n=7):
+        return np.ceil(n) // 1.5 / x[0], np.round(n) / 3.0 * x[0]
+
+    x = np.linspace(0.1, 1, 9, dtype="float32")
+    for made, wanted in zip(
+        kernel(x), (np.ceil(7) // 1.5 / x, np.round(7) / 3.0 * x), strict=True
+    ):
+        assert made.dtype == wanted.dtype == np.float64
+        np.testing.assert_array_equal(made, wanted)

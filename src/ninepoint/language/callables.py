@@ -230,7 +230,7 @@ def _rounded(function: str, to_integer: bool) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
         lifted = _real(ops, value, function)
         if lifted.atom.dtype.is_integer:
-            return lifted
+            return lifted if to_integer else _made_strong(lifted)
         result = ops.call(function, lifted.atom.dtype, lifted, weak=lifted.weak)
         return ops.to_integer(result) if to_integer else _made_strong(result)
 
@@ -251,7 +251,7 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     if not isinstance(decimals, int):
         raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
     if lifted.atom.dtype.is_integer:
-        return lifted if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
+        return _made_strong(lifted) if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
     dtype = lifted.atom.dtype
     if decimals == 0:
         return ops.call("rint", dtype, lifted, weak=lifted.weak)
