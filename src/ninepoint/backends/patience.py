@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
@@ -41,21 +42,25 @@ def announced(name: str, dtypes: Sequence[np.dtype], after: float = PATIENCE) ->
     if not wanted or words in _said:
         yield
         return
-    clock = threading.Timer(after, _say, (words,))
-    clock.daemon = True
-    clock.start()
-    try:
+    with _meanwhile(after, partial(_say, words)):
         yield
-    finally:
-        clock.cancel()
-        clock.join()
 
 
 @contextmanager
 def _sign(words: str) -> Iterator[None]:
     """Show a line below the cell while something lasts."""
     line = Passing()
-    clock = threading.Timer(SOON, line.show, (words,))
+    try:
+        with _meanwhile(SOON, partial(line.show, words)):
+            yield
+    finally:
+        line.clear()
+
+
+@contextmanager
+def _meanwhile(after: float, act: Callable[[], None]) -> Iterator[None]:
+    """Do something on another thread, if what is done here takes longer than `after` [s]."""
+    clock = threading.Timer(after, act)
     clock.daemon = True
     clock.start()
     try:
@@ -63,7 +68,6 @@ def _sign(words: str) -> Iterator[None]:
     finally:
         clock.cancel()
         clock.join()
-        line.clear()
 
 
 def _say(words: str) -> None:

@@ -126,9 +126,18 @@ def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
     return np.broadcast_to(array, shape) if fits else None
 
 
-def is_domain_error(error: ValueError) -> bool:
-    """Whether Python has no number for a function at a point, where NumPy's is NaN."""
-    return str(error).startswith(_DOMAIN_ERRORS)
+def results_if_any(
+    function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
+) -> tuple[Any, ...] | None:
+    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is."""
+    try:
+        return results(function(*positional, **named))
+    except ArithmeticError:
+        return None
+    except ValueError as error:
+        if str(error).startswith(_DOMAIN_ERRORS):
+            return None
+        raise
 
 
 class _Reached(Exception):
@@ -172,13 +181,7 @@ class _Kernel:
         positional, named = self._arguments
         token = elsewhere.set(self._elsewhere)
         try:
-            return results(self._function(*positional, **named))
-        except ArithmeticError:
-            return None
-        except ValueError as error:
-            if is_domain_error(error):
-                return None
-            raise
+            return results_if_any(self._function, positional, named)
         finally:
             elsewhere.reset(token)
 

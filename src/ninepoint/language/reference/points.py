@@ -14,7 +14,7 @@ import numpy as np
 
 from .arguments import argument, call_arguments, results
 from .borders import Array
-from .evaluate import is_domain_error
+from .evaluate import results_if_any
 from .number import elsewhere, see
 from .world import rebound
 
@@ -48,14 +48,7 @@ def points(
     def at(point: tuple[int, ...]) -> tuple[Any, ...] | None:
         elements = {name: see(array[point]) for name, array in zip(arrays, whole, strict=True)}
         positional, named = call_arguments(function, others | elements)
-        try:
-            return results(called(*positional, **named))
-        except ArithmeticError:
-            return None
-        except ValueError as error:
-            if is_domain_error(error):
-                return None
-            raise
+        return results_if_any(called, positional, named)
 
     shape = whole[0].shape
     token = elsewhere.set(_nowhere)
