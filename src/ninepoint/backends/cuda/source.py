@@ -1,0 +1,88 @@
+"""What the text of a GPU's kernel is, and how it is called.
+
+On a GPU a border costs next to nothing where it is met, in the kernel: each function of a text
+takes whole arrays and does every point of them, with the rule of the border where a neighbour
+lies outside.  So a text is written for one border, and a call is a few launches:
+
+    text  ->  Launch, Launch, ...      each reads fields and scratch, and writes scratch or outputs
+
+All functions of a text are called alike:
+
+    (array*, ..., coefficient*, ..., scalar, ..., constant, ..., Geometry)
+
+first the arrays that the launch names, fields and coefficients as pointers to constants; then
+every coefficient array of the kernel, contiguous; then every scalar, as the type of its values;
+then the text's constants, each of its dtype; last `Geometry`, a struct by value, of 64-bit
+integers in this order:
+
+    length[N]               the lengths of the fields along the core axes
+    stack[STACK]            the lengths of the stack's axes, the last of which changes fastest
+    core[arrays][N]         for each array of the launch, what is added to its pointer for a step
+                            along each core axis, in elements; 0 where it is broadcast
+    frame[arrays][STACK]    the same along the stack's axes
+
+Its pointer is that of the element that stands at the point 0 of each core axis, in frame 0: for
+scratch, which is larger than the fields, and for outputs under "valid", which are smaller, that
+element may lie inside the memory, or before it.
+
+The grid has one axis: a block does `tile` points along the core axes of one frame, and the blocks
+are counted along the last core axis first, then the others, then the frames.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...language.ir import Offset
+from ...lowering.chain import Constant
+
+# Axes of the stack that a text goes through; stacks of more axes are merged, or done in parts.
+STACK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """An array between two launches, contiguous, of `dtype`.
+
+    Along each core axis it has the points from `low` to the length of the fields plus `high`.
+    """
+
+    name: str
+    dtype: np.dtype
+    low: Offset
+    high: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One function of a text: its name there, and how it is started.
+
+    `arrays` are the names of fields, scratch and outputs ("out0", "out1", ...), in the order of
+    its arguments.  Of its arrays those named in `wide` are read or written in vectors of so many
+    bytes, which needs pointers and steps (but the last axis') that are multiples of it, and unit
+    steps along the last axis; where they are not, `plain` is the function to start.
+    """
+
+    function: str
+    arrays: tuple[str, ...]
+    threads: tuple[int, int, int]
+    tile: tuple[int, ...]
+    wide: tuple[tuple[str, int], ...] = ()
+    plain: str = ""
+    shared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A whole text, and the launches that compute every output, in order.
+
+    The values of "constant" and "fill" are its `constants`, as those of a chain are; a kernel by
+    itself has one border, of number 0.
+    """
+
+    text: str
+    launches: tuple[Launch, ...]
+    scratch: tuple[Scratch, ...] = ()
+    constants: tuple[Constant, ...] = ()
