@@ -62,6 +62,10 @@ SHARES = 2
 # at last: on a busy machine others leave no time to the threads, which may change.
 TRIALS, FIRST_CALLS, LAST_CALLS = 4, 32, 512
 
+# What is expected to take longer than this on one thread [s] is shared from the first call on: a
+# thread that others leave no time to costs no more than a slice of theirs.
+SURE = 5e-3
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -133,6 +137,8 @@ def _prepare(
     short = _short(entry, shapes, program.out_dtypes, len(lead), len(fields), told, zones)
     if points < SPLIT_POINTS or options.threads == 1:
         return short
+    if program.pace and program.pace[0] * points > SURE:
+        return long
     shared = long if zones else _shared(program, plan, values, shapes, len(lead), options.threads)
     return _timed(short, shared, long)
 
