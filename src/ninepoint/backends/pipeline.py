@@ -51,7 +51,8 @@ BACKEND: Backend = NUMBA
 class Forms:
     """A kernel after one pass and the next, and what it was compiled to.
 
-    `single` makes one row of the result after the other, which steps in a chain do.
+    `single` makes one row of the result after the other, which steps in a chain do.  Floats are
+    added in the order in which windows are done `as_in_place`, or in that of stages.
     """
 
     read: Kernel
@@ -64,6 +65,7 @@ class Forms:
     lowered: Kernel
     compiled: Compiled
     request: Request
+    as_in_place: bool
 
 
 def compile_kernel(
@@ -116,7 +118,8 @@ def compile_understood(
     single, kept = forms["shared"], forms["merged"]
     lowered = fastest(kept, in_place, request.schedule)
     together = beside(kept, in_place, request.schedule)
-    if lowered is kept:
+    as_in_place = lowered is not kept
+    if not as_in_place:
         lowered = BACKEND.schedule(kept, request.schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
@@ -147,6 +150,7 @@ def compile_understood(
         lowered,
         compiled,
         request,
+        as_in_place,
     )
 
 

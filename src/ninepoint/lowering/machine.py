@@ -6,6 +6,9 @@
 Sums, differences and products are computed modulo the width of their result, so operands may
 be cut to it.  Other operations need a type that holds their operands as well: `working` gives
 that.
+
+A target without narrow registers asks for integers of at `least` so many bits: then all that
+fewer would hold are signed ones of as many.
 """
 
 from __future__ import annotations
@@ -19,18 +22,20 @@ from ..language.ir import COMPARISONS, Atom, Binary, Const, Expr, Unary, atoms
 _MODULAR = frozenset({"+", "-", "*", "<<", "**"})
 
 
-def machine_type(dtype: DType, value: Interval) -> str:
+def machine_type(dtype: DType, value: Interval, least: int = 8) -> str:
     """The type in which a value is kept."""
     if dtype is DType.BOOL:
         return "bool"
     if dtype.is_integer:
         if value.high > 2**63 - 1:
             return "uint64"
+        if -(2 ** (least - 1)) <= value.low and value.high < 2 ** (least - 1) and least > 8:
+            return f"int{least}"
         return str(smallest_integer(value))
     return str(dtype.value)
 
 
-def working_type(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
+def working_type(expr: Expr, own: str, known: Mapping[str, Interval], least: int = 8) -> str:
     """The type in which an integer operation is done; `own` is that of its result."""
     if isinstance(expr, Binary):
         operands: tuple[Atom, ...] = (expr.left, expr.right)
@@ -51,7 +56,9 @@ def working_type(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
         if expr.dtype.is_integer and expr.dtype is not DType.BOOL:
             joined = joined | known_result(expr, known)
         signed = all(operand.dtype is not DType.UINT for operand in operands)
-        return "int64" if signed and joined.high >= 2**63 else machine_type(DType.INT, joined)
+        return (
+            "int64" if signed and joined.high >= 2**63 else machine_type(DType.INT, joined, least)
+        )
     return own
 
 
@@ -69,10 +76,10 @@ def known_result(expr: Expr, known: Mapping[str, Interval]) -> Interval:
     return first
 
 
-def constant_type(atom: Const) -> str:
+def constant_type(atom: Const, least: int = 8) -> str:
     """The machine type of a constant."""
     if atom.dtype.is_integer and atom.dtype is not DType.BOOL:
         value = atom.value
         assert isinstance(value, int)
-        return machine_type(atom.dtype, Interval(value, value))
+        return machine_type(atom.dtype, Interval(value, value), least)
     return atom.dtype.value

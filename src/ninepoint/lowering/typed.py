@@ -108,24 +108,32 @@ class Typed:
     Who names a value otherwise than by `operation` tells its type in `types`.
     """
 
+    # The fewest bits of an integer that has a name.
+    least = 8
+
+    # Whether quotients of floats have vectors, and those of integers have not.
+    vectors = True
+
     def __init__(self, known: dict[str, Interval], types: dict[str, str]) -> None:
         self.known = known
         self.types = types
 
     def machine(self, atom: Atom) -> str:
         """The machine type of an operand."""
-        return constant_type(atom) if isinstance(atom, Const) else self.types[atom.name]
+        if isinstance(atom, Const):
+            return constant_type(atom, self.least)
+        return self.types[atom.name]
 
     def operand(self, atom: Atom, machine: str | None = None) -> Node:
         """An operand, in a given machine type."""
         if isinstance(atom, Const):
-            return Number(machine or constant_type(atom), atom.value)
+            return Number(machine or self.machine(atom), atom.value)
         given = Given(atom.name)
         return given if machine in (None, self.types[atom.name]) else To(machine, given)
 
     def declare(self, name: str, expr: Expr) -> str:
         """Choose the machine type of an operation's result, and remember it."""
-        machine = machine_type(expr.dtype, self.known[name])
+        machine = machine_type(expr.dtype, self.known[name], self.least)
         self.types[name] = machine
         return machine
 
@@ -148,7 +156,7 @@ class Typed:
                 raise AssertionError(expr)
 
     def _unary(self, expr: Unary, own: str) -> Node:
-        work = working_type(expr, own, self.known)
+        work = working_type(expr, own, self.known, self.least)
         plain = self.operand(expr.arg)
         match expr.op:
             case "not":
@@ -173,7 +181,7 @@ class Typed:
         return apply(expr.op, arg)
 
     def _binary(self, expr: Binary, own: str) -> Node:
-        work = working_type(expr, own, self.known)
+        work = working_type(expr, own, self.known, self.least)
         if expr.op in COMPARISONS:
             machine = work if expr.left.dtype.is_integer else None
             return apply(
@@ -274,7 +282,8 @@ class Typed:
         found = multiplier(int(dividend.low), int(dividend.high), divisor)
         if found is None:
             return To(own, apply("//", left, right))
-        half, wide, signed = f"uint{found.width // 2}", f"uint{found.width}", _wider(work)
+        half, wide = (f"uint{max(n, self.least)}" for n in (found.width // 2, found.width))
+        signed = _wider(work)
         moved = left if work == half else To(half, left)
         if found.shift:
             moved = To(half, apply("+", left, Number(signed, found.shift * divisor)))
@@ -292,7 +301,7 @@ class Typed:
         above that leaves 0 or -1, however it is rounded itself.
         """
         left, right = self.operand(expr.left, work), self.operand(expr.right, work)
-        if not self._below(expr.left, 2**52):
+        if not self.vectors or not self._below(expr.left, 2**52):
             return called("integer_divide", left, right)
         floats = apply("/", To("float64", left), To("float64", right))
         zero = Number(work, 0)
@@ -306,7 +315,7 @@ class Typed:
         left, right = self.operand(expr.left, work), self.operand(expr.right, work)
         divisor = _positive_constant(expr.right)
         if divisor is None:
-            if not self._below(expr.left, 2**52):
+            if not self.vectors or not self._below(expr.left, 2**52):
                 return To(own, called("integer_modulo", left, right))
             quotient: Node = To(work, self._any_quotient(expr, work))
             rest = To(own, apply("-", left, apply("*", quotient, right)))

@@ -26,7 +26,15 @@ scratch, which is larger than the fields, and for outputs under "valid", which a
 element may lie inside the memory, or before it.
 
 The grid has one axis: a block does `tile` points along the core axes of one frame, and the blocks
-are counted along the last core axis first, then the others, then the frames.
+are counted along the last core axis first, then the others, then the frames.  Along each core
+axis a launch does the points from `low` to the length of the fields plus `high`: all of the
+fields, or of a scratch; under "valid" it leaves out itself what the outputs do not have.
+
+A half float is two bytes to a function, a bool one, and a complex number its two parts.
+
+Positions along an axis, and distances inside a frame, are of 32 bits; where an axis or a frame of
+any of a launch's arrays has 2**30 elements or more, or a frame stretches over as many, the text is
+to be compiled with `FAR`, for 64 bits.
 """
 
 from __future__ import annotations
@@ -37,6 +45,12 @@ import numpy as np
 
 from ...language.ir import Offset
 from ...lowering.chain import Constant
+
+# How every text is compiled, so that its bits are those of the CPU.
+OPTIONS = ("--std=c++17", "--fmad=false")
+
+# And besides, for arrays that are too large for distances of 32 bits.
+FAR = ("--define-macro=NPT_INDEX=long long",)
 
 # Axes of the stack that a text goes through; stacks of more axes are merged, or done in parts.
 STACK = 3
@@ -59,16 +73,19 @@ class Scratch:
 class Launch:
     """One function of a text: its name there, and how it is started.
 
-    `arrays` are the names of fields, scratch and outputs ("out0", "out1", ...), in the order of
-    its arguments.  Of its arrays those named in `wide` are read or written in vectors of so many
-    bytes, which needs pointers and steps (but the last axis') that are multiples of it, and unit
-    steps along the last axis; where they are not, `plain` is the function to start.
+    `arrays` are the names of fields ("field0", ...), scratch and outputs ("out0", ...), by their
+    numbers, in the order of its arguments.  Of its arrays those named in `wide` are read or
+    written in vectors of so many bytes, which needs pointers and steps (but the last axis') that
+    are multiples of it, and unit steps along the last axis; where they are not, `plain` is the
+    function to start.
     """
 
     function: str
     arrays: tuple[str, ...]
     threads: tuple[int, int, int]
     tile: tuple[int, ...]
+    low: Offset
+    high: Offset
     wide: tuple[tuple[str, int], ...] = ()
     plain: str = ""
     shared: int = 0

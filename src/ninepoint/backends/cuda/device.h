@@ -1,0 +1,396 @@
+// ninepoint's arithmetic for the text of a GPU's kernels: the rules of NumPy at the edges.
+//
+// Includes nothing, so that NVRTC needs no path, and is plain C++17 but for CUDA's own words.
+// Compile it without contracting products and sums (--fmad=false): bits are those of the CPU.
+#ifndef NPT_DEVICE
+#define NPT_DEVICE
+
+// The type of positions and of distances inside a frame, in elements.
+#ifndef NPT_INDEX
+#define NPT_INDEX int
+#endif
+
+#define NPT __device__ __forceinline__
+
+typedef NPT_INDEX npt_index;
+typedef long long npt_int64;
+typedef unsigned long long npt_uint64;
+
+#define NPT_NAN32 __int_as_float(0x7fc00000)
+#define NPT_INF32 __int_as_float(0x7f800000)
+#define NPT_NAN64 __longlong_as_double(0x7ff8000000000000ll)
+#define NPT_INF64 __longlong_as_double(0x7ff0000000000000ll)
+
+// What a launch is told of its arrays: see `source.py`.
+template <int axes, int arrays> struct npt_geometry {
+  npt_int64 length[axes], stack[3], core[arrays][axes], frame[arrays][3];
+};
+// How far the frame of this number is from the first one.
+template <int axes, int arrays>
+NPT npt_int64 npt_frame(const npt_geometry<axes, arrays> &g, int array, unsigned frame) {
+  const unsigned last = unsigned(g.stack[2]), middle = unsigned(g.stack[1]), rest = frame / last;
+  return npt_int64(frame % last) * g.frame[array][2] +
+         npt_int64(rest % middle) * g.frame[array][1] +
+         npt_int64(rest / middle) * g.frame[array][0];
+}
+
+// Where the element beyond the ends of an axis of length n comes from; -1 for the constant.
+
+NPT npt_index npt_nearest(npt_index i, npt_index n) { return i < 0 ? 0 : n - 1; }
+NPT npt_index npt_constant(npt_index, npt_index) { return -1; }
+NPT npt_index npt_wrap(npt_index i, npt_index n) {
+  const npt_index rest = i % n;
+  return rest < 0 ? rest + n : rest;
+}
+NPT npt_index npt_reflect(npt_index i, npt_index n) {
+  const npt_index rest = npt_wrap(i, 2 * n);
+  return rest < n ? rest : 2 * n - 1 - rest;
+}
+NPT npt_index npt_mirror(npt_index i, npt_index n) {
+  if (n == 1) return 0;
+  const npt_index rest = npt_wrap(i, 2 * n - 2);
+  return rest < n ? rest : 2 * n - 2 - rest;
+}
+
+// Integers.
+
+// a // b; 0 where b is 0.
+template <class T> NPT T npt_integer_divide(T a, T b) {
+  if (b == 0) return 0;
+  if (T(-1) < T(0) && b == T(-1)) return T(npt_uint64(0) - npt_uint64(a));
+  const T quotient = a / b, rest = a - quotient * b;
+  return rest != 0 && (rest < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+// a % b, of the sign of b; 0 where b is 0.
+template <class T> NPT T npt_integer_modulo(T a, T b) {
+  if (b == 0 || (T(-1) < T(0) && b == T(-1))) return 0;
+  const T rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+// a ** n for n >= 0, wrapping at 64 bits.
+template <class T> NPT npt_uint64 npt_integer_power(T a, T n) {
+  npt_uint64 base = npt_uint64(a), result = 1;
+  while (n > 0) {
+    if (n & 1) result *= base;
+    base *= base;
+    n >>= 1;
+  }
+  return result;
+}
+template <class T> NPT T npt_shift_left(T a, T n) {
+  return n >= 0 && n < 64 ? T(npt_uint64(a) << n) : T(0);
+}
+template <class T> NPT T npt_shift_right(T a, T n) {
+  return n >= 0 && n < 64 ? T(a >> n) : a < 0 ? T(-1) : T(0);
+}
+// The multiple of `step` nearest to an integer, the even one of two; wraps at 64 bits.
+template <class T> NPT npt_uint64 npt_nearest_multiple(T a, T step) {
+  const T half = step / 2;
+  npt_uint64 whole = npt_uint64(npt_integer_divide(a, step));
+  const T rest = T(npt_uint64(a) - whole * npt_uint64(step));
+  if (rest > half || (rest == half && step % 2 == 0 && (whole & 1) == 1)) whole += 1;
+  return whole * npt_uint64(step);
+}
+
+// Floats.
+
+#define NPT_FUNCTION(name, single, plain) \
+  NPT float npt_##name(float x) { return single(x); } \
+  NPT double npt_##name(double x) { return plain(x); }
+#define NPT_FUNCTION_OF_TWO(name, single, plain) \
+  NPT float npt_##name(float x, float y) { return single(x, y); } \
+  NPT double npt_##name(double x, double y) { return plain(x, y); }
+
+NPT_FUNCTION(sqrt, sqrtf, sqrt)
+NPT_FUNCTION(cbrt, cbrtf, cbrt)
+NPT_FUNCTION(exp2, exp2f, exp2)
+NPT_FUNCTION(expm1, expm1f, expm1)
+NPT_FUNCTION(log, logf, log)
+NPT_FUNCTION(log2, log2f, log2)
+NPT_FUNCTION(log10, log10f, log10)
+NPT_FUNCTION(log1p, log1pf, log1p)
+NPT_FUNCTION(sin, sinf, sin)
+NPT_FUNCTION(cos, cosf, cos)
+NPT_FUNCTION(tan, tanf, tan)
+NPT_FUNCTION(arcsin, asinf, asin)
+NPT_FUNCTION(arccos, acosf, acos)
+NPT_FUNCTION(arctan, atanf, atan)
+NPT_FUNCTION(sinh, sinhf, sinh)
+NPT_FUNCTION(cosh, coshf, cosh)
+NPT_FUNCTION(tanh, tanhf, tanh)
+NPT_FUNCTION(arcsinh, asinhf, asinh)
+NPT_FUNCTION(arccosh, acoshf, acosh)
+NPT_FUNCTION(arctanh, atanhf, atanh)
+NPT_FUNCTION(rint, rintf, rint)
+NPT_FUNCTION(fabs, fabsf, fabs)
+NPT_FUNCTION(floor, floorf, floor)
+NPT_FUNCTION(ceil, ceilf, ceil)
+NPT_FUNCTION(trunc, truncf, trunc)
+NPT_FUNCTION(erf, erff, erf)
+NPT_FUNCTION(erfc, erfcf, erfc)
+NPT_FUNCTION(gamma, tgammaf, tgamma)
+NPT_FUNCTION(lgamma, lgammaf, lgamma)
+NPT_FUNCTION_OF_TWO(power, powf, pow)
+NPT_FUNCTION_OF_TWO(arctan2, atan2f, atan2)
+NPT_FUNCTION_OF_TWO(hypot, hypotf, hypot)
+NPT_FUNCTION_OF_TWO(fmod, fmodf, fmod)
+NPT_FUNCTION_OF_TWO(fmin, fminf, fmin)
+NPT_FUNCTION_OF_TWO(fmax, fmaxf, fmax)
+NPT_FUNCTION_OF_TWO(copysign, copysignf, copysign)
+
+NPT float npt_deg2rad(float x) { return x * 0x1.1df46a2529d39p-6f; }
+NPT double npt_deg2rad(double x) { return x * 0x1.1df46a2529d39p-6; }
+NPT float npt_rad2deg(float x) { return x * 0x1.ca5dc1a63c1f8p+5f; }
+NPT double npt_rad2deg(double x) { return x * 0x1.ca5dc1a63c1f8p+5; }
+NPT bool npt_signbit(float x) { return __float_as_int(x) < 0; }
+NPT bool npt_signbit(double x) { return __double_as_longlong(x) < 0; }
+template <class T> NPT T npt_sign(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x; }
+
+// a // b as NumPy's: from the remainder, which is exact; rounded at each step.
+template <class T> NPT T npt_floor_divide(T a, T b, T nan) {
+  if (b == 0) return a / b;
+  if (a - a != 0 || b != b) return nan;
+  const T rest = npt_fmod(a, b);
+  T quotient = (a - rest) / b;
+  if (rest != 0 && (b < 0) != (rest < 0)) quotient -= T(1);
+  if (quotient == 0) return npt_copysign(T(0), a / b);
+  const T whole = npt_floor(quotient);
+  return quotient - whole > T(0.5) ? whole + T(1) : whole;
+}
+NPT float npt_floor_divide_float32(float a, float b) { return npt_floor_divide(a, b, NPT_NAN32); }
+NPT double npt_floor_divide_float64(double a, double b) {
+  return npt_floor_divide(a, b, NPT_NAN64);
+}
+// a % b as NumPy's: of the sign of b.
+NPT double npt_remainder(double a, double b) {
+  if (b == 0 || a - a != 0 || b != b) return NPT_NAN64;
+  const double rest = fmod(a, b);
+  if (rest == 0) return copysign(0.0, b);
+  return (b < 0) != (rest < 0) ? rest + b : rest;
+}
+// A float cut to whole numbers and to low .. high; NaN is 0.
+template <class T> NPT T npt_saturate(double value, T low, T high) {
+  if (value != value) return 0;
+  if (value <= double(low)) return low;
+  if (value >= double(high)) return high;
+  return T(value);
+}
+template <class T> NPT T npt_saturate_wide(double value, T low, T high) {
+  return npt_saturate(value, low, high);
+}
+// e**x to about one unit in the last place, after Cody and Waite, and Cephes.
+NPT float npt_exp_float32(float x) {
+  float y = x < 89.0f ? x : 89.0f;
+  y = y > -104.0f ? y : -104.0f;
+  const float n = floorf(y * float(1.44269504088896341) + 0.5f);
+  float r = y - n * float(0.693359375);
+  r = r - n * float(-2.12194440e-4);
+  float p = float(1.9875691500e-4) * r + float(1.3981999507e-3);
+  p = p * r + float(8.3334519073e-3);
+  p = p * r + float(4.1665795894e-2);
+  p = p * r + float(1.6666665459e-1);
+  p = p * r + float(5.0000001201e-1);
+  p = p * r * r + r + 1.0f;
+  if (x != x) return x;
+  const int whole = int(n), half = whole >> 1;
+  return p * __int_as_float(int(unsigned(half + 127) << 23)) *
+         __int_as_float(int(unsigned(whole - half + 127) << 23));
+}
+NPT double npt_exp_float64(double x) {
+  double y = x < 710.0 ? x : 710.0;
+  y = y > -746.0 ? y : -746.0;
+  const double n = floor(y * 1.4426950408889634 + 0.5);
+  double r = y - n * 6.93145751953125e-1;
+  r = r - n * 1.42860682030941723212e-6;
+  const double s = r * r;
+  const double p =
+      r * ((1.26177193074810590878e-4 * s + 3.02994407707441961300e-2) * s + 1.0);
+  double q = 3.00198505138664455042e-6 * s + 2.52448340349684104192e-3;
+  q = (q * s + 2.27265548208155028766e-1) * s + 2.0;
+  const double e = 1.0 + 2.0 * (p / (q - p));
+  if (x != x) return x;
+  const npt_int64 whole = npt_int64(n), half = whole >> 1;
+  return e * __longlong_as_double(npt_int64(npt_uint64(half + 1023) << 52)) *
+         __longlong_as_double(npt_int64(npt_uint64(whole - half + 1023) << 52));
+}
+
+// Half floats: storage only, computed with as float32.
+
+struct npt_half {
+  unsigned short bits;
+};
+// A float64 rounded to float16, once, to the even of two; as a float32.
+NPT float npt_round_to_half(double x) {
+  const double size = fabs(x);
+  if (size < 0x1p-14) return float(rint(x * 0x1p24) * 0x1p-24);
+  if (size < 65520.0) {
+    const npt_int64 bits = __double_as_longlong(x);
+    const npt_int64 up = ((bits >> 42) & 1) + ((1ll << 41) - 1);
+    return float(__longlong_as_double((bits + up) & ~((1ll << 42) - 1)));
+  }
+  return x != x ? float(x) : copysignf(NPT_INF32, float(x));
+}
+NPT float npt_widened(npt_half x) {
+  const unsigned sign = unsigned(x.bits & 0x8000) << 16, rest = x.bits & 0x7fff;
+  if (rest >= 0x7c00) return __int_as_float(int(sign | 0x7f800000 | (rest & 0x3ff) << 13));
+  if (rest >= 0x400) return __int_as_float(int(sign | ((rest << 13) + 0x38000000)));
+  return copysignf(float(rest) * 0x1p-24f, __int_as_float(int(sign | 0x3f800000)));
+}
+NPT npt_half npt_halved(double x) {
+  const unsigned bits = unsigned(__float_as_int(npt_round_to_half(x)));
+  const unsigned sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+  unsigned made = (rest - 0x38000000) >> 13;
+  if (rest > 0x7f800000) made = 0x7e00;
+  else if (rest == 0x7f800000) made = 0x7c00;
+  else if (rest < 0x38800000) made = unsigned(__int_as_float(int(rest)) * 0x1p24f);
+  return npt_half{(unsigned short)(sign | made)};
+}
+
+// Complex numbers.
+
+template <class T> struct npt_complex {
+  T real, imag;
+  NPT npt_complex operator-() const { return {-real, -imag}; }
+};
+typedef npt_complex<float> npt_complex64;
+typedef npt_complex<double> npt_complex128;
+
+template <class T> NPT npt_complex<T> operator+(npt_complex<T> a, npt_complex<T> b) {
+  return {a.real + b.real, a.imag + b.imag};
+}
+template <class T> NPT npt_complex<T> operator-(npt_complex<T> a, npt_complex<T> b) {
+  return {a.real - b.real, a.imag - b.imag};
+}
+template <class T> NPT npt_complex<T> operator*(npt_complex<T> a, npt_complex<T> b) {
+  return {a.real * b.real - a.imag * b.imag, a.real * b.imag + a.imag * b.real};
+}
+template <class T> NPT bool operator==(npt_complex<T> a, npt_complex<T> b) {
+  return a.real == b.real && a.imag == b.imag;
+}
+template <class T> NPT bool operator!=(npt_complex<T> a, npt_complex<T> b) { return !(a == b); }
+template <class T> NPT bool operator!=(npt_complex<T> a, int b) {
+  return a.real != T(b) || a.imag != 0;
+}
+// Source: R. L. Smith, "Algorithm 116: Complex division", Communications of the ACM 5 (8), 1962.
+template <class T> NPT npt_complex<T> npt_divide(npt_complex<T> a, npt_complex<T> b) {
+  const T real = npt_fabs(b.real), imag = npt_fabs(b.imag);
+  if (real >= imag) {
+    if (real == 0 && imag == 0) return {a.real / real, a.imag / imag};
+    const T ratio = b.imag / b.real, scale = T(1) / (b.real + b.imag * ratio);
+    return {(a.real + a.imag * ratio) * scale, (a.imag - a.real * ratio) * scale};
+  }
+  const T ratio = b.real / b.imag, scale = T(1) / (b.imag + b.real * ratio);
+  return {(a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale};
+}
+// As `npt_divide`, for a real divisor: rounded once.
+template <class T> NPT npt_complex<T> operator/(npt_complex<T> a, npt_complex<T> b) {
+  return {a.real / b.real, a.imag / b.real};
+}
+template <class T> NPT npt_complex<T> npt_conj(npt_complex<T> a) { return {a.real, -a.imag}; }
+template <class T> NPT bool npt_isnan(npt_complex<T> a) {
+  return a.real != a.real || a.imag != a.imag;
+}
+template <class T> NPT bool npt_isfinite(npt_complex<T> a) {
+  return a.real - a.real == 0 && a.imag - a.imag == 0;
+}
+template <class T> NPT bool npt_infinite(T x) { return x == x && x - x != 0; }
+template <class T> NPT bool npt_isinf(npt_complex<T> a) {
+  return npt_infinite(a.real) || npt_infinite(a.imag);
+}
+template <class T> NPT npt_complex<T> npt_exp(npt_complex<T> a);
+template <class T> NPT npt_complex<T> npt_polar(T size, T angle) {
+  if (angle == 0) return {size, angle};
+  return {size * npt_cos(angle), size * npt_sin(angle)};
+}
+NPT float npt_exp(float x) { return expf(x); }
+NPT double npt_exp(double x) { return exp(x); }
+template <class T> NPT npt_complex<T> npt_exp(npt_complex<T> a) {
+  return npt_polar(npt_exp(a.real), a.imag);
+}
+template <class T> NPT npt_complex<T> npt_log(npt_complex<T> a) {
+  return {npt_log(npt_hypot(a.real, a.imag)), npt_arctan2(a.imag, a.real)};
+}
+template <class T> NPT npt_complex<T> npt_sqrt(npt_complex<T> a) {
+  if (a.real == 0 && a.imag == 0) return {T(0), a.imag};
+  const T size = npt_sqrt((npt_fabs(a.real) + npt_hypot(a.real, a.imag)) / T(2));
+  if (a.real >= 0) return {size, a.imag / (T(2) * size)};
+  return {npt_fabs(a.imag) / (T(2) * size), npt_copysign(size, a.imag)};
+}
+template <class T> NPT npt_complex<T> npt_sinh(npt_complex<T> a) {
+  return {npt_sinh(a.real) * npt_cos(a.imag), npt_cosh(a.real) * npt_sin(a.imag)};
+}
+template <class T> NPT npt_complex<T> npt_cosh(npt_complex<T> a) {
+  return {npt_cosh(a.real) * npt_cos(a.imag), npt_sinh(a.real) * npt_sin(a.imag)};
+}
+template <class T> NPT npt_complex<T> npt_tanh(npt_complex<T> a) {
+  // For a large real part the quotient would be that of two infinities.
+  if (npt_fabs(a.real) > T(22)) {
+    return {npt_copysign(T(1), a.real), npt_copysign(T(0), npt_sin(T(2) * a.imag))};
+  }
+  return npt_divide(npt_sinh(a), npt_cosh(a));
+}
+template <class T> NPT npt_complex<T> npt_sin(npt_complex<T> a) {
+  return {npt_sin(a.real) * npt_cosh(a.imag), npt_cos(a.real) * npt_sinh(a.imag)};
+}
+template <class T> NPT npt_complex<T> npt_cos(npt_complex<T> a) {
+  return {npt_cos(a.real) * npt_cosh(a.imag), -(npt_sin(a.real) * npt_sinh(a.imag))};
+}
+template <class T> NPT npt_complex<T> npt_tan(npt_complex<T> a) {
+  const npt_complex<T> turned = npt_tanh(npt_complex<T>{-a.imag, a.real});
+  return {turned.imag, -turned.real};
+}
+template <class T> NPT npt_complex<T> npt_power(npt_complex<T> a, npt_complex<T> b) {
+  if (b.imag == 0 && b.real == 2) return a * a;
+  if (b.imag == 0 && b.real == 0) return {T(1), T(0)};
+  if (a.real == 0 && a.imag == 0) {
+    return b.imag == 0 && b.real > 0 ? npt_complex<T>{T(0), T(0)}
+                                     : npt_divide(npt_complex<T>{T(1), T(0)}, a);
+  }
+  const T size = npt_hypot(a.real, a.imag), angle = npt_arctan2(a.imag, a.real);
+  T length = npt_power(size, b.real), turn = angle * b.real;
+  if (b.imag != 0) {
+    length = length / npt_exp(angle * b.imag);
+    turn = turn + b.imag * npt_log(size);
+  }
+  return {length * npt_cos(turn), length * npt_sin(turn)};
+}
+
+// A value as it is computed with, from how it is stored, or from one of another type.
+
+template <class T> struct npt_as {
+  template <class S> static NPT T from(S x) { return T(x); }
+  static NPT T from(npt_half x) { return T(npt_widened(x)); }
+};
+template <> struct npt_as<bool> {
+  template <class S> static NPT bool from(S x) { return x != 0; }
+};
+template <> struct npt_as<npt_half> {
+  template <class S> static NPT npt_half from(S x) { return npt_halved(double(x)); }
+  static NPT npt_half from(npt_half x) { return x; }
+};
+template <class T> struct npt_as<npt_complex<T>> {
+  template <class S> static NPT npt_complex<T> from(S x) { return {T(x), T(0)}; }
+  static NPT npt_complex<T> from(npt_half x) { return {T(npt_widened(x)), T(0)}; }
+  template <class S> static NPT npt_complex<T> from(npt_complex<S> x) {
+    return {T(x.real), T(x.imag)};
+  }
+};
+
+// Whole numbers in the order of floats, and back.
+
+NPT unsigned npt_key(float x) {
+  const unsigned bits = unsigned(__float_as_int(x));
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+NPT npt_uint64 npt_key(double x) {
+  const npt_uint64 bits = npt_uint64(__double_as_longlong(x));
+  return bits >> 63 ? ~bits : bits | 1ull << 63;
+}
+NPT float npt_keyed(unsigned key) {
+  return __int_as_float(int(key >> 31 ? key & 0x7fffffffu : ~key));
+}
+NPT double npt_keyed(npt_uint64 key) {
+  return __longlong_as_double(npt_int64(key >> 63 ? key & ~(1ull << 63) : ~key));
+}
+
+#endif

@@ -1,0 +1,155 @@
+"""Run the text of a GPU's kernel on NumPy arrays, by the emulator: what a host has to do.
+
+drawn kernels  ->  texts  ->  one run of g++  ->  launches, between pages nobody may touch
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import agreement
+from emulator import Functions, Guarded, compiled, guarded
+from ninepoint.arrays.borders import Border, Boundary
+from ninepoint.arrays.layout import layout
+from ninepoint.arrays.numpy import as_field, check_values, native
+from ninepoint.backends.backend import Lowered
+from ninepoint.backends.cuda.source import STACK, Launch, Source
+from ninepoint.backends.cuda.writing import written
+from ninepoint.language.ir import Length
+
+
+@dataclass
+class Emulated:
+    """A compiled text with its arguments: runs on whole arrays, a stack of frames each."""
+
+    source: Source
+    functions: Functions
+    lowered: Lowered
+    border: Border
+    values: Mapping[str, Any]
+    at_end: bool = True
+    plain: bool = False
+    arrays: dict[str, tuple[np.ndarray, tuple[int, ...]]] = field(default_factory=dict)
+
+    def __call__(self, fields: Sequence[np.ndarray], cval: Any = 0) -> tuple[np.ndarray, ...]:
+        """The results for fields that are broadcast against each other."""
+        ndim, lowered = self.lowered.ndim, self.lowered
+        shape = np.broadcast_shapes(*(one.shape for one in fields))
+        stack, core = shape[:-ndim], shape[-ndim:]
+        if len(stack) > STACK:
+            stack = (int(np.prod(stack)),)
+        stack = (1,) * (STACK - len(stack)) + stack
+        plan = layout(core, lowered.reaches, self.border)
+        values = check_values(plan, cval, lowered.field_dtypes, lowered.out_dtypes)
+        self.arrays.clear()
+        for k, (one, dtype) in enumerate(zip(fields, lowered.field_dtypes, strict=True)):
+            held = guarded(np.ascontiguousarray(one, dtype), self.at_end)
+            spread = np.broadcast_to(held, shape).reshape(*stack, *core)
+            self.arrays[f"field{k}"] = spread, (0,) * ndim
+        for k, (output, dtype) in enumerate(zip(plan.outputs, lowered.out_dtypes, strict=True)):
+            self._make(f"out{k}", dtype, stack, output.extent.shape, output.extent.start)
+        for one in self.source.scratch:
+            lengths = tuple(n + b - a for n, a, b in zip(core, one.low, one.high, strict=True))
+            self._make(one.name, one.dtype, stack, lengths, one.low)
+        results = [self.arrays[f"out{k}"][0] for k in range(len(lowered.out_dtypes))]
+        if any(one.size for one in results):
+            others = self._others(core)
+            others += [self._constant(one, values, cval) for one in self.source.constants]
+            for launch in self.source.launches:
+                self._launch(launch, stack, core, others)
+        lead = shape[:-ndim]
+        return tuple(one.reshape(*lead, *one.shape[STACK:]).copy() for one in results)
+
+    def _make(
+        self,
+        name: str,
+        dtype: np.dtype,
+        stack: tuple[int, ...],
+        lengths: tuple[int, ...],
+        first: tuple[int, ...],
+    ) -> None:
+        shape = (*stack, *lengths)
+        count = int(np.prod(shape, dtype=np.int64))
+        made = Guarded(count * dtype.itemsize, self.at_end).array(dtype, shape)
+        made.view(np.uint8).fill(0xC3) if made.size else None
+        self.arrays[name] = made, first
+
+    def _others(self, core: tuple[int, ...]) -> list[Any]:
+        """The coefficients and the scalars."""
+        lowered, found = self.lowered, list[Any]()
+        for name, (dtype, _) in zip(lowered.coefficients, lowered.coefficient_types, strict=True):
+            found.append(guarded(np.ascontiguousarray(self.values[name], dtype), self.at_end))
+        for name, dtype in zip(lowered.scalars, lowered.scalar_types, strict=True):
+            value = core[name.axis] if isinstance(name, Length) else self.values[name]
+            value = int(value) if dtype.is_integer else value
+            found.append(dtype.numpy.type(value))
+        return found
+
+    def _constant(self, one: tuple[int, np.dtype, str], values: Any, cval: Any) -> Any:
+        _, dtype, rule = one
+        dtypes = self.lowered.field_dtypes if rule == "constant" else self.lowered.out_dtypes
+        given = values.fields if rule == "constant" else values.outs
+        return dtype.type(given[dtypes.index(dtype)])
+
+    def _launch(
+        self,
+        launch: Launch,
+        stack: tuple[int, ...],
+        core: tuple[int, ...],
+        others: Sequence[Any],
+    ) -> None:
+        pointers, steps, frames = [], [], []
+        for name in launch.arrays:
+            array, first = self.arrays[name]
+            size = array.itemsize
+            strides = [
+                s // size if n > 1 else 0 for s, n in zip(array.strides, array.shape, strict=True)
+            ]
+            core_steps = [s // size for s in array.strides[STACK:]]
+            pointers.append(
+                array.ctypes.data
+                - sum(a * s * size for a, s in zip(first, core_steps, strict=True))
+            )
+            steps += core_steps
+            frames += strides[:STACK]
+        geometry = np.array([*core, *stack, *steps, *frames], np.int64).tobytes()
+        counts = [
+            -(-(n + b - a) // t)
+            for n, a, b, t in zip(core, launch.low, launch.high, launch.tile, strict=True)
+        ]
+        grid = int(np.prod(counts) * np.prod(stack))
+        name = launch.plain if self.plain and launch.plain else launch.function
+        arguments = [*pointers, *others, geometry]
+        self.functions[name](grid, launch.threads, arguments, launch.shared)
+
+
+def fields_of(drawn: agreement.Drawn) -> list[np.ndarray]:
+    """The arrays of a random kernel, in the order of its fields."""
+    return [as_field(drawn.arrays[name]) for name in drawn.stencil.fields]
+
+
+def emulated(
+    kernels: Sequence[agreement.Drawn], define: Sequence[str] = ()
+) -> list[Emulated | None]:
+    """Random kernels as a GPU would do them; None for one on the general path."""
+    found: list[tuple[Source, Lowered, Border, dict[str, Any]] | None] = []
+    for drawn in kernels:
+        stencil = drawn.stencil
+        dtypes = [native(drawn.arrays[name].dtype) for name in stencil.fields]
+        others = {n: drawn.values.get(n, stencil.defaults.get(n)) for n in stencil.scalars}
+        keep = "keep" in str(drawn.boundary)
+        lowered, forms, _ = stencil.definition.compiled(dtypes, others, keep)
+        if forms is None:
+            found.append(None)
+            continue
+        border = Boundary.of(drawn.boundary).on(lowered.ndim)
+        found.append((written(forms, border.rules), lowered, border, others))
+    functions = iter(compiled([one[0].text for one in found if one is not None], define))
+    return [
+        None if one is None else Emulated(one[0], next(functions), *one[1:], at_end=bool(k % 2))
+        for k, one in enumerate(found)
+    ]
