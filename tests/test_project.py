@@ -66,6 +66,14 @@ def test_groups_are_for_us_and_extras_for_users():
     assert {extra for some in named for extra in some.split(",")} <= set(extras)
 
 
+def test_what_needs_a_gpu_comes_only_where_it_is_asked_for():
+    extras = PROJECT["project"]["optional-dependencies"]
+    assert all("cupy" in one for name in ("cuda", "cuda12") for one in extras[name])
+    others = [one for name, some in extras.items() if "cuda" not in name for one in some]
+    assert not any("cupy" in one or "cuda" in one for one in others)
+    assert not any("cupy" in one for one in PROJECT["project"]["dependencies"])
+
+
 def test_forms_have_what_the_site_asks_for():
     for path in (ROOT / ".github/ISSUE_TEMPLATE").glob("*.yml"):
         form = yaml.safe_load(path.read_text())
