@@ -98,7 +98,7 @@ class Operations(Typed):
             case Whole(value):
                 return str(value), _CLOSED
             case To(machine, arg):
-                return self._converted(machine, arg), _CLOSED
+                return self._converted(machine, arg)
             case Function("complex", (real, imag)):
                 return f"npt_complex128{{{self._open(real)}, {self._open(imag)}}}", _CLOSED
             case Function(name, args):
@@ -112,19 +112,15 @@ class Operations(Typed):
                 return f"!{self._within(arg, _SIGN + 1)}", _SIGN
             case Apply("-", (arg,)):
                 machine = self._machine(arg)
-                if machine.startswith(("int", "uint")):
-                    return self._converted(machine, Apply("-", (Whole(0), arg))), _CLOSED
+                if _whole(machine) and machine != "int32":
+                    return self._converted(machine, Apply("-", (Whole(0), arg)))
                 return f"-{self._within(arg, _SIGN + 1)}", _SIGN
             case Apply("//", (left, right)):
                 return f"npt_integer_divide({self._open(left)}, {self._open(right)})", _CLOSED
             case Apply("**", (left, right)):
                 return f"npt_power({self._open(left)}, {self._open(right)})", _CLOSED
             case Apply(op, (left, right)):
-                binding = _BINDING[op]
-                # Who reads `a < b & c` or `a & b == c` need not know which binds more.
-                least = _BINDING["+"] if binding < _BINDING["<<"] else binding
-                first, last = self._within(left, least), self._within(right, least + 1)
-                return f"{first} {op} {last}", binding
+                return self._infix(op, left, right)
             case Apply():
                 raise AssertionError(node)
             case _:
@@ -138,36 +134,60 @@ class Operations(Typed):
         text, own = self._print(node)
         return text if own >= binding else f"({text})"
 
-    def _converted(self, machine: str, arg: Node) -> str:
+    def _converted(self, machine: str, arg: Node) -> tuple[str, int]:
         """A value in a machine type; an operation on integers is done in its width."""
+        if self._machine(arg) == machine:
+            return self._print(arg)
         if machine.startswith("complex"):
-            return f"npt_as<{C_TYPES[machine]}>::from({self._open(arg)})"
-        if machine.startswith(("int", "uint")):
+            return f"npt_as<{C_TYPES[machine]}>::from({self._open(arg)})", _CLOSED
+        if _whole(machine):
             bits = max(32, np.dtype(machine).itemsize * 8)
+            unsigned = f"uint{bits}"
             match arg:
-                case Apply(op, (_, _)) if op in _MODULAR:
-                    return cast(machine, self._modular(arg, f"uint{bits}"))
+                case Apply(op, (left, right)) if op in _MODULAR:
+                    if (
+                        machine == "int32"
+                        and self._machine(left) == self._machine(right) == machine
+                    ):
+                        # What the ranges prove to fit does not wrap.
+                        return self._infix(op, left, right)
+                    text, binding = self._modular(arg, unsigned)
+                    return (text, binding) if machine == unsigned else _cast(machine, text)
                 case Apply("<<", (left, right)):
-                    moved = cast(f"uint{bits}", self._open(left))
-                    return cast(machine, f"{moved} << {self._within(right, _SIGN)}")
-        return cast(machine, self._open(arg))
+                    moved = self._modular(left, unsigned, _BINDING["<<"])[0]
+                    return _cast(machine, f"{moved} << {self._within(right, _SIGN)}")
+        return _cast(machine, self._open(arg))
 
-    def _modular(self, node: Node, machine: str, binding: int = 0) -> str:
-        """A sum, a difference or a product of unsigned numbers."""
+    def _infix(self, op: str, left: Node, right: Node) -> tuple[str, int]:
+        binding = _BINDING[op]
+        # Who reads `a < b & c` or `a & b == c` need not know which binds more.
+        least = _BINDING["+"] if binding < _BINDING["<<"] else binding
+        first, last = self._within(left, least), self._within(right, least + 1)
+        return f"{first} {op} {last}", binding
+
+    def _modular(self, node: Node, machine: str, least: int = 0) -> tuple[str, int]:
+        """A sum, a difference or a product of unsigned numbers, bound so tightly at least."""
         match node:
             case Apply(op, (left, right)) if op in _MODULAR:
-                own = _BINDING[op]
-                first, last = (
-                    self._modular(one, machine, own + k) for k, one in enumerate((left, right))
-                )
+                binding = _BINDING[op]
+                first, _ = self._modular(left, machine, binding)
+                last, _ = self._modular(right, machine, binding + 1)
                 text = f"{first} {op} {last}"
-                return text if own >= binding else f"({text})"
-            case Number(_, value):
-                return number(machine, value)
-            case Whole(value):
-                return number(machine, value)
+                return (text, binding) if binding >= least else (f"({text})", _CLOSED)
+            case Number(_, value) | Whole(value):
+                return number(machine, value), _CLOSED
+            case To(other, arg) if _whole(other) and self._wider(other, machine, arg):
+                return self._modular(arg, machine, least)
             case _:
-                return cast(machine, self._open(node))
+                if self._machine(node) == machine:
+                    text, binding = self._print(node)
+                    return (text, binding) if binding >= least else (f"({text})", _CLOSED)
+                return _cast(machine, self._open(node))
+
+    def _wider(self, other: str, machine: str, arg: Node) -> bool:
+        """Whether a conversion of an integer is undone by the one to `machine`."""
+        enough = np.dtype(other).itemsize >= np.dtype(machine).itemsize
+        return enough and isinstance(arg, To | Given) and _whole(self._machine(arg))
 
     def _machine(self, node: Node) -> str:
         """The machine type of an operand."""
@@ -178,6 +198,14 @@ class Operations(Typed):
                 return machine
             case _:
                 return ""
+
+
+def _whole(machine: str) -> bool:
+    return machine.startswith(("int", "uint"))
+
+
+def _cast(machine: str, text: str) -> tuple[str, int]:
+    return cast(machine, text), _CLOSED
 
 
 def cast(machine: str, text: str) -> str:

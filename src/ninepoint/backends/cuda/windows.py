@@ -12,7 +12,7 @@ thread has no memory for all elements of a window, but can count those below a n
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,6 +35,7 @@ from ...language.ir import (
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
 from ...lowering.typed import Apply, Given, Node, To
+from .functions import Array, flat, loaded
 from .operations import C_TYPES, Operations, cast, number
 
 # Elements of a line that are added one to the other, where a line is longer than two such pieces:
@@ -46,19 +47,17 @@ class Point(Protocol):
     """What a loop needs of the function that it stands in."""
 
     operations: Operations
-
-    @property
-    def storage(self) -> dict[str, Interval]:
-        """What the elements can be of every field, stage and coefficient array."""
+    storage: dict[str, Interval]
+    sources: Mapping[str, Array]
 
     def fresh(self, name: str = "") -> str:
         """A name that nothing else has; that of a value, if there is one."""
 
-    def read(self, field: str, offset: Offset, along: dict[int, str]) -> tuple[list[str], str]:
+    def read(self, field: str, offset: Offset, along: Mapping[int, str]) -> tuple[list[str], str]:
         """An element of a field, moved along axes, and the lines that come before it."""
 
-    def element(self, array: str, places: Sequence[str]) -> str:
-        """An element of a coefficient array."""
+    def element(self, array: str, machine: str, places: Sequence[str]) -> str:
+        """An element of a coefficient array, as a value of a machine type."""
 
     def table(self, machine: str, texts: Sequence[str]) -> str:
         """The name of an array of constants."""
@@ -128,11 +127,8 @@ class Window:
 
     def _place(self) -> str:
         """The index in the window, in C order."""
-        text = "d0"
-        for axis, length in enumerate(self.reduce.shape[1:], 1):
-            text = f"({text}) * {length} + d{axis}" if " " in text else f"{text} * {length}"
-            text = text if text.endswith(f"d{axis}") else f"{text} + d{axis}"
-        return text
+        shape = self.reduce.shape
+        return flat([f"d{axis}" for axis in range(len(shape))], shape)
 
     def _live(self, values: dict[str, Expr]) -> str:
         """Whether the element here matters, where constant weights hold zeros."""
@@ -155,9 +151,9 @@ class Window:
                 places = self._places(expr)
                 along = dict(zip(expr.axes, places, strict=True))
                 lines, text = self.point.read(expr.field, expr.origin, along)
-                text = f"npt_as<{C_TYPES[own]}>::from({text})"
+                text = loaded(own, self.point.sources[expr.field].dtype, text)
                 if live:
-                    text = f"{live} ? {text} : {number(own, 0)}"
+                    text = f"{live} ? ({text}) : {number(own, 0)}"
             case Weight():
                 own = operations.declare(name, expr)
                 constants = [Const(expr.dtype, text).value for text in expr.texts]
@@ -165,14 +161,13 @@ class Window:
                 text = f"{table}[{self._place()}]"
             case Coefficient():
                 own = operations.declare(name, expr)
-                stored = self.point.element(expr.array, self._places(expr))
-                text = f"npt_as<{C_TYPES[own]}>::from({stored})"
+                text = self.point.element(expr.array, own, self._places(expr))
             case _:
                 text = operations.text(name, expr)
                 own = operations.types[name]
                 product = isinstance(expr, Binary) and expr.op == "*"
                 if product and any(zero_product(expr, values, k) for k in range(self._count)):
-                    text = f"{live} ? {text} : {number(own, 0)}"
+                    text = f"{live} ? ({text}) : {number(own, 0)}"
         return [*lines, f"const {C_TYPES[own]} {self.point.fresh(name)} = {text};"]
 
     def _places(self, expr: Tap | Coefficient) -> list[str]:

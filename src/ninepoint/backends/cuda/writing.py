@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 def written(forms: Forms, rules: Sequence[tuple[str, str]]) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis."""
     kernel, compiled = targeted(forms), forms.compiled
-    source = points(kernel, compiled.name, compiled.reaches, compiled.out_dtypes, rules)
+    name = "npt_" + "".join(c if c.isascii() else "_" for c in compiled.name)
+    source = points(kernel, name, compiled.reaches, compiled.out_dtypes, rules)
     return replace(source, text=support() + source.text)
 
 
