@@ -54,6 +54,11 @@ def test_the_workflow_runs_what_has_to_pass():
     assert (ROOT / ".ci/run").stat().st_mode & 0o111
 
 
+def test_the_workflow_makes_the_site():
+    steps = read(".github/workflows/ci.yml")["jobs"]["site"]["steps"]
+    assert [step["run"] for step in steps if "run" in step] == ["make docs"]
+
+
 def test_groups_are_for_us_and_extras_for_users():
     groups = PROJECT["dependency-groups"]
     extras = PROJECT["project"]["optional-dependencies"]
