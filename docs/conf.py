@@ -40,7 +40,7 @@ templates_path = ["templates"]
 
 # Markdown: headings can be linked to, as on the pages that hosts of repositories make.
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "tasklist"]
 
 # The reference is made of the docstrings, which name types in words.
 autosummary_generate = True
@@ -60,7 +60,6 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "backreferences_dir": "generated/backreferences",
     "doc_module": ("ninepoint",),
-    "reference_url": {"ninepoint": None},
     "download_all_examples": False,
     "min_reported_time": 0,
     "write_computation_times": False,
@@ -81,9 +80,11 @@ html_theme_options = {
         "image_dark": "images/logo.svg",
     },
     "navbar_align": "left",
-    "header_links_before_dropdown": 8,
+    "header_links_before_dropdown": 9,
     "navigation_with_keys": False,
     "show_toc_level": 2,
+    # Wide tables and few headings.
+    "secondary_sidebar_items": {"**": ["page-toc"], "benchmarks": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "back_to_top_button": True,
@@ -161,6 +162,9 @@ def _for_the_site(app: Sphinx, name: str, text: list[str]) -> None:
 # A function that is not given, and options that are refused by name, are no business of readers.
 _FOR_ITSELF = re.compile(r"=<object object at 0x[0-9a-f]+>|=<object object>|, \*\*unknown")
 
+# Nobody makes these by hand: a decorator does, or a call.
+_MADE = {f"ninepoint.{name}" for name in ("Stencil", "Ufunc", "Gufunc", "Lazy", "Measurement")}
+
 
 def _for_readers(
     app: Sphinx,
@@ -172,6 +176,8 @@ def _for_readers(
     more: str,
 ) -> tuple[str | None, str]:
     """Leave out of a signature what only the function itself needs."""
+    if name in _MADE:
+        return "", more
     return signature and _FOR_ITSELF.sub("", signature), more
 
 

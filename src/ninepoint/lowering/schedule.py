@@ -54,7 +54,7 @@ class Schedule:
         How much of the effort for one row must be left then.
     steps : int
         How many steps of `Stencil.iterate` are done in one pass over memory: 1 for one after
-        the other, 0 for what `arrays.iterating` says.
+        the other, 0 for as many as pay: about eight, four of a state of three axes.
     stages : tuple of (str, str)
         How stages, by their names, are kept: "inline" computes them again where they are
         read, "rows" keeps the rows that are still needed, "whole" stores the array.  What is
