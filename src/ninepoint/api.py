@@ -162,6 +162,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     @overload
     def __call__(self: _Single, x: A, /, *args: Any, threads: int, **named: Any) -> A: ...
     @overload
+    def __call__(self: _Single, x: A, /, *args: Any, device: str, **named: Any) -> A: ...
+    @overload
     def __call__(self: _Plural, x: A, /, *args: Any, boundary: Any, **named: Any) -> Each[A]: ...
     @overload
     def __call__(self: _Plural, x: A, /, *args: Any, cval: Any, **named: Any) -> Each[A]: ...
@@ -178,6 +180,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     @overload
     def __call__(self: _Plural, x: A, /, *args: Any, threads: int, **named: Any) -> Each[A]: ...
     @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, device: str, **named: Any) -> Each[A]: ...
+    @overload
     def __call__(self, /, *args: Any, boundary: Any, **named: Any) -> Any: ...
     @overload
     def __call__(self, /, *args: Any, cval: Any, **named: Any) -> Any: ...
@@ -193,6 +197,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     def __call__(self, /, *args: Any, overflow: str, **named: Any) -> Any: ...
     @overload
     def __call__(self, /, *args: Any, threads: int, **named: Any) -> Any: ...
+    @overload
+    def __call__(self, /, *args: Any, device: str, **named: Any) -> Any: ...
 
     def __call__(  # type: ignore[misc] # mypy does not see that *args are all parameters
         self,
@@ -206,6 +212,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         dtype: Any = None,
         overflow: str | None = None,
         threads: int | None = None,
+        device: str | None = None,
         **named: Any,
     ) -> Any:
         """Apply the stencil to whole arrays.
@@ -214,8 +221,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         ----------
         *args, **named
             Fields, scalars and coefficient arrays, as the function's parameters.  A field is
-            an array of NumPy, Dask or xarray; the last axes are the stencil's, those before
-            are a stack, and fields broadcast as NumPy's do.
+            an array of NumPy, CuPy, Dask or xarray, or another one in the memory of a GPU;
+            the last axes are the stencil's, those before are a stack, and fields broadcast as
+            NumPy's do.
         boundary : str or sequence, optional
             What a neighbour outside the array is: "fill", "keep", "valid", "constant",
             "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
@@ -234,20 +242,26 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             What happens to an integer that `dtype` cannot hold.
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
+            part at a time where they are too large.  By default a call is done where its
+            arrays are: those of CuPy on their GPU.
 
         Returns
         -------
         array or tuple of arrays
-            One for each value the function returns, of the kind of the fields.
+            One for each value the function returns, of the kind of the fields; of CuPy for any
+            array on a GPU.
 
         Raises
         ------
         StencilError
-            If the function cannot be compiled for these types.
+            If the function cannot be compiled for these types, or not for a GPU.
         ValueError
             If shapes, border, `cval`, `dtype` or `out` do not fit.
         TypeError
-            If an argument is missing, unknown or no array of numbers.
+            If an argument is missing, unknown or no array of numbers, or if some arrays lie on a
+            GPU and others do not.
 
         Examples
         --------
@@ -263,7 +277,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         if named or len(args) != self._arguments.count:
             bound = self._arguments.bound(args, named)
         key = None
-        if bound is not None and dims is None:
+        if bound is not None and dims is None and device is None:
             key = call_key(bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads)
         leaves: Leaves = ()
         if key is not None and bound is not None:
@@ -280,7 +294,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         values = self._bound(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
         fields = [values[name] for name in self.fields]
-        result = calling.called(call, fields, Place(axes, dims, out, threads))
+        result = calling.called(call, fields, Place(axes, dims, out, threads, device))
         asked = axes is None and not self.pointwise and any(map(may_hold, fields))
         if key is not None and bound is not None and not asked:
             # Only what went well is prepared, so that mistakes are found in one place; and

@@ -16,7 +16,7 @@ import numpy as np
 from .arrays import numpy as on_numpy
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables
-from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .arrays.recognise import is_dask, is_dataset, is_device, is_xarray
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of
@@ -24,7 +24,7 @@ from .iteration import ByCalls, InMemory, Iteration, is_worth_chains, iterate
 from .language.elsewhere import hint
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
-from .running import STEPS, evaluate, evaluate_steps, named_results
+from .running import STEPS, as_fields, evaluate, evaluate_steps, named_results
 from .stepping import Scalars
 
 
@@ -108,21 +108,20 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
 def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
     """What a call gives for arrays."""
     names = call.definition.fields
-    fields = [_field(*pair) for pair in zip(fields, names, strict=True)]
+    fields = as_fields(fields, names)
     types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, names, strict=True):
         on_numpy.check_dtype(dtype, name)
-    graph, wanted = graph_of(call, types)
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    graph, wanted = graph_of(
+        call, types, looked=place.device is not None or any(map(is_device, fields))
+    )
     made = evaluate(
         graph, fields, wanted, call.definition.schedule_for(types),
         axes=place.axes, dims=place.dims, out=place.out, threads=place.threads,
+        device=place.device,
     )  # fmt: skip
     return made[0] if len(made) == 1 else tuple(made)
-
-
-def _field(value: Any, name: str) -> Any:
-    """An array of a kind that a stencil takes."""
-    return value if is_dask(value) or is_xarray(value) else on_numpy.as_field(value, name)
 
 
 def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration, out: Any) -> Any:
@@ -133,7 +132,7 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
             "iterate takes DataArrays, not a Dataset; give its variables one by one, "
             "as dataset[name]."
         )
-    fields = [_field(*pair) for pair in zip(fields, definition.fields, strict=True)]
+    fields = as_fields(fields, definition.fields)
     Place(out=out, threads=plan.threads).check(fields)
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars(given, definition.options.standard_indexing, plan.steps)

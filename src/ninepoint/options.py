@@ -16,7 +16,7 @@ from .language.stages import OPTIONS
 from .lowering.schedule import Schedule
 
 # The options of a call that say where it works; the others say what it gives.
-PLACE = ("axes", "dims", "out", "threads")
+PLACE = ("axes", "dims", "out", "threads", "device")
 
 # The names of the options of a call; no parameter can be called so.
 CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
@@ -54,12 +54,13 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a call works, where its results go, and how many threads there may be."""
+    """Where a call works, where its results go, how many threads there may be, or which GPU."""
 
     axes: Any = None
     dims: Any = None
     out: Any = None
     threads: int | None = None
+    device: str | None = None
 
     def check(self, fields: Iterable[Any]) -> None:
         """Raise where an option is given that fields of this kind do not have.
@@ -71,7 +72,7 @@ class Place:
         TypeError
             If the kind has no such option, or `threads` is no whole number.
         ValueError
-            If `threads` is less than 1.
+            If `threads` is less than 1, or `device` is unknown.
         """
         fields = list(fields)
         if any(map(is_dataset, fields)):
@@ -87,8 +88,21 @@ class Place:
                 raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
             if any(map(is_dask, fields)):
                 self._refuse_out("Dask arrays")
+                self._refuse_device()
         if self.threads is not None:
             thread_count(self.threads)
+        if self.device is not None and self.device != "cuda":
+            raise ValueError(
+                f'device={self.device!r} is unknown; use "cuda", or leave it out to compute where '
+                "the arrays are."
+            )
+
+    def _refuse_device(self) -> None:
+        if self.device is not None:
+            raise TypeError(
+                "device= is for NumPy arrays; a Dask array is computed where its chunks are: give "
+                "x.map_blocks(cupy.asarray)."
+            )
 
     def _refuse_out(self, words: str) -> None:
         if self.out is not None:

@@ -80,6 +80,19 @@ def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     return found
 
 
+def singly(graph: Graph, wanted: Sequence[int]) -> Plan:
+    """Do the nodes one by one, in order; nothing is compiled for it."""
+    key = "singly", tuple(wanted)
+    found = graph.plans.get(key)
+    if found is None:
+        groups = [
+            Group((node,), tuple(dict.fromkeys(node.fields)), node.outputs)
+            for node in graph.needed(wanted)
+        ]
+        found = graph.plans[key] = Plan(tuple(groups), {})
+    return found
+
+
 def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:

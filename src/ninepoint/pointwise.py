@@ -22,7 +22,7 @@ from .arrays.arranging import listed
 from .arrays.borders import Boundary
 from .arrays.datasets import over_variables
 from .arrays.foreign import Applied, asked, asks
-from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
 from .calls import Call
 from .decorate import python_function
 from .definition import Definition, Registry
@@ -46,6 +46,7 @@ _REFUSED = {
     "cval": "looks at no neighbour, so there is no border",
     "axes": "works along all axes",
     "dims": "works along all dimensions",
+    "device": "is computed where its arrays are, which is on a GPU for those of CuPy",
 }
 
 # A dimension for DataArrays that have none; not one of a user's.
@@ -158,7 +159,7 @@ class Ufunc(Stencil):
             values = self._arguments.bound(args, named)
         if values is not None:
             for value, field in zip(values, self._plain, strict=True):
-                if field and (type(value) is not np.ndarray or not value.ndim):
+                if field and not ((type(value) is np.ndarray or is_cupy(value)) and value.ndim):
                     options = {"dtype": dtype, "overflow": overflow, "threads": threads}
                     return self._special(values, out, options)
         return super().__call__(
@@ -411,7 +412,7 @@ def _with_axis(value: Any, name: str) -> Any:
         value = value.compute()
     if is_xarray(value):
         return value.expand_dims(_ELEMENT)
-    if is_dask(value):
+    if is_dask(value) or is_device(value):
         return value[None]
     return on_numpy.as_field(value, name)[None]
 

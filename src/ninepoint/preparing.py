@@ -17,12 +17,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .arrays.arranging import Run, are_writable, listed
-from .arrays.axes import Behind, behind
+from .arrays.axes import Behind, behind, whole_shape
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
 from .arrays.numpy import core_shape, native
 from .arrays.prepared import Options, no_way, prepare
+from .arrays.recognise import is_cupy
 from .arrays.run import can_fuse
 from .arrays.views import plain, stacked
 from .backends.compiled import Compiled, computed, readable
@@ -101,12 +102,36 @@ def single(
     (node,) = graph.nodes
     at = [names.index(name) for name in node.call.definition.fields]
     fields = [values[k] for k in at]
+    if any(map(is_cupy, fields)):
+        return _single_on_device(node, fields, names, at, axes, out)
     run = _run(node, fields, axes, out, threads)
     core = core_shape(fields, node.ndim, axes)
     taken = _taken(node.compiled, node.call.scalars, core, names.index)
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         return run([values[k] for k in at], _numbers(taken, values), out)
+
+    return call
+
+
+def _single_on_device(
+    node: Node, fields: Sequence[Any], names: Sequence[str], at: Sequence[int], axes: Any, out: Any
+) -> Prepared:
+    """The same for arrays of a GPU."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    with cuda.beside(fields) as device:
+        run = _run(node, fields, axes, listed(out) or None, None)
+    core = core_shape(fields, node.ndim, axes)
+    taken = _taken(node.compiled, node.call.scalars, core, names.index)
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        given = [values[k] for k in at]
+        if device != cuda.current():
+            with cuda.beside(given):
+                return run(given, _numbers(taken, values), out)
+        return run(given, _numbers(taken, values), out)
 
     return call
 
@@ -123,6 +148,8 @@ def several(
 ) -> Prepared:
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
+    if any(map(is_cupy, fields)):
+        return _on_device(graph, wanted, at, fields, out, axes)
     if axes is not None:
         return _along(axes, graph, wanted, schedule, at, fields, out, threads)
     least = least_axes(graph, [field.ndim for field in fields])
@@ -331,6 +358,48 @@ def _along(
     return call
 
 
+def _on_device(
+    graph: Graph,
+    wanted: Sequence[int],
+    at: Sequence[int],
+    fields: Sequence[Any],
+    out: Any,
+    axes: Any,
+) -> Prepared:
+    """Prepare a program on arrays of a GPU: one call after the other."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    turned = graph
+    if axes is not None:
+        shape = whole_shape(fields)
+        turned = graph.along(behind(axes, len(shape), graph.nodes[-1].ndim))
+    least = least_axes(turned, [field.ndim for field in fields])
+    if any(field.ndim < n for field, n in zip(fields, least, strict=True)):
+        return no_way
+    targets = dict(zip(wanted, listed(out), strict=False))
+    known: list[Any] = [*fields, *([None] * (len(graph.dtypes) - len(fields)))]
+    steps: list[Step] = []
+    with cuda.beside(fields):
+        for node in turned.needed(wanted):
+            if len({value in targets for value in node.outputs}) > 1:
+                return no_way
+            step = _step(graph, node, known, targets, None)
+            assert isinstance(step.run, cuda.Settled)
+            made = _into(node.outputs, targets) or listed(step.run.blank())
+            for value, one in zip(node.outputs, made, strict=True):
+                known[value] = one
+            steps.append(step)
+    known.clear()
+    inner = _one_by_one(steps, len(graph.dtypes), at, wanted, cuda.are_apart)
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        with cuda.beside([values[at[0]]]):
+            return inner(values, leaves, out)
+
+    return call
+
+
 def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:
     """Give an array as a call that names `axes` makes it: those come last in memory."""
     core = [axis % len(shape) for axis in axes or ()]
@@ -393,9 +462,16 @@ def _alone(step: Step, at: Sequence[int]) -> Prepared:
 
 
 def _one_by_one(
-    steps: Sequence[Step], count: int, at: Sequence[int], wanted: Sequence[int]
+    steps: Sequence[Step],
+    count: int,
+    at: Sequence[int],
+    wanted: Sequence[int],
+    writable: Callable[[Sequence[Any], Sequence[Any]], bool] = are_writable,
 ) -> Prepared:
-    """One call after the other; there are `count` values, of fields and of what calls make."""
+    """One call after the other; there are `count` values, of fields and of what calls make.
+
+    What is given as `out` must be `writable` beside the fields.
+    """
     unknown = [None] * (count - len(at))
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
@@ -404,7 +480,7 @@ def _one_by_one(
         if out is not None:
             targets = listed(out)
             # What is written early must not be what is read late.
-            if not are_writable(targets, fields):
+            if not writable(targets, fields):
                 return None
             for value, target in zip(wanted, targets, strict=True):
                 known[value] = target
@@ -425,6 +501,11 @@ def _one_by_one(
 def _run(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
     options = Options(node.border, node.cval, threads)
+    if is_cupy(fields[0]):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        return cuda.prepare(node.program, fields, options, out, axes)
     return prepare(node.program, node.compiled.entry, fields, options, out, axes)
 
 

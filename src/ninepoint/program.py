@@ -16,12 +16,13 @@ import numpy as np
 from .arrays.borders import Array
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
+from .arrays.recognise import is_cupy
 from .arrays.regions import Span, hull, mixed, needed
 from .arrays.run import Block, run
 from .chaining import in_steps
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .planning import Plan, in_sets, plan
+from .planning import Plan, in_sets, plan, singly
 from .remembered import Remembered
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
@@ -85,7 +86,10 @@ class Program:
         threads: int | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `arrays.run.run`."""
-        groups = self.plan.groups
+        if block.arrays and is_cupy(block.arrays[0]):
+            groups = singly(self.graph, self.wanted).groups
+        else:
+            groups = self.plan.groups
         return run(groups, block, self.wanted, region=region, outs=outs, threads=threads)
 
 

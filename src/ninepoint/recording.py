@@ -22,7 +22,7 @@ from .lowering.schedule import Schedule
 from .options import Place
 from .preparing import Prepared, several
 from .remembered import Remembered
-from .running import evaluate, least_axes, named_results
+from .running import as_fields, evaluate, least_axes, named_results
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -126,7 +126,7 @@ class _Made:
     def __init__(self, call: Call, fields: Sequence[Lazy], place: Place) -> None:
         self.call = call
         self.fields = tuple(fields)
-        self.threads = place.threads
+        self.threads, self.device = place.threads, place.device
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
         # How many axes the call works along, and which; where they have names, its dimensions, and
@@ -258,7 +258,7 @@ def lazy(x: Any) -> Lazy:
     Parameters
     ----------
     x : array
-        Of NumPy, Dask or xarray, or anything that NumPy takes for an array.
+        Of NumPy, CuPy, Dask or xarray, or anything that NumPy takes for an array.
 
     Returns
     -------
@@ -283,7 +283,7 @@ def lazy(x: Any) -> Lazy:
     """
     if isinstance(x, Lazy):
         return x
-    return Lazy(x if is_dask(x) or is_xarray(x) else on_numpy.as_field(x))
+    return Lazy(x if is_dask(x) or is_xarray(x) else as_fields([x], [""])[0])
 
 
 def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:
@@ -329,7 +329,7 @@ def known(value: Any) -> Any:
 
 def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
     """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
-    Place(threads=place.threads).check(())
+    Place(threads=place.threads, device=place.device).check(())
     made = _Made(call, [lazy(field) for field in fields], place)
     results = tuple(Lazy(None, made, k) for k in range(len(made.dtypes)))
     if place.out is not None:
@@ -355,6 +355,7 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
     for made in order:
         if made.threads is not None:
             threads = min(made.threads, made.threads if threads is None else threads)
+    device = next((made.device for made in order if made.device is not None), None)
     arrays = [leaf._value for leaf in leaves.values()]
     along = [like.axes for like in likes]
     dims: Dims = ()
@@ -379,7 +380,9 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
     numbers = [
         leaf for call, flow in zip(done, flows, strict=True) for leaf in flow.leaves(call.scalars)
     ]
-    key = _key(done, along, told, goals, flows, numbers, arrays, threads, out)
+    key = None
+    if device is None:
+        key = _key(done, along, told, goals, flows, numbers, arrays, threads, out)
     prepared = None if key is None else _programs.get(key)
     if prepared is not None:
         result = prepared(arrays, numbers, out)
@@ -392,7 +395,8 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
         given = [results[k][position] for k, position in fields]
         results.append(graph.record(call, given, (), axes))
     asked = [results[k][position] for k, position in goals]
-    _settle(wanted, evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads), dims)
+    values = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
+    _settle(wanted, values, dims)
     if key is not None and prepared is None:
         at = range(len(arrays))
         _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)

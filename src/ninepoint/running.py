@@ -12,8 +12,9 @@ from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
 from .arrays.parts import write
-from .arrays.recognise import is_dask, is_xarray
+from .arrays.recognise import is_cupy, is_dask, is_device, is_xarray
 from .arrays.run import Block
+from .backends.memory import empty
 from .calls import Call
 from .graph import Graph, repeated
 from .lowering.schedule import Schedule
@@ -38,20 +39,18 @@ def evaluate(
     dims: Sequence[Any] | None = None,
     out: Any = None,
     threads: int | None = None,
+    device: str | None = None,
 ) -> list[Any]:
     """The wanted values, for arrays of any kind in the place of those given."""
-    Place(axes, dims, out, threads).check(arrays)
-    arrays = [
-        array if is_dask(array) or is_xarray(array) else on_numpy.as_field(array, name)
-        for array, name in zip(arrays, graph.names, strict=False)
-    ]
+    Place(axes, dims, out, threads, device).check(arrays)
+    arrays = as_fields(arrays, graph.names[: len(arrays)])
     order: Behind | None = None
     unnamed = [node for node in graph.nodes if node.axes is None]
     if axes is None and dims is None and unnamed and not unnamed[-1].call.definition.pointwise:
         last = unnamed[-1]
         order = working_axes(arrays, last.ndim, last.call.definition.name)
     if any(map(is_xarray, arrays)):
-        return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads)
+        return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads, device)
     if axes is not None:
         shape, ndim = whole_shape(arrays), graph.nodes[-1].ndim
         if len(shape) < ndim:
@@ -64,7 +63,27 @@ def evaluate(
         graph.shapes(map(np.shape, arrays))
     if any(is_dask(a) for a in arrays):
         return _on_dask(graph, arrays, wanted, schedule)
+    if any(map(is_cupy, arrays)):
+        return _on_device(graph, arrays, wanted, schedule, out)
+    if device is not None:
+        return _sent(graph, arrays, wanted, schedule, out)
     return _on_numpy(graph, arrays, wanted, schedule, out, threads)
+
+
+def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """Give arrays of kinds that a stencil takes, all of which can be together in a call."""
+    there = any(map(is_device, values))
+    if there and not any(is_dask(value) or is_xarray(value) for value in values):
+        # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
+        from .arrays import cuda
+
+        return cuda.as_fields(values, names)
+    return [
+        value
+        if is_dask(value) or is_xarray(value) or is_device(value)
+        else on_numpy.as_field(value, name)
+        for value, name in zip(values, names, strict=True)
+    ]
 
 
 def evaluate_steps(
@@ -102,6 +121,54 @@ def _on_numpy(
         if not np.may_share_memory(target, result):
             write(target, result)
     return given
+
+
+def _sent(
+    graph: Graph, fields: Sequence[Array], wanted: Sequence[int], schedule: Schedule, out: Any
+) -> list[Array]:
+    """On the current GPU, to which the fields are copied, and the results back."""
+    # Imported here: CuPy is optional.
+    from . import sending
+
+    shapes = graph.shapes(field.shape for field in fields)
+    shapes, dtypes = [shapes[v] for v in wanted], [graph.dtypes[v] for v in wanted]
+    made: list[Array] = []
+    given: list[Array] = []
+    if out is not None:
+        given = on_numpy.checked_out(out, shapes, dtypes, None)
+        if not any(np.may_share_memory(o, field) for o in given for field in fields):
+            made = given
+    made = made or [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+    sending.computed(Program(graph, tuple(wanted), schedule), fields, made)
+    for target, result in zip(given, made, strict=False):
+        if target is not result:
+            write(target, result)
+    return given or made
+
+
+def _on_device(
+    graph: Graph, fields: Sequence[Any], wanted: Sequence[int], schedule: Schedule, out: Any
+) -> list[Any]:
+    """On the GPU where the fields are."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    with cuda.beside(fields) as device:
+        given: list[Any] = []
+        outs: dict[int, Any] = {}
+        if out is not None:
+            shapes = graph.shapes(field.shape for field in fields)
+            dtypes = [graph.dtypes[value] for value in wanted]
+            given = cuda.checked_out(out, [shapes[v] for v in wanted], dtypes, None, device)
+            if not any(cuda.overlap(one, field) for one in given for field in fields):
+                outs = dict(zip(wanted, given, strict=True))
+        results = Program(graph, tuple(wanted), schedule).run(Block(tuple(fields)), outs=outs)
+        if out is None:
+            return results
+        for target, result in zip(given, results, strict=True):
+            if not cuda.overlap(target, result):
+                target[...] = result
+    return on_numpy.each_out(out, len(given))
 
 
 def _on_dask(
@@ -184,6 +251,7 @@ def _on_xarray(
     axes: Sequence[int] | None,
     dims: Sequence[Any] | None,
     threads: int | None,
+    device: str | None,
 ) -> list[Any]:
     # Imported here: xarray is optional, and the caller has it.
     from .arrays import xarray as on_xarray
@@ -191,7 +259,9 @@ def _on_xarray(
     named = on_xarray.Named(arrays, graph.nodes[-1].ndim, dims, axes)
     likes = named_results(graph, named)
     given = [on_xarray.arranged(field, named.dims) for field in named.fields]
-    made = evaluate(graph.along(named.axes), given, wanted, schedule, threads=threads)
+    made = evaluate(
+        graph.along(named.axes), given, wanted, schedule, threads=threads, device=device
+    )
     return [
         on_xarray.restored(data, named.dims, like) for data, like in zip(made, likes, strict=True)
     ]

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..language.colour import colour_shape, coloured_shape
 from ..language.warned import ChannelWarning, warn
-from .recognise import is_dask, is_xarray
+from .recognise import is_cupy, is_dask, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(
@@ -138,7 +138,7 @@ def may_hold(field: Any) -> bool:
     """Whether it is worth asking if these are colour images; costs next to nothing."""
     if is_dask(field) or is_xarray(field):
         return True
-    return isinstance(field, np.ndarray) and coloured_shape(field.shape)
+    return (isinstance(field, np.ndarray) or is_cupy(field)) and coloured_shape(field.shape)
 
 
 def _looks_coloured(field: Any) -> bool:
@@ -156,6 +156,7 @@ def _looks_coloured(field: Any) -> bool:
     if dtype.kind == "u" and dtype.itemsize <= 2:
         return True
     if not isinstance(field, np.ndarray):
+        # To look at numbers on a GPU would be to wait for them.
         return is_dask(field)
     # A few of the numbers: an image's are not negative, none is beyond 255, and they differ.
     rows, columns = shape[-3:-1]

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .recognise import is_dask, is_dataset, is_xarray, refuse_foreign
+from .recognise import is_dask, is_dataset, is_device, is_xarray, refuse_foreign
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def _is_known(value: object) -> bool:
         return True
     if isinstance(value, np.generic):
         return True
-    return is_dask(value) or is_xarray(value) or is_dataset(value)
+    return is_dask(value) or is_xarray(value) or is_dataset(value) or is_device(value)
 
 
 def _in_order(values: Sequence[Any]) -> Iterator[Any]:

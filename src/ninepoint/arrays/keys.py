@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..remembered import Remembered
+from .recognise import is_cupy
 
 Key: TypeAlias = tuple[Hashable, ...]
 
@@ -88,7 +89,9 @@ def call_key(
         if kind is np.ndarray:
             parts += (value.shape, value.strides, value.dtype, value.flags.aligned)
         elif field:
-            return None
+            if not is_cupy(value):
+                return None
+            parts += device_key(value)
         elif kind in _NUMBERS or (kind is int and -(2**63) <= value < 2**63):
             parts.append(kind)
         else:
@@ -149,10 +152,15 @@ def _names(value: Any) -> Hashable | None:
 
 
 def array_key(array: Any) -> Key | None:
-    """Give what a call depends on of an array; None if it is none of NumPy's own."""
+    """Give what a call depends on of an array; None if it is none of NumPy's own, or CuPy's."""
     if type(array) is not np.ndarray:
-        return None
+        return device_key(array) if is_cupy(array) else None
     return array.shape, array.strides, array.dtype, array.flags.aligned
+
+
+def device_key(array: Any) -> Key:
+    """Give what a call depends on of an array of CuPy; no array of NumPy has such a key."""
+    return array.shape, array.strides, array.dtype, array.data.device_id, "cuda"
 
 
 def out_key(out: Any) -> Key | None:

@@ -20,7 +20,7 @@ from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging
 from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
-from ninepoint.arrays.recognise import refuse_foreign
+from ninepoint.arrays.recognise import is_device, refuse_foreign
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import thread_count
@@ -272,35 +272,59 @@ def checked_out(
     order: tuple[int, ...] | None,
 ) -> list[Array]:
     """Check that `out` holds an array for each result; core axes come last in `shapes`."""
-    given: list[Any] = list(out) if isinstance(out, tuple | list) else [out]
-    if len(given) != len(shapes):
-        raise ValueError(
-            f"out has {len(given)} arrays, but the stencil has {len(shapes)} outputs."
-        )
+    given = each_out(out, len(shapes))
     for array, shape, dtype in zip(given, shapes, dtypes, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
-        wanted = shape
-        if order is not None:
-            rest = iter(shape[: -len(order)])
-            places = [axis % len(shape) for axis in order]
-            ends = dict(zip(places, shape[-len(order) :], strict=True))
-            wanted = tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
-        if array.shape != wanted:
-            raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
-        if not storable(dtype, array.dtype):
-            raise _unstorable(dtype, native(array.dtype))
+            raise TypeError(f"out must be a NumPy array, not {_kind(array)}.")
+        check_target(array, dtype, in_place(shape, order))
         if not array.flags.writeable:
             raise ValueError("out is read-only.")
         if _overlaps_itself(array):
-            raise ValueError(
-                f"elements of out share memory: it has shape {array.shape} and strides "
-                f"{array.strides}; give an array whose elements are all its own."
-            )
+            raise shares_elements(array)
     for k, one in enumerate(given):
         if any(np.may_share_memory(one, other) for other in given[:k]):
             raise ValueError("two of the arrays in out share memory; give each its own.")
     return given
+
+
+def each_out(out: object, count: int) -> list[Any]:
+    """Give what was passed as `out` as a list, one for each of so many results."""
+    given: list[Any] = list(out) if isinstance(out, tuple | list) else [out]
+    if len(given) != count:
+        raise ValueError(f"out has {len(given)} arrays, but the stencil has {count} outputs.")
+    return given
+
+
+def in_place(shape: Shape, order: tuple[int, ...] | None) -> Shape:
+    """Give the shape of a result, of which core axes came last, with these where `order` says."""
+    if order is None:
+        return shape
+    rest = iter(shape[: -len(order)])
+    places = [axis % len(shape) for axis in order]
+    ends = dict(zip(places, shape[-len(order) :], strict=True))
+    return tuple(ends[k] if k in ends else next(rest) for k in range(len(shape)))
+
+
+def check_target(array: Any, result: np.dtype[Any], wanted: Shape) -> None:
+    """Raise unless an array has the shape of a result, and can hold its values."""
+    if array.shape != wanted:
+        raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
+    if not storable(result, array.dtype):
+        raise _unstorable(result, native(array.dtype))
+
+
+def shares_elements(array: Any) -> ValueError:
+    """The error for an `out` of which two elements are one."""
+    return ValueError(
+        f"elements of out share memory: it has shape {array.shape} and strides "
+        f"{array.strides}; give an array whose elements are all its own."
+    )
+
+
+def _kind(value: object) -> str:
+    if is_device(value):
+        return f"an array on a GPU ({type(value).__module__.partition('.')[0]})"
+    return type(value).__name__
 
 
 def _unstorable(result: np.dtype[Any], out: np.dtype[Any]) -> TypeError:

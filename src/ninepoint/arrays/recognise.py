@@ -8,6 +8,11 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import numpy as np
+
+# What DLPack calls memory that a GPU of NVIDIA reads: its own, and what it shares with the host.
+_CUDA = (2, 13)
+
 
 def is_dask(value: object) -> bool:
     """Whether `value` is a Dask array."""
@@ -22,6 +27,30 @@ def is_xarray(value: object) -> bool:
 def is_dataset(value: object) -> bool:
     """Whether `value` is an xarray Dataset."""
     return _isinstance(value, "xarray", "Dataset")
+
+
+def is_device(value: object) -> bool:
+    """Whether `value` is an array in the memory of a GPU: of CuPy, or what CuPy can look at."""
+    kind = type(value)
+    if kind is np.ndarray or isinstance(value, np.ndarray | np.generic | int | float | complex):
+        return False
+    if is_cupy(value):
+        return True
+    if kind.__module__.partition(".")[0] in ("ninepoint", "dask", "xarray"):
+        return False
+    try:
+        if hasattr(value, "__cuda_array_interface__"):
+            return True
+        where: Any = getattr(value, "__dlpack_device__", None)
+        return where is not None and where()[0] in _CUDA
+    except RuntimeError:
+        # Of torch: a tensor on a GPU whose gradient is recorded, which it shows to nobody.
+        return hasattr(kind, "__cuda_array_interface__")
+
+
+def is_cupy(value: object) -> bool:
+    """Whether `value` is an array of CuPy."""
+    return _isinstance(value, "cupy", "ndarray")
 
 
 # What keeps its data elsewhere or has labels, by the module and the name of its class, and how a

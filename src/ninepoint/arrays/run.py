@@ -30,6 +30,7 @@ from .borders import Array, Border, Rule
 from .iterating import Chain, run_chain
 from .joint import Joint
 from .layout import Region, Shape
+from .recognise import is_cupy
 from .regions import Node, Span, closed, look, needed, reach
 from .views import plain, stacked
 
@@ -378,7 +379,8 @@ def _node(
     whole = work.whole or (work.shape and tuple(work.shape[axis] for axis in along))
     if whole is not None:
         program = program.within(whole)
-    made = on_numpy.apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
+    apply = _apply(fields)
+    made = apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
     results = made if isinstance(made, tuple) else (made,)
     if along != ends:
         results = tuple(np.moveaxis(one, ends, along) for one in results)
@@ -392,6 +394,16 @@ def _node(
                 spans[axis] = start, max(start, stop)
             work.at[value] = tuple(spans)
     return dict(zip(node.outputs, results, strict=True))
+
+
+def _apply(fields: Sequence[Array]) -> Any:
+    """Find what applies a program to arrays where these are."""
+    if not any(map(is_cupy, fields)):
+        return on_numpy.apply
+    # Imported here: CuPy is optional, and the caller has it.
+    from . import cuda
+
+    return cuda.apply
 
 
 def _ranked(field: Array, along: Behind) -> Array:

@@ -94,7 +94,7 @@ def compile_kernel(
         kept=request.kept,
         fastmath=request.fastmath,
     )
-    return replace(compiled, unread=place), None, reason
+    return replace(compiled, unread=place, reason=reason), None, reason
 
 
 def compile_understood(
@@ -139,7 +139,7 @@ def compile_understood(
         coefficients=_named(arguments, Coefficients),
         scalars=(*_named(arguments, Value), *kernel.lengths),
     )
-    return Forms(
+    made = Forms(
         kernel,
         forms["simplified"],
         forms["widened"],
@@ -152,6 +152,8 @@ def compile_understood(
         request,
         as_in_place,
     )
+    compiled.forms.append(made)
+    return made
 
 
 def _compiled(

@@ -17,11 +17,11 @@ import numpy as np
 
 from ..api import Stencil
 from ..arrays.datasets import over_variables
-from ..arrays.numpy import as_field
 from ..arrays.recognise import is_dask, is_dataset, is_xarray
 from ..language.elsewhere import hint
 from ..options import PLACE, Place
 from ..recording import Lazy
+from ..running import as_fields
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Size: TypeAlias = tuple[int, ...]
@@ -73,6 +73,7 @@ class Options(TypedDict, total=False):
     out: Any
     dtype: Any
     threads: int | None
+    device: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ class Filtering:
                 f"{', '.join(Options.__annotations__)}{hint(unknown[0])}."
             )
         is_known = is_dask(x) or is_xarray(x) or isinstance(x, Lazy | Typed)
-        self.image = x if is_known else as_field(x)
+        self.image = x if is_known else as_fields([x], [""])[0]
         self.options = options
         self.named = _named_axes(options)
         self.ndim = self.named or min(2, self.image.ndim)

@@ -42,6 +42,8 @@ def real(
     definition: Definition, values: Mapping[str, Any], options: Mapping[str, Any], what: str
 ) -> Asked:
     """What is asked about by a call on arrays of NumPy with something in them, or raise."""
+    if options.get("device") is not None:
+        raise TypeError(f"{what} measures the CPU; leave device= out.")
     fields = [values[name] for name in definition.fields]
     for array, name in zip(fields, definition.fields, strict=True):
         if not isinstance(array, np.ndarray):

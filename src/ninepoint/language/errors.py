@@ -91,6 +91,19 @@ def _mistake(code: str, message: str, span: Span, label: str, help: str) -> Sten
     return StencilError(Diagnostic(code, message, span, label, help))
 
 
+# Where it is computed.
+
+
+def gpu_general(span: Span, name: str, reason: str) -> StencilError:
+    return _mistake(
+        "gpu-general",
+        f"'{name}' holds {reason}, so it cannot be computed on a GPU.",
+        span,
+        "this is not analysed; only the CPU computes it as it is written",
+        "Write it without, or give it arrays of NumPy, as cupy.asnumpy(x) makes them.",
+    )
+
+
 # The function as a whole.
 
 

@@ -335,6 +335,30 @@ def text_of(name: str, meaning: str, make: Callable[[], str]) -> str:
     return text
 
 
+def binary(
+    name: str,
+    meaning: str,
+    suffix: str,
+    load: Callable[[bytes], Any],
+    make: Callable[[], bytes],
+) -> Any:
+    """What `load` makes of bytes that depend on their meaning alone, and are kept.
+
+    What `load` refuses by a ValueError is made anew.
+    """
+    key = hashlib.sha256(meaning.encode()).hexdigest()[:24]
+    file = _home() / f"{identifier(name)}_{key}.{suffix}"
+    content = _kept_content(file)
+    if content is not None:
+        try:
+            return load(native.unpacked(content)[0])
+        except ValueError:
+            _warn_damaged(file)
+    made = make()
+    _keep(file, native.packed(made, ()))
+    return load(made)
+
+
 def _home() -> Path:
     """The folder, if it is there and nobody else may write into it."""
     base = folder()

@@ -1,0 +1,125 @@
+"""Where the elements of an array lie, as lengths and steps: what is known without its memory.
+
+    field (rows, columns), float32         lengths (480, 640)     steps (640, 1)
+    beside a stack of 8 frames             lengths (8, 480, 640)  steps (0, 640, 1)
+
+Steps are in elements, so they are the same for a pointer of C++.  Nothing is computed or copied
+here; what a GPU is given is made of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from .layout import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Strided:
+    """The lengths and the steps of an array, both axis by axis."""
+
+    lengths: Shape
+    steps: tuple[int, ...]
+
+    def spread(self, lengths: Shape) -> Strided:
+        """Broadcast it, as NumPy does."""
+        missing = len(lengths) - len(self.lengths)
+        steps = (
+            step if length == n else 0
+            for step, length, n in zip(self.steps, self.lengths, lengths[missing:], strict=True)
+        )
+        return Strided(lengths, ((0,) * missing) + tuple(steps))
+
+    def turned(self, order: Sequence[int]) -> Strided:
+        """Put its axes in another order."""
+        return Strided(
+            tuple(self.lengths[axis] for axis in order), tuple(self.steps[axis] for axis in order)
+        )
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Where its elements lie, before and after the first of them: (first, behind the last)."""
+        if 0 in self.lengths:
+            return 0, 0
+        reached = [s * (n - 1) for s, n in zip(self.steps, self.lengths, strict=True)]
+        return sum(r for r in reached if r < 0), 1 + sum(r for r in reached if r > 0)
+
+    @property
+    def overlaps_itself(self) -> bool:
+        """Whether two elements may be one: an axis does not step over all that others reach."""
+        if 0 in self.lengths:
+            return False
+        reached = 1
+        for step, length in sorted(
+            (abs(step), n) for step, n in zip(self.steps, self.lengths, strict=True) if n > 1
+        ):
+            if step < reached:
+                return True
+            reached += step * (length - 1)
+        return False
+
+
+def contiguous(lengths: Shape) -> Strided:
+    """Give the steps of an array in C order."""
+    steps: list[int] = []
+    step = 1
+    for length in reversed(lengths):
+        steps.append(step)
+        step *= max(1, length)
+    return Strided(lengths, tuple(reversed(steps)))
+
+
+def strided(array: Any) -> Strided | None:
+    """Where the elements of an array lie; None where that is not counted in whole elements."""
+    size = array.dtype.itemsize
+    if any(step % size for step in array.strides):
+        return None
+    return Strided(tuple(array.shape), tuple(step // size for step in array.strides))
+
+
+def merged(arrays: Sequence[Strided]) -> list[Strided]:
+    """Make axes one that lie in memory as one in all of these, and leave out those of length 1.
+
+    All have the same lengths.
+    """
+    lengths: list[int] = []
+    steps: list[list[int]] = [[] for _ in arrays]
+    for axis, n in enumerate(arrays[0].lengths):
+        if n == 1:
+            continue
+        one = [array.steps[axis] for array in arrays]
+        if lengths and all(
+            before[-1] == step * n for before, step in zip(steps, one, strict=True)
+        ):
+            lengths[-1] *= n
+            for before, step in zip(steps, one, strict=True):
+                before[-1] = step
+        else:
+            lengths.append(n)
+            for before, step in zip(steps, one, strict=True):
+                before.append(step)
+    return [Strided(tuple(lengths), tuple(one)) for one in steps]
+
+
+def memory_order(arrays: Sequence[Strided]) -> tuple[int, ...]:
+    """Find an order of the axes in which the longest steps come first, and the last are short."""
+    lengths = arrays[0].lengths
+    steps = [sum(abs(array.steps[axis]) for array in arrays) for axis in range(len(lengths))]
+    return tuple(sorted(range(len(lengths)), key=lambda axis: (lengths[axis] != 1, -steps[axis])))
+
+
+def apart(arrays: Sequence[Strided], most: int) -> Iterator[tuple[list[int], list[Strided]]]:
+    """Cut arrays of one shape in parts of at most `most` axes: the offset of each, and the rest.
+
+    The first axes are gone through one by one.
+    """
+    extra = max(0, len(arrays[0].lengths) - most)
+    rest = [Strided(array.lengths[extra:], array.steps[extra:]) for array in arrays]
+    for place in product(*map(range, arrays[0].lengths[:extra])):
+        offsets = [
+            sum(i * step for i, step in zip(place, array.steps, strict=False)) for array in arrays
+        ]
+        yield offsets, rest

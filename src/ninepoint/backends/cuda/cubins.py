@@ -1,0 +1,66 @@
+"""Machine code of a GPU: made of texts by NVRTC, kept on disk, loaded once for each GPU.
+
+    text, options, architecture      ->     bytes in the cache folder      ->     functions by name
+
+A second start of a program loads what is there, and the compiler not at all.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from ...remembered import Remembered
+from ..numba.cache import binary
+from . import driver
+from .source import FAR, OPTIONS
+
+# What a compiler may do with floats beside what keeps every bit: all that "fastmath" means.
+# Numbers too small to be normal are numbers in either case: images are dark somewhere.
+_FAST = ("--fmad=true", "--prec-div=false", "--prec-sqrt=false")
+
+_modules: Remembered[Any, Functions] = Remembered(512)
+_loading = threading.Lock()
+
+
+class Functions(dict[str, Any]):
+    """The functions of a module by name; each is looked up when it is first asked for."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self._module = module
+
+    def __missing__(self, name: str) -> Any:
+        found = self[name] = driver.function(self._module, name)
+        return found
+
+
+def functions(text: str, name: str, fastmath: bool, far: bool, device: int) -> Functions:
+    """The functions of a text on a GPU, which must be the current one.
+
+    `name` is for files; `far` is for arrays that are too large for distances of 32 bits.
+    """
+    key = text, fastmath, far, device
+    found = _modules.get(key)
+    if found is None:
+        with _loading:
+            found = _modules.get(key)
+            if found is None:
+                options = (*OPTIONS, *(_FAST if fastmath else ()), *(FAR if far else ()))
+                found = _modules[key] = Functions(_loaded(text, name, options, device))
+    return found
+
+
+def _loaded(text: str, name: str, options: Sequence[str], device: int) -> Any:
+    architecture = driver.architecture(device)
+    meaning = "\n".join((driver.compiler(), architecture, *options, text))
+    make = partial(driver.compiled, text, name, architecture, options)
+    try:
+        return binary(name, meaning, "cubin", driver.loaded, make)
+    except ValueError as error:
+        raise RuntimeError(
+            f"the GPU's driver does not take machine code of CUDA's compiler {driver.compiler()} "
+            f"({error}); install a newer driver, or the CuPy of an older CUDA."
+        ) from error

@@ -1,0 +1,286 @@
+"""The GPU, through CuPy: memory, streams, the compiler of CUDA, launches.
+
+Nothing else in the house touches CuPy, and this uses little of it: arrays that are views of
+memory on a GPU, `empty` from its pool, the current device and stream, NVRTC, and a module of
+machine code whose functions are started.  It is imported when the first such array is met.
+
+Whatever is missing on a machine is said here, in one sentence with its cure: CuPy, a GPU, a driver
+that is new enough, memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...undisturbed import imported
+
+# An array in the memory of a GPU, of CuPy.
+DeviceArray: TypeAlias = Any
+
+# What CUDA's runtime calls it where the driver is too old for it, and where there is no GPU.
+_OLD_DRIVER, _NO_DEVICE = 35, 100
+
+_INSTALL = "pip install 'ninepoint[cuda]'"
+
+
+@cache
+def cupy() -> Any:
+    """CuPy, on a machine that has a GPU.
+
+    Raises
+    ------
+    ImportError
+        If CuPy cannot be imported.
+    RuntimeError
+        If there is no GPU, or its driver is too old.
+    """
+    try:
+        module = imported("cupy")
+    except ImportError as error:
+        raise ImportError(
+            f"To compute on a GPU needs CuPy, which cannot be imported ({error}). Install it "
+            f"with: {_INSTALL}"
+        ) from error
+    runtime = module.cuda.runtime
+    try:
+        count = runtime.getDeviceCount()
+    except runtime.CUDARuntimeError as error:
+        raise RuntimeError(_unusable(runtime, error)) from error
+    if not count:
+        raise RuntimeError(_no_device("CUDA finds none"))
+    return module
+
+
+def _unusable(runtime: Any, error: Any) -> str:
+    if error.status == _NO_DEVICE:
+        return _no_device(str(error))
+    if error.status == _OLD_DRIVER:
+        driver = runtime.driverGetVersion()
+        if not driver:
+            return _no_device("no driver of NVIDIA is installed")
+        return (
+            f"the GPU's driver is too old: it is for CUDA {_version(driver)}, and CuPy was made "
+            f"with CUDA {_version(runtime.runtimeGetVersion())}; install a newer driver, or the "
+            "CuPy of an older CUDA."
+        )
+    return f"the GPU cannot be used: {error}."
+
+
+def _no_device(reason: str) -> str:
+    return (
+        f"there is no GPU to compute on ({reason}); give arrays of NumPy, which are computed on "
+        "the CPU."
+    )
+
+
+def _version(number: int) -> str:
+    """A version as CUDA counts it: 13000 is 13.0."""
+    return f"{number // 1000}.{number % 1000 // 10}"
+
+
+# Arrays.
+
+
+def as_array(value: Any, name: str) -> DeviceArray:
+    """Give what lies on a GPU as an array of CuPy, in place; `name` is the parameter's.
+
+    Raises
+    ------
+    TypeError
+        If its library does not show it as it is, or its elements are none that CuPy knows.
+    """
+    module = cupy()
+    if isinstance(value, module.ndarray):
+        return value
+    try:
+        if hasattr(value, "__dlpack_device__"):
+            return module.from_dlpack(value)
+        return module.asarray(value)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        cure = "cupy.asarray(x) says what it takes"
+        if getattr(value, "requires_grad", False):
+            cure = f"give {name}.detach()"
+        what = f"{type(value).__module__.partition('.')[0]}.{type(value).__name__}"
+        raise TypeError(
+            f"'{name}' is a {what} on a GPU that cannot be read in place ({error}); {cure}."
+        ) from error
+
+
+def device_of(array: DeviceArray) -> int:
+    """The number of the GPU that an array lies on."""
+    device: int = array.data.device_id
+    return device
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
+    """Give an array of the current GPU, from CuPy's pool.
+
+    Raises
+    ------
+    MemoryError
+        If there is no room.
+    """
+    return _with_room(cupy().empty, shape, dtype)
+
+
+def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
+    """Give an array of NumPy on the current GPU."""
+    return _with_room(cupy().array, array)
+
+
+def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
+    """Give an array of a GPU to NumPy, once all that was begun on the stream is done."""
+    found: np.ndarray[Any, Any] = cupy().asnumpy(array)
+    return found
+
+
+def contiguous(array: DeviceArray) -> DeviceArray:
+    """Give an array in C order; itself, if it is so already."""
+    return _with_room(cupy().ascontiguousarray, array)
+
+
+def _with_room(make: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return make(*arguments)
+    except cupy().cuda.memory.OutOfMemoryError as error:
+        free, whole = memory()
+        raise MemoryError(
+            f"the GPU has no room: {_first_number(str(error))} bytes are needed at once, and "
+            f"{free:,} of {whole:,} are free; give smaller arrays or a part of the stack, or let "
+            "go of what CuPy keeps with cupy.get_default_memory_pool().free_all_blocks()."
+        ) from error
+
+
+def _first_number(text: str) -> str:
+    """The first number in a message, as it is written there."""
+    return next((word for word in text.split() if word[:1].isdigit()), "too many")
+
+
+def memory() -> tuple[int, int]:
+    """How many bytes of the current GPU are free, those that CuPy's pool holds among them; all."""
+    module = cupy()
+    pool = module.get_default_memory_pool()
+    free, whole = module.cuda.Device().mem_info
+    free += pool.free_bytes()
+    limit = pool.get_limit()
+    if limit:
+        free, whole = min(free, limit - pool.used_bytes()), min(whole, limit)
+    return free, whole
+
+
+# Devices and streams.
+
+
+def current() -> int:
+    """The number of the current GPU."""
+    device: int = cupy().cuda.runtime.getDevice()
+    return device
+
+
+def on(device: int) -> AbstractContextManager[Any]:
+    """Make a GPU the current one for a while."""
+    if device == current():
+        return nullcontext()
+    found: AbstractContextManager[Any] = cupy().cuda.Device(device)
+    return found
+
+
+def stream() -> int:
+    """What CUDA calls the current stream."""
+    found: int = cupy().cuda.get_current_stream().ptr
+    return found
+
+
+def architecture(device: int) -> str:
+    """What a GPU can do, as two digits or three: "90" is 9.0."""
+    found: str = cupy().cuda.Device(device).compute_capability
+    return found
+
+
+# Machine code.
+
+
+@cache
+def compiler() -> str:
+    """The version of NVRTC, without loading it where pip brought it."""
+    # Imported here, not above: it takes 15 ms.
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name in ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return ".".join(map(str, _nvrtc().getVersion()))
+
+
+def _nvrtc() -> Any:
+    return imported("cupy_backends.cuda.libs.nvrtc")
+
+
+def compiled(text: str, name: str, architecture: str, options: Sequence[str]) -> bytes:
+    """Give the machine code of a text for GPUs of one architecture.
+
+    Raises
+    ------
+    RuntimeError
+        If NVRTC is missing, or does not know the GPU.
+    """
+    nvrtc = _nvrtc()
+    try:
+        program = nvrtc.createProgram(text, f"{name}.cu", [], [])
+    except RuntimeError as error:
+        raise RuntimeError(
+            f"CUDA's compiler NVRTC cannot be loaded ({str(error).splitlines()[0]}). Install it "
+            f"with: {_INSTALL}"
+        ) from error
+    try:
+        nvrtc.compileProgram(program, [f"-arch=sm_{architecture}", *options])
+        # CuPy takes the last byte for the end of a text.
+        code: bytes = nvrtc.getCUBIN(program) + b"\0"
+    except nvrtc.NVRTCError as error:
+        log = nvrtc.getProgramLog(program)
+        if "gpu-architecture" in log or "gpu-architecture" in str(error):
+            raise RuntimeError(
+                f"CUDA's compiler NVRTC {compiler()} does not know GPUs of architecture "
+                f"{architecture}; install a newer one: pip install -U nvidia-cuda-nvrtc"
+            ) from error
+        raise AssertionError(f"NVRTC refuses a text of ninepoint ({error}):\n{log}") from error
+    finally:
+        nvrtc.destroyProgram(program)
+    return code
+
+
+def loaded(code: bytes) -> Any:
+    """Load machine code on the current GPU; the module, whose functions are called by name.
+
+    Raises
+    ------
+    ValueError
+        If it is no machine code for this GPU.
+    """
+    module = cupy().cuda.Module()
+    try:
+        module.load(code)
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+    return module
+
+
+def function(module: Any, name: str) -> Any:
+    """Give a function of a module, to be called with a grid, a block and arguments.
+
+    Its arguments are whole numbers for pointers, scalars of NumPy, and what `by_value` gives; it
+    is started on the current stream, and nobody waits for it.
+    """
+    return module.get_function(name)
+
+
+def by_value(values: np.ndarray[Any, Any]) -> Any:
+    """Give an array of NumPy as an argument that is a struct."""
+    return np.ascontiguousarray(values).view(f"V{values.nbytes}")

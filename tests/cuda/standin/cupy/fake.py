@@ -1,0 +1,69 @@
+"""What a test decides of the stand-in's machine, and what it is told of what happened."""
+
+from types import SimpleNamespace
+
+# How many GPUs there are; less than 0 where the driver is too old, and for which CUDA it is.
+devices = 2
+driver = 13000
+# How many bytes there are, and how many are taken.
+room = 1 << 34
+used = 0
+# Which GPU and which stream are the current ones.
+device = 0
+streams = [0]
+# What was done, in order: a word, or the name of a function with its stream and its GPU.
+log = []
+# How often NVRTC compiled.
+compiled = 0
+architecture = "90"
+# Arrays that lie on another GPU than the current one, by their addresses.
+places = {}
+
+
+class OutOfMemoryError(MemoryError):
+    def __init__(self, size, total, limit=0):
+        super().__init__(
+            f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes, limit "
+            f"set to: {limit:,} bytes)."
+        )
+
+
+def current():
+    return device
+
+
+def at(address):
+    return places.get(address, device)
+
+
+def note(word):
+    log.append(word)
+
+
+def taken(size):
+    global used
+    if used + size > room:
+        raise OutOfMemoryError(size, used, room)
+    used += size
+
+
+def given_back(size):
+    global used
+    used -= size
+
+
+def reset():
+    """As it is at the beginning of a test."""
+    global devices, driver, room, device, streams, compiled, architecture
+    devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, [0], 0
+    architecture = "90"
+    log.clear()
+    places.clear()
+
+
+POOL = SimpleNamespace(
+    free_bytes=lambda: 0,
+    used_bytes=lambda: used,
+    get_limit=lambda: 0,
+    free_all_blocks=lambda: None,
+)
