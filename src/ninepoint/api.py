@@ -15,7 +15,7 @@ from .calls import Call
 from .definition import Definition, Registry
 from .flow import Flow, Leaves
 from .inspecting import debugging, explaining, measuring
-from .inspecting.asked import asked, types_of
+from .inspecting.asked import asked, check_target, types_of
 from .inspecting.displays import Explanation
 from .inspecting.search import Tuning
 from .inspecting.timing import Measurement
@@ -440,25 +440,44 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
-    def source(self, *types: Any) -> str:
+    def source(self, *types: Any, target: str = "cpu") -> str:
         """Give the texts that are compiled for fields of given types, one for each pass.
 
         Parameters
         ----------
         *types : dtype or array
             One for each field; one alone serves for all.
+        target : {"cpu", "cuda"}, optional
+            What the texts are for; that of a GPU, which has the border's rule in it, is there on
+            machines without one too.
 
         Returns
         -------
         str
-            Python modules, one after the other.
+            Python modules, or texts of CUDA C++, one after the other.
+
+        Raises
+        ------
+        StencilError
+            If a GPU cannot compute the kernel.
+        ValueError
+            If `target` is unknown.
 
         Examples
         --------
         >>> import ninepoint as npt
-        >>> "def " in npt.stencil(lambda x: x[0] + x[1]).source("uint8")
+        >>> pair = npt.stencil(lambda x: x[0] + x[1])
+        >>> "def " in pair.source("uint8")
+        True
+        >>> "__global__ void" in pair.source("uint8", target="cuda")
         True
         """
+        check_target(target)
+        if target == "cuda":
+            # Imported here, not above: most programs never ask.
+            from .inspecting import device
+
+            return Page(device.texts(asked(self.definition, types)))
         kernels = asked(self.definition, types).kernels
         return Page("\n\n".join(kernel.module.text for kernel in kernels))
 
@@ -579,7 +598,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         *arrays : array or dtype
             The fields, or their types; one alone serves for all.
         **named
-            Values of scalars without a default, and options of a call such as `boundary`.
+            Values of scalars without a default, and options of a call such as `boundary`; with
+            ``device="cuda"`` the text says what a GPU does, and no GPU is needed for it.
 
         Returns
         -------

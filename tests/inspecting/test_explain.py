@@ -106,6 +106,60 @@ def test_golden(stencil, dtype, golden):
     golden(stencil.explain(dtype), FOLDER / f"{stencil.__name__}.txt")
 
 
+@npt.stencil(boundary="nearest")
+def slopes(u):
+    return u[0, 1] - u[0, -1], u[1, 0] - u[-1, 0]
+
+
+@npt.stencil(boundary="reflect")
+def steepness(u):
+    across, down = slopes(u)
+    return np.sqrt(across[0, 0] ** 2 + down[0, 0] ** 2)
+
+
+@npt.ufunc
+def waves(x, y):
+    return np.sin(x) * np.cos(y)
+
+
+@pytest.mark.parametrize(
+    ("stencil", "dtype"),
+    [(nine, "int8"), (blur, "uint8"), (searching, "int32"), (steepness, "float32"),
+     (waves, "float64")],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)  # fmt: skip
+def test_golden_of_a_gpu(stencil, dtype, golden):
+    golden(stencil.explain(dtype, device="cuda"), FOLDER / f"{stencil.__name__}_cuda.txt")
+
+
+def test_the_text_for_a_gpu_has_the_border_in_it():
+    texts = [
+        npt.stencil(boundary=rule)(nine.__wrapped__).source("uint8", target="cuda")
+        for rule in ("fill", "reflect")
+    ]
+    assert all('extern "C" __global__ void' in text for text in texts)
+    assert texts[0] != texts[1]
+    assert nine.source("uint8", target="cpu") == nine.source("uint8")
+
+
+def test_texts_of_several_kernels_for_a_gpu():
+    text = steepness.source("float32", target="cuda")
+    assert text.index("npt_slopes(") < text.index("npt_steepness(")
+    assert "npt_waves(" in waves.source("float64", target="cuda")
+
+
+def test_a_target_that_is_none_is_refused():
+    with pytest.raises(ValueError, match=re.escape("target='gpu' is unknown; use \"cpu\" or")):
+        nine.source("uint8", target="gpu")
+    with pytest.raises(ValueError, match="device='gpu' is unknown"):
+        nine.explain("uint8", device="gpu")
+
+
+def test_what_a_gpu_cannot_compute_has_no_text_for_one():
+    with pytest.raises(npt.StencilError, match="gpu-general"):
+        searching.source("int32", target="cuda")
+
+
 def test_running_sum_is_named_where_there_is_one():
     assert any(height(stage) == 31 for stage in stages_of(blur, "uint8").lowered.stages)
     assert "running sum of 31" in note_text(blur, "uint8")

@@ -10,6 +10,7 @@ from ..backends.numba import cache as kernel_cache
 from ..filters.filtering import Typed
 from ..inspecting import surroundings
 from ..inspecting.asked import asked
+from ..inspecting.device import texts
 from ..inspecting.displays import counted
 from .apply import check_params, dtype_of
 from .kernels import Filter, find_kernel
@@ -33,9 +34,14 @@ def explain(options: Namespace) -> None:
     if options.ir:
         print(kernel.ir(*dtypes))
     elif options.source:
-        print(kernel.source(*dtypes), end="")
+        print(kernel.source(*dtypes, target=options.device or "cpu"), end="")
     else:
-        print(kernel.explain(*dtypes, **params))
+        print(kernel.explain(*dtypes, **params, **_device(options)))
+
+
+def _device(options: Namespace) -> dict[str, str]:
+    """The option of a call that says where it is computed, if it is given."""
+    return {} if options.device is None else {"device": options.device}
 
 
 def _explain_filter(
@@ -43,7 +49,7 @@ def _explain_filter(
 ) -> None:
     """Tell what a filter does; with options, how it is computed."""
     function = kernel.function
-    if not (dtypes or params or options.ir or options.source):
+    if not (dtypes or params or options.ir or options.source or options.device):
         written = inspect.unwrap(function)
         place = f"{inspect.getsourcefile(written)}, line {inspect.getsourcelines(written)[1]}"
         print(f"{kernel.name} is a ready-made filter, to be read and copied: {place}\n")
@@ -63,9 +69,9 @@ def _explain_filter(
         print(use.stencil.ir(image.dtype))
     elif options.source:
         one = asked(use.stencil.definition, (image.dtype,), use.given)
-        print(one.last.module.text, end="")
+        print(texts(one) if options.device else one.last.module.text, end="")
     else:
-        print(use.stencil.explain(image.dtype, **use.given))
+        print(use.stencil.explain(image.dtype, **use.given, **_device(options)))
 
 
 def info() -> None:

@@ -177,6 +177,9 @@ def _add_explain(commands: Any, common: ArgumentParser) -> None:
     form = explain.add_mutually_exclusive_group()
     form.add_argument("--ir", action="store_true", help="show the intermediate form instead")
     form.add_argument("--source", action="store_true", help="show the generated code instead")
+    explain.add_argument(
+        "--device", choices=("cuda",), help="tell what a GPU does, which need not be there"
+    )
 
 
 def _add_params(parser: ArgumentParser) -> None:

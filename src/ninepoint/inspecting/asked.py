@@ -22,6 +22,9 @@ from ..language.stages import OPTIONS
 from ..options import CALL_OPTIONS, PLACE, Place
 from ..planning import Plan, plan
 
+# What a text may be for: the processor, or a GPU of NVIDIA.
+TARGETS = ("cpu", "cuda")
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -88,6 +91,12 @@ def asked(
     types = tuple(types_of(definition, given))
     given = tuple(given) * (len(types) if len(given) == 1 else 1)
     return Asked(Call.of(definition, values, **options), types, given)
+
+
+def check_target(target: object) -> None:
+    """Raise unless texts are written for this target."""
+    if target not in TARGETS:
+        raise ValueError(f'target={target!r} is unknown; use "cpu" or "cuda".')
 
 
 def types_of(definition: Definition, given: Sequence[Any]) -> list[np.dtype]:

@@ -22,7 +22,9 @@ _WIDTH = 12
 
 
 @dataclass(frozen=True, slots=True)
-class _Lines:
+class Lines:
+    """A page, line by line, each with a label or under the last one."""
+
     lines: list[str]
 
     def add(self, label: str, *texts: str) -> None:
@@ -44,7 +46,7 @@ def explanation(
     A function of numbers has no `border`; `no_chain` is why steps are done one after the other,
     if they are.  Nothing of it depends on the machine.
     """
-    page = _Lines([f"{name}: {_types(compiled)}"])
+    page = Lines([f"{name}: {types_text(compiled)}"])
     if forms is None:
         how = ("each read is mapped and checked; write it without, and",)
         if border is None:
@@ -62,14 +64,14 @@ def explanation(
         page.add("looks", "at one element of each array; all axes are alike")
     for position, box in enumerate(compiled.reaches if border is not None else ()):
         label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
-        page.add(label, _box(box))
+        page.add(label, box_text(box))
     if border is not None:
         page.add("border", border)
     if forms is not None:
-        _numbers(page, forms.simplified)
+        numbers(page, forms.simplified)
         _choices(page, forms)
         _work(page, work(forms.lowered))
-    inside, outside = _bytes(compiled)
+    inside, outside = bytes_moved(compiled)
     page.add(
         "memory",
         f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
@@ -87,7 +89,7 @@ def _where(compiled: Compiled) -> tuple[str, ...]:
 
 def measured(compiled: Compiled, forms: Forms | None, found: Measurement) -> str:
     """Tell what was to be expected of this machine, and what was measured."""
-    page = _Lines([])
+    page = Lines([])
     speed = found.limits
     page.add("ready", preparation_text(found.preparation, found.preparation_seconds))
     page.add(
@@ -125,27 +127,32 @@ def _predicted(
     )
 
 
-def _types(compiled: Compiled) -> str:
+def types_text(compiled: Compiled) -> str:
+    """What goes in and what comes out."""
     fields = ", ".join(
         f"{n} {d}" for n, d in zip(compiled.fields, compiled.field_dtypes, strict=True)
     )
     return f"{fields} -> {', '.join(map(str, compiled.out_dtypes))}"
 
 
-def _box(box: Box) -> str:
+def box_text(box: Box) -> str:
+    """Where a kernel looks."""
     sides = [f"{lo}..{hi}" for lo, hi in zip(box.lo, box.hi, strict=True)]
     count = math.prod(hi - lo + 1 for lo, hi in zip(box.lo, box.hi, strict=True))
     return f"offsets {' x '.join(sides)} ({count} elements in the box)"
 
 
-def _bytes(compiled: Compiled) -> tuple[int, int]:
+def bytes_moved(compiled: Compiled) -> tuple[int, int]:
+    """How many bytes of each point are read, and how many are written."""
+
     def total(dtypes: tuple[np.dtype, ...]) -> int:
         return sum(dtype.itemsize for dtype in dtypes)
 
     return total(compiled.field_dtypes), total(compiled.out_dtypes)
 
 
-def _numbers(page: _Lines, kernel: Kernel) -> None:
+def numbers(page: Lines, kernel: Kernel) -> None:
+    """Tell what the results can be, and which fields nobody reads."""
     known = ranges(kernel)
     for position, output in enumerate(kernel.outputs):
         label = "result" if len(kernel.outputs) == 1 else f"result {position}"
@@ -174,7 +181,7 @@ def notes(forms: Forms) -> tuple[Note, ...]:
     )
 
 
-def _choices(page: _Lines, forms: Forms) -> None:
+def _choices(page: Lines, forms: Forms) -> None:
     found = notes(forms) or (Note("as written", ("no window, and nothing to share",)),)
     label = "algorithm"
     for note in found:
@@ -182,7 +189,7 @@ def _choices(page: _Lines, forms: Forms) -> None:
         label = ""
 
 
-def _work(page: _Lines, counted: Work) -> None:
+def _work(page: Lines, counted: Work) -> None:
     lanes = ", ".join(f"{round(count, 1):g} in {name}" for name, count in counted.lanes)
     if lanes:
         page.add("lanes", f"{counted.widest} bits at the widest: {lanes}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..analysis.ranges import ranges
 from ..arrays.borders import Rule
+from ..arrays.recognise import is_device
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
 from ..definition import Definition
@@ -27,6 +28,11 @@ from .picture import cells, footprint_svg
 
 def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
     """The text of `Stencil.explain`; `call` and `named` are there to measure it."""
+    if named.get("device") is not None or any(map(is_device, one.given)):
+        # Imported here, not above: most programs never ask.
+        from .device import explained as on_gpu
+
+        return on_gpu(one)
     name = one.call.definition.name
     found = None
     if not interpreted() and one.given and measurable(one.given, one.last.ndim):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import platform
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -17,6 +19,13 @@ from .displays import Explanation, counted
 
 _PACKAGES = ("numpy", "numba", "llvmlite", "dask", "distributed", "xarray", "pillow", "tifffile",
              "rich", "scipy")  # fmt: skip
+
+# By what names pip may know CuPy, and the compiler of CUDA where it does not come with that.
+_CUPY = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+_NVRTC = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
+
+# How long CUDA may take to say which GPUs there are [s].
+_PATIENCE = 20.0
 
 # The features that decide how wide a loop's vectors are, by the names of LLVM.
 _VECTORS = ("sse4.2", "avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512dq", "avx512vl",
@@ -30,7 +39,8 @@ def info() -> str:
     -------
     str
         Lines of text, a table in a notebook: versions, the processor and its vectors, memory,
-        threads, the folder of compiled kernels, and what is set by variables.
+        threads, the GPU or why it is not used, the folder of compiled kernels, and what is set
+        by variables.
 
     Examples
     --------
@@ -58,7 +68,7 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "threads", str(thread_count())
     files, size = folder_size(kernel_cache.folder())
     yield "cache", f"{kernel_cache.folder()} ({files} files, {counted(size, 'B')})"
-    yield "GPU", "not used: kernels run on the CPU"
+    yield from _gpu()
     settings = [
         f"{name}={value}"
         for name, value in sorted(os.environ.items())
@@ -67,11 +77,46 @@ def _facts() -> Iterator[tuple[str, str]]:
     yield "settings", ", ".join(settings) or "none"
 
 
-def _version(package: str) -> str:
+def _version(*packages: str) -> str:
+    """The version of the first of these that is there, with its name where there are several."""
+    for package in packages:
+        try:
+            found = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+        return found if len(packages) == 1 else f"{found} ({package})"
+    return "not installed"
+
+
+def _gpu() -> Iterator[tuple[str, str]]:
+    if importlib.util.find_spec("cupy") is None:
+        yield "GPU", "not used: CuPy is not installed; pip install 'ninepoint[cuda]' brings it"
+        return
+    yield "CuPy", _version(*_CUPY)
+    nvrtc = _version(*_NVRTC)
+    yield "NVRTC", "that of the machine, if there is one" if nvrtc == "not installed" else nvrtc
+    yield "GPU", _in_time(_devices, _PATIENCE)
+
+
+def _devices() -> str:
+    # Imported here: CuPy takes a while, and is optional.
+    from ..backends.cuda import driver
+
     try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return "not installed"
+        return driver.described()
+    except (ImportError, RuntimeError) as error:
+        return f"not used: {error}"
+
+
+def _in_time(ask: Callable[[], str], seconds: float) -> str:
+    """What is answered; a driver that is broken may not answer at all."""
+    found: list[str] = []
+    asking = threading.Thread(target=lambda: found.append(ask()), daemon=True)
+    asking.start()
+    asking.join(seconds)
+    if asking.is_alive():
+        return f"not used: CUDA has not answered within {seconds:g} s"
+    return found[0]
 
 
 def _processor() -> str:

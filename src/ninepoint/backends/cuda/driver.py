@@ -202,6 +202,21 @@ def architecture(device: int) -> str:
     return found
 
 
+def described() -> str:
+    """Name every GPU, what it can do, its memory, and what CUDA its driver is for."""
+    module = cupy()
+    runtime = module.cuda.runtime
+    found: dict[str, int] = {}
+    for device in range(runtime.getDeviceCount()):
+        properties = runtime.getDeviceProperties(device)
+        able = f"{properties['major']}.{properties['minor']}"
+        size = properties["totalGlobalMem"] / 2**30
+        one = f"{properties['name'].decode()}, compute capability {able}, {size:.3g} GiB"
+        found[one] = found.get(one, 0) + 1
+    names = "; ".join(f"{count} x {one}" if count > 1 else one for one, count in found.items())
+    return f"{names}; driver for CUDA {_version(runtime.driverGetVersion())}"
+
+
 # Machine code.
 
 

@@ -35,6 +35,12 @@ runtime = SimpleNamespace(
     driverGetVersion=lambda: fake.driver,
     runtimeGetVersion=lambda: 13020,
     getDevice=fake.current,
+    getDeviceProperties=lambda device: {
+        "name": b"Stand-in",
+        "major": 9,
+        "minor": 0,
+        "totalGlobalMem": fake.room,
+    },
 )
 memory = SimpleNamespace(OutOfMemoryError=fake.OutOfMemoryError)
 

@@ -1,0 +1,177 @@
+"""What a GPU does with a call: the texts of its kernels, and how they are started.
+
+Nothing here needs a GPU or CuPy, and what is said depends on the kernel and its border alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from ..backends.cuda.source import Launch, Source
+from ..backends.cuda.writing import written
+from ..backends.pipeline import Forms
+from ..graph import Node
+from ..language import errors
+from ..language.ir import Assign, Binary, Call, Kernel, Ref, Unary
+from .asked import Asked
+from .describing import Lines, box_text, bytes_moved, numbers, types_text
+
+# The functions that are rounded correctly, or are the same operations on every target.
+_EXACT = frozenset(
+    "sqrt exp rint fabs floor ceil trunc fmod fmin fmax copysign deg2rad rad2deg signbit sign "
+    "isnan isinf isfinite minimum maximum".split()
+)
+
+_UNKNOWN = "unknown before a compiler has made machine code for some GPU"
+
+
+def texts(one: Asked) -> str:
+    """The texts of CUDA C++ that a call on arrays of a GPU compiles, one for each kernel.
+
+    Raises
+    ------
+    StencilError
+        If a kernel takes the general path, which leads to the CPU only.
+    """
+    return "\n\n".join(_source(one, node).text for node in _nodes(one))
+
+
+def explained(one: Asked) -> str:
+    """How a call on arrays of a GPU is computed."""
+    nodes = _nodes(one)
+    if one.is_single:
+        return _kernel_text(one, nodes[0])
+    given, (graph, _) = one.types, one.graph
+    fields = ", ".join(f"{n} {d}" for n, d in zip(graph.names, given, strict=False))
+    results = ", ".join(map(str, nodes[-1].compiled.out_dtypes))
+    parts = [f"{one.call.definition.name}: {fields} -> {results}, on a GPU"]
+    for node in nodes:
+        made = ", ".join(graph.names[value] for value in node.outputs)
+        read = ", ".join(graph.names[value] for value in node.fields)
+        head, *lines = _kernel_text(one, node).split("\n")
+        parts += [f"  {made} = {node.call.definition.name}({read})", f"    {head}"]
+        parts += [f"  {line}" for line in lines]
+    return "\n".join(parts)
+
+
+def _nodes(one: Asked) -> list[Node]:
+    """The calls that are done, one after the other."""
+    graph, wanted = one.graph
+    return list(graph.needed(wanted))
+
+
+def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
+    """What the passes made of a call; or why they could not."""
+    graph, _ = one.graph
+    _, forms, reason = node.call.compiled([graph.dtypes[value] for value in node.fields])
+    return forms, reason
+
+
+def _source(one: Asked, node: Node) -> Source:
+    forms, reason = _forms(one, node)
+    if forms is None:
+        assert node.compiled.unread is not None
+        raise errors.gpu_general(node.compiled.unread, node.label, reason)
+    return written(forms, node.border.rules)
+
+
+def _kernel_text(one: Asked, node: Node) -> str:
+    """What is said of one kernel."""
+    compiled = node.compiled
+    page = Lines([f"{node.call.definition.name}: {types_text(compiled)}, on a GPU"])
+    forms, reason = _forms(one, node)
+    if forms is None:
+        page.add(
+            "path",
+            f"none: a GPU computes what is understood only, and this is not: {reason};",
+            "write it without, or give arrays of NumPy",
+        )
+        return "\n".join(page.lines)
+    source = written(forms, node.border.rules)
+    pointwise = node.call.definition.pointwise
+    page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
+    if pointwise:
+        page.add("looks", "at one element of each array; all axes are alike")
+    else:
+        for position, box in enumerate(compiled.reaches):
+            label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
+            page.add(label, box_text(box))
+        page.add("border", _border_text(node))
+    numbers(page, forms.simplified)
+    page.add("bits", *_bits(forms))
+    page.add("launches", *_launches(source, compiled.fields))
+    inside, outside = bytes_moved(compiled)
+    page.add(
+        "memory",
+        f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
+        *(
+            f"and {one.dtype.itemsize} for {one.name}, {one.dtype}, between two launches"
+            for one in source.scratch
+        ),
+    )
+    page.add("registers", _UNKNOWN)
+    return "\n".join(page.lines)
+
+
+def _border_text(node: Node) -> str:
+    border, cval = node.border, node.cval
+    shown = str(border).strip("'")
+    return f"{shown} with {cval!r}" if border.uses("fill") or border.uses("constant") else shown
+
+
+def _bits(forms: Forms) -> Iterator[str]:
+    """How the numbers of a GPU and those of the CPU compare."""
+    inexact = sorted(set(_functions(forms.simplified)))
+    if forms.request.fastmath:
+        yield "floats may be rounded in another way than on the CPU (fastmath)"
+    elif inexact:
+        yield f"those of the CPU, but for the last places of {', '.join(inexact)}"
+    else:
+        yield "those of the CPU"
+
+
+def _functions(kernel: Kernel) -> Iterator[str]:
+    """The functions of floats that each target has from a library of its own."""
+    bodies: tuple[tuple[Assign, ...], ...] = (
+        kernel.body,
+        *(stage.body for stage in kernel.stages),
+    )
+    for assign in (assign for body in bodies for assign in body):
+        match assign.value:
+            case Call(dtype, function) if function not in _EXACT or dtype.is_complex:
+                yield function
+            case Binary(dtype, "**") if not dtype.is_integer:
+                yield "power"
+            case Unary(op="abs", arg=Ref(dtype=dtype)) if dtype.is_complex:
+                yield "abs of complex numbers"
+            case _:
+                pass
+
+
+def _launches(source: Source, fields: tuple[str, ...]) -> Iterator[str]:
+    """A line for each launch, and one for how many points its blocks do."""
+    names = {f"field{k}": name for k, name in enumerate(fields)}
+    outs = {name for one in source.launches for name in one.arrays if name.startswith("out")}
+    for launch in source.launches:
+        # Fields and scratch that another launch made are read; the rest is written.
+        shown = [names.get(name, _result(name, len(outs))) for name in launch.arrays]
+        yield f"{launch.function}({', '.join(shown)})"
+        yield f"  {_blocks(launch)}"
+
+
+def _result(name: str, count: int) -> str:
+    if not name.startswith("out"):
+        return name
+    return "result" if count == 1 else f"result {name.removeprefix('out')}"
+
+
+def _blocks(launch: Launch) -> str:
+    points = " x ".join(map(str, launch.tile))
+    text = f"blocks of {math.prod(launch.threads)} threads do {points} points"
+    if launch.shared:
+        text += f", with {launch.shared} bytes of shared memory"
+    if launch.wide:
+        most = max(size for _, size in launch.wide)
+        text += f", in vectors of up to {most} bytes where rows begin at multiples of them"
+    return text
