@@ -46,6 +46,8 @@ myst_enable_extensions = ["colon_fence", "tasklist"]
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
+# The class stands above its members, and the column beside the page is narrow.
+toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 default_role = "py:obj"
 

@@ -143,6 +143,14 @@ def test_page(path, tmp_path, monkeypatch):
             )
 
 
+def test_the_picture_of_a_kernel_is_the_one_that_notebooks_show(tmp_path, golden):
+    path = ROOT / "docs" / "howto" / "notebooks.md"
+    first = next(block for block in blocks(path.read_text()) if block.language == "python")
+    program = Program(path, tmp_path)
+    program.run(first.text, first.line)
+    golden(program.namespace["sharpen"]._repr_svg_(), ROOT / "docs" / "images" / "kernel.svg")
+
+
 def test_the_tables_of_what_each_line_becomes_are_found():
     assert rows("| C | ninepoint |\n|---|---|\n| `a + b` | `b + a` |\n\n| C | here |\n") == [
         Row("C", "a + b", "b + a", 3)
