@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 import agreement
+import ninepoint as npt
 from emulator import Functions, Guarded, compiled, guarded
 from ninepoint.arrays.borders import Border, Boundary
 from ninepoint.arrays.layout import layout
@@ -32,6 +33,7 @@ class Emulated:
     border: Border
     values: Mapping[str, Any]
     at_end: bool = True
+    turned: bool = False
     plain: bool = False
     arrays: dict[str, tuple[np.ndarray, tuple[int, ...]]] = field(default_factory=dict)
 
@@ -47,7 +49,12 @@ class Emulated:
         values = check_values(plan, cval, lowered.field_dtypes, lowered.out_dtypes)
         self.arrays.clear()
         for k, (one, dtype) in enumerate(zip(fields, lowered.field_dtypes, strict=True)):
-            held = guarded(np.ascontiguousarray(one, dtype), self.at_end)
+            held = np.ascontiguousarray(one, dtype)
+            if self.turned:
+                # The other way round along every axis, the first of which changes fastest.
+                held = np.flip(guarded(np.flip(held).T.copy(), self.at_end).T)
+            else:
+                held = guarded(held, self.at_end)
             spread = np.broadcast_to(held, shape).reshape(*stack, *core)
             self.arrays[f"field{k}"] = spread, (0,) * ndim
         for k, (output, dtype) in enumerate(zip(plan.outputs, lowered.out_dtypes, strict=True)):
@@ -127,15 +134,30 @@ class Emulated:
         self.functions[name](grid, launch.threads, arguments, launch.shared)
 
 
-def fields_of(drawn: agreement.Drawn) -> list[np.ndarray]:
-    """The arrays of a random kernel, in the order of its fields."""
+@dataclass(frozen=True)
+class Given:
+    """A kernel with its arguments, as the random ones are."""
+
+    stencil: npt.Stencil
+    arrays: dict[str, np.ndarray]
+    boundary: Any = "fill"
+    scalars: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return self.arrays | self.scalars
+
+
+Kernel: TypeAlias = agreement.Drawn | Given
+
+
+def fields_of(drawn: Kernel) -> list[np.ndarray]:
+    """The arrays of a kernel, in the order of its fields."""
     return [as_field(drawn.arrays[name]) for name in drawn.stencil.fields]
 
 
-def emulated(
-    kernels: Sequence[agreement.Drawn], define: Sequence[str] = ()
-) -> list[Emulated | None]:
-    """Random kernels as a GPU would do them; None for one on the general path."""
+def emulated(kernels: Sequence[Kernel], define: Sequence[str] = ()) -> list[Emulated | None]:
+    """Kernels as a GPU would do them; None for one on the general path."""
     found: list[tuple[Source, Lowered, Border, dict[str, Any]] | None] = []
     for drawn in kernels:
         stencil = drawn.stencil
@@ -150,6 +172,10 @@ def emulated(
         found.append((written(forms, border.rules), lowered, border, others))
     functions = iter(compiled([one[0].text for one in found if one is not None], define))
     return [
-        None if one is None else Emulated(one[0], next(functions), *one[1:], at_end=bool(k % 2))
+        None
+        if one is None
+        else Emulated(
+            one[0], next(functions), *one[1:], at_end=bool(k % 2), turned=bool(k // 2 % 2)
+        )
         for k, one in enumerate(found)
     ]
