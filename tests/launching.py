@@ -170,7 +170,7 @@ def emulated(kernels: Sequence[Kernel], define: Sequence[str] = ()) -> list[Emul
             continue
         border = Boundary.of(drawn.boundary).on(lowered.ndim)
         found.append((written(forms, border.rules), lowered, border, others))
-    functions = iter(compiled([one[0].text for one in found if one is not None], define))
+    functions = iter(compiled([one[0].text for one in found if one is not None], define, "-O0"))
     return [
         None
         if one is None

@@ -26,21 +26,10 @@ from ninepoint.lowering.schedule import Schedule
 
 pytestmark = pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 
-SEEDS = range(700_000, 700_060)
+SEEDS = range(700_000, 700_040)
 
 # Nothing is written out, or done in stages.
 LOOPS = Schedule(unrolled=0, network=0, sorted_columns=0)
-
-
-def compare_all(kernels):
-    """Compare kernels with their text for the CPU, to the bit."""
-    random = np.random.default_rng(5)
-    for one, program in zip(kernels, launching.emulated(kernels), strict=True):
-        cval = random.integers(0, 9)
-        with np.errstate(all="ignore"):
-            wanted = agreement.by_text(one, cval)
-            made = program(launching.fields_of(one), cval)
-        agreement.compare_exactly(made, wanted)
 
 
 def drawn_numbers(dtype, shape, seed=0):
@@ -79,7 +68,7 @@ def test_random_kernels_agree_with_the_reference():
 
 
 def test_distances_of_64_bits_give_the_same():
-    assert wrong(710_000, 710_012, ["NPT_INDEX=long long"]) == []
+    assert wrong(710_000, 710_008, ["NPT_INDEX=long long"]) == []
 
 
 def skew(x):
@@ -90,29 +79,18 @@ def wide(x):
     return (x[-3:4, -2:3] * np.arange(35.0).reshape(7, 5)).sum()
 
 
-def test_every_pair_of_rules_on_arrays_smaller_than_the_reach():
-    kernels = []
+def pairs_of_rules():
+    """Every pair of rules along one of two axes, on arrays smaller than the reach."""
     pairs = [p for p in itertools.product(RULES, RULES) if (p[0] == "wrap") == (p[1] == "wrap")]
     for k, pair in enumerate(pairs):
         other = pairs[(7 * k + 3) % len(pairs)]
-        function = skew if "keep" in (*pair, *other) or k % 2 else wide
-        function = (lambda x: skew(x)[0]) if function is skew and k % 3 else function
         boundary = (pair, other) if k % 4 < 2 else (other, pair)
-        if function is skew and "keep" in (*pair, *other):
-            boundary = ("reflect", "mirror")
-        for shape in ((1, 1), (2, 5), (6, 4)):
-            x = drawn_numbers("int16", shape, k)
-            kernels.append(Given(npt.stencil(function), {"x": x}, boundary))
-    some = {}
-    for one in kernels:
-        some.setdefault((one.stencil.definition.function.name, str(one.boundary)), []).append(one)
-    # One text for all shapes.
-    for group, program in zip(
-        some.values(), launching.emulated([g[0] for g in some.values()]), strict=True
-    ):
-        for one in group:
-            made = program(launching.fields_of(one), 4)
-            agreement.compare_exactly(made, agreement.by_text(one, 4))
+        # There is a field to keep for one output only.
+        two = k % 3 == 0 and "keep" not in (*pair, *other)
+        one = npt.stencil(skew if two else wide if k % 3 == 1 else (lambda x: skew(x)[0]))
+        shapes = ((1, 1), (2, 5), (6, 4))
+        arrays = [drawn_numbers("int16", shape, k) for shape in shapes]
+        yield [Given(one, {"x": x}, boundary) for x in arrays]
 
 
 KINDS = {
@@ -133,36 +111,26 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int8", "uint64"])
-def test_windows_that_are_loops(dtype):
-    kernels = []
+def windows_that_are_loops(dtype):
     for name, function in KINDS.items():
         x = drawn_numbers(dtype, (5, 7), len(name))
-        if x.dtype.kind == "f" and name not in ("var",):
+        if x.dtype.kind == "f" and name != "var":
             x[1, 2], x[4, 4] = np.nan, -np.inf
-        one = npt.stencil(schedule=LOOPS)(function)
-        kernels.append(Given(one, {"x": x}, "reflect"))
-    compare_all(kernels)
+        yield [Given(npt.stencil(schedule=LOOPS)(function), {"x": x}, "reflect")]
 
 
-def test_large_windows_of_short_integers():
+def large_windows_of_short_integers():
     """The CPU slides histograms along a row, and sums down the rows."""
-    kernels = [
-        Given(
-            npt.stencil(lambda x: np.median(x[-4:5, -3:4])),
-            {"x": drawn_numbers(dtype, (9, 11), k)},
-            "mirror",
-        )
-        for k, dtype in enumerate(["uint8", "int16"])
-    ]
+    median = npt.stencil(lambda x: np.median(x[-4:5, -3:4]))
+    yield [Given(median, {"x": drawn_numbers("uint8", (9, 11))}, "mirror")]
+    yield [Given(median, {"x": drawn_numbers("int16", (7, 6))}, "constant")]
     quarter = npt.stencil(lambda x: np.quantile(x[-35:25], 0.25))
-    kernels.append(Given(quarter, {"x": drawn_numbers("int8", (90,))}, "wrap"))
+    yield [Given(quarter, {"x": drawn_numbers("int8", (90,))}, "wrap")]
     mean = npt.stencil(lambda x: np.uint8(x[-15:16, -9:10].mean()))
-    kernels.append(Given(mean, {"x": drawn_numbers("uint8", (20, 13))}, "nearest"))
-    compare_all(kernels)
+    yield [Given(mean, {"x": drawn_numbers("uint8", (20, 13))}, "nearest")]
 
 
-def test_stacks_that_are_broadcast():
+def stacks_that_are_broadcast():
     def kernel(a, b):
         return a[-1, 0] - b[0, 1]
 
@@ -171,18 +139,18 @@ def test_stacks_that_are_broadcast():
 
     a, b = drawn_numbers("float32", (2, 3, 2, 5, 6)), drawn_numbers("int8", (3, 1, 5, 6))
     one = npt.stencil(kernel)
-    kernels = [
+    yield [
         Given(one, {"a": a, "b": b}, "reflect"),
-        Given(one, {"a": a[0, 0], "b": b}, "valid"),
-        Given(one, {"a": a[0], "b": b[0, :, :1, :1]}, ("fill", "constant")),
-        Given(one, {"a": a[..., :1, :], "b": b[..., :1]}, "keep"),
-        Given(npt.stencil(volume), {"a": a}, "mirror"),
-        Given(one, {"a": a[:0], "b": b}, "wrap"),
+        Given(one, {"a": a[:0], "b": b}, "reflect"),
+        Given(one, {"a": a[0], "b": b[0, :, :1, :1]}, "reflect"),
     ]
-    compare_all(kernels)
+    yield [Given(one, {"a": a[0, 0], "b": b}, "valid")]
+    yield [Given(one, {"a": a[0], "b": b[0, :, :1, :1]}, ("fill", "constant"))]
+    yield [Given(one, {"a": a[..., :1, :], "b": b[..., :1]}, "keep")]
+    yield [Given(npt.stencil(volume), {"a": a}, "mirror")]
 
 
-def test_lengths_scalars_and_arrays_that_are_read_absolutely():
+def lengths_scalars_and_arrays_that_are_read_absolutely():
     def middle(x, int, double=2, *, threadIdx=1.5):
         return x[-1] * int + len(x) * double + threadIdx
 
@@ -190,18 +158,31 @@ def test_lengths_scalars_and_arrays_that_are_read_absolutely():
         return (x[-1:2] * w).sum() + M_PI[2] * __syncthreads
 
     x = drawn_numbers("int32", (2, 9))
-    named = {"int": 3, "double": 5}
     arrays = {
         "x": x,
         "w": np.array([0.5, 1.5, 2.5], "float16"),
         "M_PI": np.array([True, False, True]),
     }
     one = npt.stencil(standard_indexing=("w", "M_PI"))(weighted)
-    kernels = [
-        Given(npt.stencil(middle), {"x": x}, "nearest", named),
-        Given(one, arrays, "wrap", {"__syncthreads": math.pi}),
+    yield [Given(npt.stencil(middle), {"x": x}, "nearest", {"int": 3, "double": 5})]
+    yield [Given(one, arrays, "wrap", {"__syncthreads": math.pi})]
+
+
+def test_kernels_by_hand_give_the_bits_of_the_cpu():
+    """All in one run of g++; those of a group are one text for several arrays."""
+    groups = [
+        *pairs_of_rules(),
+        *(group for d in ("float32", "int8", "uint64") for group in windows_that_are_loops(d)),
+        *large_windows_of_short_integers(),
+        *stacks_that_are_broadcast(),
+        *lengths_scalars_and_arrays_that_are_read_absolutely(),
     ]
-    compare_all(kernels)
+    programs = launching.emulated([group[0] for group in groups])
+    for group, program in zip(groups, programs, strict=True):
+        for one in group:
+            with np.errstate(all="ignore"):
+                made = program(launching.fields_of(one), 4)
+                agreement.compare_exactly(made, agreement.by_text(one, 4))
 
 
 def main(first, last):
