@@ -19,7 +19,7 @@ from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import as_field, check_values, native
 from ninepoint.backends.backend import Lowered
 from ninepoint.backends.cuda.source import STACK, Launch, Source
-from ninepoint.backends.cuda.writing import written
+from ninepoint.backends.cuda.writing import LONGEST, written
 from ninepoint.language.ir import Length
 
 
@@ -156,10 +156,15 @@ def fields_of(drawn: Kernel) -> list[np.ndarray]:
     return [as_field(drawn.arrays[name]) for name in drawn.stencil.fields]
 
 
-def emulated(kernels: Sequence[Kernel], define: Sequence[str] = ()) -> list[Emulated | None]:
-    """Kernels as a GPU would do them; None for one on the general path."""
+def emulated(
+    kernels: Sequence[Kernel], define: Sequence[str] = (), longest: int = LONGEST
+) -> list[Emulated | None]:
+    """Kernels as a GPU would do them; None for one on the general path.
+
+    Every other one is done in one piece up to `longest` operations.
+    """
     found: list[tuple[Source, Lowered, Border, dict[str, Any]] | None] = []
-    for drawn in kernels:
+    for k, drawn in enumerate(kernels):
         stencil = drawn.stencil
         dtypes = [native(drawn.arrays[name].dtype) for name in stencil.fields]
         others = {n: drawn.values.get(n, stencil.defaults.get(n)) for n in stencil.scalars}
@@ -169,7 +174,8 @@ def emulated(kernels: Sequence[Kernel], define: Sequence[str] = ()) -> list[Emul
             found.append(None)
             continue
         border = Boundary.of(drawn.boundary).on(lowered.ndim)
-        found.append((written(forms, border.rules), lowered, border, others))
+        source = written(forms, border.rules, longest=longest if k % 2 else LONGEST)
+        found.append((source, lowered, border, others))
     functions = iter(compiled([one[0].text for one in found if one is not None], define, "-O0"))
     return [
         None

@@ -56,6 +56,7 @@ def median(x):
 CASES: dict[str, tuple[Callable[..., Any], tuple[str, ...], Any, dict[str, Any]]] = {
     "recipe_int8": (recipe, ("int8",), "nearest", {}),
     "gaussian_float32": (gaussian, ("float32",), ("reflect", ("fill", "constant")), {}),
+    "max31_uint8": (lambda x: x[-15:16, -9:10].max(), ("uint8",), "valid", {}),
     "branches_int16": (branches, ("int16",), (("keep", "fill"), ("valid", "keep")), {}),
     "smooth_line_float16": (smooth_line, ("float16",), "mirror", {"standard_indexing": ("w",)}),
     "gradient_float64_bool": (gradient, ("float64", "bool"), "constant", {}),

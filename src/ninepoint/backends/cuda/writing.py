@@ -10,7 +10,8 @@ from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from ...language.ir import Kernel
+from ...language.ir import Kernel, Reduce
+from ...lowering.flattening import flattened
 from ...lowering.merging import merged
 from ...lowering.passes import IN_PLACE, ROWS, ROWS_AS_IN_PLACE, checked, passed
 from .points import points
@@ -19,33 +20,44 @@ from .source import Source
 if TYPE_CHECKING:
     from ..pipeline import Forms
 
+# Operations up to which a kernel is done in one piece, counting what its neighbours compute as
+# well.  A guess: a stage costs a launch, and is written and read.
+LONGEST = 320
 
-def written(forms: Forms, rules: Sequence[tuple[str, str]]) -> Source:
-    """Write the text of a kernel, with the rule of its border before and after each core axis."""
-    kernel, compiled = targeted(forms), forms.compiled
+
+def written(forms: Forms, rules: Sequence[tuple[str, str]], *, longest: int = LONGEST) -> Source:
+    """Write the text of a kernel, with the rule of its border before and after each core axis.
+
+    It is done in one piece up to `longest` operations, and else in stages.
+    """
+    kernel, compiled = targeted(forms, longest), forms.compiled
     name = "npt_" + "".join(c if c.isascii() else "_" for c in compiled.name)
     source = points(kernel, name, compiled.reaches, compiled.out_dtypes, rules)
     return replace(source, text=support() + source.text)
 
 
-def targeted(forms: Forms) -> Kernel:
+def targeted(forms: Forms, longest: int = LONGEST) -> Kernel:
     """The kernel as a GPU does it; each float is added in the order in which the CPU adds it.
 
-    Sums of integers, which are exact, do not run down the rows; and small windows are done at
-    each point, as far as that is the order.
+    In one piece, unless that is longer than so many operations.  Then what neighbours share is
+    kept in stages; sums of integers, which are exact, do not run down the rows.
     """
     request = replace(forms.request, schedule=replace(forms.request.schedule, running=False))
     reach = forms.compiled.reach
-    if forms.as_in_place or exact(forms.unrolled):
-        return passed(IN_PLACE, forms.windowed, request, reach)["wholesome"]
+    in_place = forms.as_in_place or exact(forms.windowed)
+    passes = IN_PLACE if in_place else ROWS
+    kernel = passed(passes, forms.windowed, request, reach)["wholesome"]
+    flat = flattened(kernel, longest)
+    if flat is not None:
+        return checked(flat, reach)
     passes = ROWS_AS_IN_PLACE if forms.as_in_place else ROWS
     return checked(merged(passed(passes, forms.windowed, request, reach)["shared"]), reach)
 
 
 def exact(kernel: Kernel) -> bool:
-    """Whether all values are whole numbers, whose sums do not depend on their order."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    return all(assign.value.dtype.is_integer for body in bodies for assign in body)
+    """Whether all windows are of whole numbers, so that their order changes no bit."""
+    windows = (a.value for a in kernel.body if isinstance(a.value, Reduce))
+    return all(window.result.dtype.is_integer for window in windows)
 
 
 def support() -> str:
