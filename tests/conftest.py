@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import gc
 import os
 import shutil
 import tempfile
@@ -60,6 +61,15 @@ def pytest_timeout_cancel_timer(item):
 
 def pytest_enter_pdb():
     faulthandler.cancel_dump_traceback_later()
+
+
+def pytest_collection_finish(session):
+    """Let no search for cycles look through the thousands of tests and what they import.
+
+    All of that stays to the end; what tests make is found as ever.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_sessionfinish(session):

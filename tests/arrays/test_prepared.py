@@ -549,7 +549,8 @@ def test_programs_with_coefficients():
     def twice(x, v, scale):
         return weighted(x, v, scale)[0, 1] - scale * x[0, 0]
 
-    x = image(12, 13)
+    # Small: for each point of the program `debug` goes through all points of its stage.
+    x = image(5, 6)
     twice(x, w, 2)
     for k in range(3):
         w[0, 1] = k
