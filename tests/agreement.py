@@ -18,6 +18,7 @@ import bounds
 import kernels
 import ninepoint as npt
 import unlucky
+from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.compiled import Bound
@@ -111,7 +112,7 @@ def draw(seed: int, **options: Any) -> Drawn:
 def looks(drawn: Drawn) -> list[tuple[Any, Any]]:
     """Where each output looks, by the compiler."""
     stencil = drawn.stencil
-    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil.fields]
+    dtypes = [accepted.native(drawn.arrays[name].dtype) for name in stencil.fields]
     others = {n: drawn.values.get(n, stencil.defaults.get(n)) for n in stencil.scalars}
     compiled, _, _ = stencil.definition.compiled(dtypes, others)
     return [(box.lo, box.hi) for box in compiled.reaches]
@@ -134,12 +135,12 @@ def expected(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
 def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
     stencil = drawn.stencil
-    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil.fields]
+    fields = [accepted.as_field(drawn.arrays[name]) for name in stencil.fields]
     defaults = dict(stencil.defaults)
     others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil.scalars}
     keep = "keep" in str(drawn.boundary)
     compiled, _, _ = stencil.definition.compiled(
-        [on_numpy.native(f.dtype) for f in fields], others, keep
+        [accepted.native(f.dtype) for f in fields], others, keep
     )
     program = Plain(compiled.bind(others))
     result = on_numpy.apply(

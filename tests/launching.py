@@ -14,9 +14,10 @@ import numpy as np
 import agreement
 import ninepoint as npt
 from emulator import Functions, Guarded, compiled, guarded
+from ninepoint.arrays.accepted import as_field, native
 from ninepoint.arrays.borders import Border, Boundary
 from ninepoint.arrays.layout import layout
-from ninepoint.arrays.numpy import as_field, check_values, native
+from ninepoint.arrays.numpy import check_values
 from ninepoint.backends.backend import Lowered
 from ninepoint.backends.cuda.source import STACK, Launch, Source
 from ninepoint.backends.cuda.writing import LONGEST, written

@@ -12,7 +12,7 @@ from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.keys import Parameters, call_key
 from .calls import Call
-from .definition import Definition, Registry
+from .definition import Definition
 from .flow import Flow, Leaves
 from .inspecting import debugging, explaining, measuring
 from .inspecting.asked import asked, check_target, types_of
@@ -29,6 +29,7 @@ from .options import CALL_OPTIONS, Place
 from .preparing import Prepared
 from .remembered import Remembered
 from .signatures import P, Q, R_co
+from .tokens import Registry
 
 if TYPE_CHECKING:
     from .signatures import A, Each, One, Several

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import numpy as on_numpy
+from .arrays import accepted
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables
 from .arrays.recognise import is_dask, is_dataset, is_device, is_xarray
@@ -99,7 +99,7 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
         return called(call, list((given | dict(variables)).values()), place)
 
     def ndim(variable: Any) -> int:
-        graph, _ = graph_of(call, [on_numpy.native(variable.dtype)] * len(fields))
+        graph, _ = graph_of(call, [accepted.native(variable.dtype)] * len(fields))
         return graph.nodes[-1].ndim
 
     return over_variables(one, given, place.dims, ndim)
@@ -109,9 +109,9 @@ def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
     """What a call gives for arrays."""
     names = call.definition.fields
     fields = as_fields(fields, names)
-    types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
+    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, names, strict=True):
-        on_numpy.check_dtype(dtype, name)
+        accepted.check_dtype(dtype, name)
     # On a GPU no kernel is slow: what is not understood is refused there.
     graph, wanted = graph_of(
         call, types, looked=place.device is not None or any(map(is_device, fields))
@@ -141,7 +141,7 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
     def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
         return graph_of(replace(call, scalars=others), types)
 
-    types = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
+    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 

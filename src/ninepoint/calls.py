@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .backends.compiled import Compiled
 from .backends.pipeline import Forms
-from .definition import Definition, digest
+from .definition import Definition
 from .lowering.schedule import Schedule
-from .options import as_it_is, overflow_rule, storage_types
+from .options import as_it_is, overflow_rule
+from .tokens import digest
 
 _NUMBERS = (int, float, complex, np.generic)
 

@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from .api import Stencil
+from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .definition import Definition
 from .language.depth import with_room
@@ -23,7 +24,6 @@ from .options import (
     checked_neighborhood,
     overflow_rule,
     parameter_names,
-    storage_types,
 )
 from .recording import Lazy
 from .signatures import P, R

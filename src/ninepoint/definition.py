@@ -11,19 +11,14 @@ and the definition of what remains without them; only definitions without calls 
 from __future__ import annotations
 
 import functools
-import hashlib
-import io
-import pickle
 import threading
-import weakref
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
-from .arrays import numpy as on_numpy
+from .arrays import accepted
 from .arrays.recognise import is_dask, is_xarray, refuse_foreign
 from .backends import tuned
 from .backends.compiled import Compiled
@@ -49,6 +44,7 @@ from .lowering.passes import Request
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options
 from .remembered import Remembered
+from .tokens import Registry, digest
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -59,33 +55,6 @@ _CERTAIN = frozenset(
     "bad-constant stage-use mask-empty mask-shape mask-type window-index ufunc-index "
     "ufunc-stage".split()
 )
-
-T = TypeVar("T")
-
-
-class Registry(Generic[T]):
-    """Objects by their tokens, for as long as somebody holds them.
-
-    The last ones that came in pickles are held here: a worker's tasks come and go, and nothing
-    else holds what they compiled.
-    """
-
-    def __init__(self) -> None:
-        self._known: weakref.WeakValueDictionary[str, Any] = weakref.WeakValueDictionary()
-        self._held: deque[T] = deque(maxlen=256)
-
-    def add(self, token: str, one: T) -> None:
-        """Remember an object, unless there is one with its token."""
-        self._known.setdefault(token, one)
-
-    def restored(self, token: str, make: Callable[[], T]) -> T:
-        """Give the object of a pickle; the same one each time, so that it is compiled once."""
-        found: T | None = self._known.get(token)
-        if found is None:
-            found = self._known.setdefault(token, make())
-            self._held.append(found)
-        return found
-
 
 _definitions: Registry[Definition] = Registry()
 
@@ -396,16 +365,6 @@ def _restored(token: str, function: Function, options: Options) -> Definition:
     return _definitions.restored(token, lambda: Definition(function, options))
 
 
-def digest(value: Any) -> str:
-    """A name for a value: the same in every process, whichever of its parts are one object."""
-    written = io.BytesIO()
-    pickler = pickle.Pickler(written, protocol=5)
-    # Without this a string that occurs twice is written as a reference or again, by identity.
-    pickler.fast = True
-    pickler.dump(value)
-    return hashlib.sha256(written.getvalue()).hexdigest()
-
-
 def argument(name: str, value: Any, standard: bool) -> Argument:
     """The type of a parameter that is no field, from its value."""
     if is_dask(value) or is_xarray(value):
@@ -417,7 +376,7 @@ def argument(name: str, value: Any, standard: bool) -> Argument:
             f"not {value!r}."
         )
     if isinstance(value, np.generic) and not standard:
-        on_numpy.check_dtype(value.dtype, name)
+        accepted.check_dtype(value.dtype, name)
         return Value(ir.Ref(value_type(value.dtype), name))
     if isinstance(value, bool):
         return Value(ir.Ref(DType.BOOL, name), True)
@@ -432,7 +391,7 @@ def argument(name: str, value: Any, standard: bool) -> Argument:
         return Value(ir.Ref(DType.C128, name), True)
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
-    array = on_numpy.as_field(value, name)
+    array = accepted.as_field(value, name)
     if array.ndim == 0 and not standard:
         return Value(ir.Ref(value_type(array.dtype), name))
-    return Coefficients(name, on_numpy.native(array.dtype), array.shape)
+    return Coefficients(name, accepted.native(array.dtype), array.shape)

@@ -22,9 +22,10 @@ from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .backends.compiled import Bound, Compiled
 from .calls import Call
-from .definition import Definition, digest
+from .definition import Definition
 from .language import errors
 from .language.box import Box
+from .tokens import digest
 
 # What a node is made of, save for what the call is compiled to.
 _Recipe: TypeAlias = tuple[str, Call, tuple[int, ...], tuple[int, ...], Behind | None]

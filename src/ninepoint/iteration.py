@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
 from .arrays.iterating import Numbers, Passes, block_length, even_length
@@ -203,8 +204,8 @@ class InMemory:
         plan: Iteration,
         out: Any = None,
     ) -> None:
-        arrays = [on_numpy.as_field(field) for field in fields]
-        dtypes = [on_numpy.native(array.dtype) for array in arrays]
+        arrays = [accepted.as_field(field) for field in fields]
+        dtypes = [accepted.native(array.dtype) for array in arrays]
         self._recorded = recorded = Recorded(record, dtypes, scalars)
         self._known, self._schedule, self._plan = known, schedule, plan
         last = recorded.nodes[-1].compiled
@@ -381,7 +382,7 @@ class ByCalls:
 
         self.longest = longest
         self._call, self._scalars, self._plan = call, scalars, plan
-        dtypes = [on_numpy.native(np.dtype(field.dtype)) for field in fields]
+        dtypes = [accepted.native(np.dtype(field.dtype)) for field in fields]
         graph, wanted = record(dtypes, scalars.at(0))
         compiled = graph.nodes[-1].compiled
         self._count = len(compiled.out_dtypes)

@@ -109,19 +109,6 @@ class Place:
             raise TypeError(f"out= is for NumPy arrays; the result of {words} is made anew.")
 
 
-def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
-    """The dtypes of the results, or None where none is asked for."""
-    if dtype is None:
-        return None
-    given = dtype if isinstance(dtype, tuple | list) else (dtype,)
-    # As NumPy's functions, which compute and give numbers in the machine's own order of bytes.
-    found = tuple(np.dtype(one).newbyteorder("=") for one in given)
-    for one in found:
-        if one.kind not in "biufc" or one.char in "gG":
-            raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
-    return found
-
-
 def overflow_rule(overflow: Any) -> str | None:
     """What happens to an integer that the dtype cannot hold; None forbids it."""
     if overflow not in (None, "saturate", "wrap"):

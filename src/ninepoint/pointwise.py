@@ -17,7 +17,8 @@ from typing import Any, overload
 import numpy as np
 
 from .api import Stencil
-from .arrays import numpy as on_numpy
+from .arrays import accepted
+from .arrays.accepted import storage_types
 from .arrays.arranging import listed
 from .arrays.borders import Boundary
 from .arrays.datasets import over_variables
@@ -25,15 +26,16 @@ from .arrays.foreign import Applied, asked, asks
 from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
 from .calls import Call
 from .decorate import python_function
-from .definition import Definition, Registry
+from .definition import Definition
 from .inspecting import debugging
 from .language.depth import with_room
 from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
-from .options import Options, overflow_rule, storage_types
+from .options import Options, overflow_rule
 from .recording import Lazy
+from .tokens import Registry
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -414,7 +416,7 @@ def _with_axis(value: Any, name: str) -> Any:
         return value.expand_dims(_ELEMENT)
     if is_dask(value) or is_device(value):
         return value[None]
-    return on_numpy.as_field(value, name)[None]
+    return accepted.as_field(value, name)[None]
 
 
 def _without_axis(result: Any) -> Any:

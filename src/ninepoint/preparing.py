@@ -16,12 +16,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .arrays.accepted import native
 from .arrays.arranging import Run, are_writable, listed
 from .arrays.axes import Behind, behind, whole_shape
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
-from .arrays.numpy import core_shape, native
+from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way, prepare
 from .arrays.recognise import is_cupy
 from .arrays.run import can_fuse

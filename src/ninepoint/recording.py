@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
+from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.channels import has_channels, may_hold, working_axes
@@ -249,7 +250,7 @@ def _coloured(field: Lazy) -> bool:
 
 
 def _native(field: Lazy) -> np.dtype[Any]:
-    return on_numpy.native(np.dtype(field.dtype))
+    return accepted.native(np.dtype(field.dtype))
 
 
 def lazy(x: Any) -> Lazy:

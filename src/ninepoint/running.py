@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
@@ -81,7 +82,7 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
     return [
         value
         if is_dask(value) or is_xarray(value) or is_device(value)
-        else on_numpy.as_field(value, name)
+        else accepted.as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
 
@@ -90,7 +91,7 @@ def evaluate_steps(
     calls: Sequence[Call], states: Sequence[Any], schedule: Schedule, threads: int | None
 ) -> list[Any]:
     """The state after some calls, each of which gets what the one before gave."""
-    types = [on_numpy.native(np.dtype(state.dtype)) for state in states]
+    types = [accepted.native(np.dtype(state.dtype)) for state in states]
     graph, wanted = repeated(calls, types)
     # Whether these are colour images was asked before: the axes are the last ones.
     graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))

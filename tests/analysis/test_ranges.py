@@ -14,7 +14,7 @@ import agreement
 import interpret
 import ninepoint as npt
 from ninepoint.analysis.ranges import I64, Interval, holds, interval, ranges, smallest_integer
-from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays import accepted
 from ninepoint.language.dtypes import DType
 from ninepoint.language.ir import Length
 
@@ -53,7 +53,7 @@ class Around:
 
 def compiled_stages(drawn: agreement.Drawn) -> Any:
     stencil = drawn.stencil
-    dtypes = [on_numpy.native(drawn.arrays[name].dtype) for name in stencil.fields]
+    dtypes = [accepted.native(drawn.arrays[name].dtype) for name in stencil.fields]
     defaults = stencil.defaults
     others = {n: drawn.values.get(n, defaults.get(n)) for n in stencil.scalars}
     _, stages, _ = stencil.definition.compiled(dtypes, others)

@@ -10,6 +10,7 @@ import pytest
 
 import agreement
 import ninepoint as npt
+from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.arrays.commands import Machine, Part, commands
@@ -80,10 +81,10 @@ class Carried:
 def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int) -> None:
     """Compare what a list of commands does to checked arrays with what copies give."""
     stencil = drawn.stencil
-    fields = [on_numpy.as_field(drawn.arrays[name]) for name in stencil.fields]
+    fields = [accepted.as_field(drawn.arrays[name]) for name in stencil.fields]
     defaults = dict(stencil.defaults)
     others = {n: (drawn.values | {}).get(n, defaults.get(n)) for n in stencil.scalars}
-    dtypes = [on_numpy.native(field.dtype) for field in fields]
+    dtypes = [accepted.native(field.dtype) for field in fields]
     if np.dtype("float16") in dtypes:
         return
     keep = "keep" in str(drawn.boundary)

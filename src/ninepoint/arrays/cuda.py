@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.arranging import Run, listed
 from ninepoint.arrays.borders import Border, fitting_cval
@@ -83,7 +84,7 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
     for value, array, name in zip(values, found, names, strict=True):
         if array is None:
             array = _number(value, name, names[first], device)
-        on_numpy.check_dtype(array.dtype, name)
+        accepted.check_dtype(array.dtype, name)
         if driver.device_of(array) != device:
             raise ValueError(
                 f"'{names[first]}' lies on GPU {device} and '{name}' on GPU "
@@ -97,7 +98,7 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
 def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
     if isinstance(value, np.ndarray) or not isinstance(value, np.generic | int | float | complex):
         # Says what is wrong with anything that is no array of numbers.
-        on_numpy.as_field(value, name)
+        accepted.as_field(value, name)
         raise TypeError(
             f"'{other}' lies on a GPU and '{name}' in the memory of the CPU, and a stencil takes "
             f"neither to the other: give cupy.asarray({name}), or cupy.asnumpy({other})."

@@ -24,6 +24,7 @@ from dask._task_spec import Task, TaskRef
 from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
+from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.blocks import Part, assemble, parts
 from ninepoint.arrays.borders import Array
@@ -154,10 +155,10 @@ def check(fields: Sequence[Any]) -> None:
     """Raise where a field is no array that one can compute with."""
     for field in fields:
         if not isinstance(field, da.Array):
-            on_numpy.as_field(field)
+            accepted.as_field(field)
             continue
-        on_numpy.refuse_mask(field._meta)
-        on_numpy.check_dtype(field.dtype)
+        accepted.refuse_mask(field._meta)
+        accepted.check_dtype(field.dtype)
         if any(math.isnan(size) for sizes in field.chunks for size in sizes):
             raise ValueError(
                 "a Dask array has chunks of unknown size, so its borders cannot be found; "
@@ -178,7 +179,7 @@ def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
 def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:
     if isinstance(field, da.Array):
         return field
-    array = on_numpy.as_field(field)
+    array = accepted.as_field(field)
     cut = chunks[len(shape) - array.ndim :]
     return untyped.from_array(
         array,

@@ -16,77 +16,15 @@ from typing import Any
 
 import numpy as np
 
+from ninepoint.arrays.accepted import as_field, native
 from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging
 from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
-from ninepoint.arrays.recognise import is_device, refuse_foreign
+from ninepoint.arrays.recognise import is_device
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import thread_count
-
-
-def as_field(value: object, name: str = "") -> Array:
-    """Give `value` as a plain array that a stencil can read, without copying an array.
-
-    `name` is the parameter's, for messages.
-
-    Raises
-    ------
-    TypeError
-        If it is masked, or its dtype is not a number or bool.
-    """
-    array: Array
-    if type(value) is np.ndarray:
-        array = value
-    else:
-        refuse_mask(value)
-        refuse_foreign(value, f"'{name}'" if name else "a field")
-        array = np.asarray(value)
-        if array.ndim == 0 and array.dtype.kind not in "biufc":
-            what = f"'{name}'" if name else "a field"
-            words = (
-                repr(value) if value is None or isinstance(value, str) else type(value).__name__
-            )
-            raise TypeError(f"{what} must be an array of numbers, not {words}.")
-    check_dtype(array.dtype, name)
-    return array
-
-
-def refuse_mask(value: object) -> None:
-    """Raise a TypeError with the cure if `value` is masked."""
-    if isinstance(value, np.ma.MaskedArray):
-        raise TypeError(
-            "a masked array would lose its mask; fill it first with .filled(value), "
-            "or pass .data to ignore the mask."
-        )
-
-
-def check_dtype(dtype: np.dtype[Any], name: str = "") -> None:
-    """Raise a TypeError with the cure unless `dtype` is one that stencils compute with."""
-    if dtype.kind not in "biufc" or dtype.char in "gG":
-        raise TypeError(_refusal(dtype, f"'{name}'" if name else "an array"))
-
-
-def _refusal(dtype: np.dtype[Any], what: str) -> str:
-    match dtype.kind:
-        case "O":
-            cure = 'convert it first, for example with .astype("float64")'
-        case "M" | "m":
-            cure = 'use .astype("int64") for the counts of its unit'
-        case "V":
-            cure = "pass one of its members, array[name]" if dtype.names else "use .view(dtype)"
-        case "f" | "c":
-            smaller = "float64" if dtype.kind == "f" else "complex128"
-            cure = f'use .astype("{smaller}")'
-        case _:
-            cure = 'convert it to numbers first, for example with .astype("float64")'
-    return f"a stencil cannot compute with {what} of dtype {dtype}; {cure}."
-
-
-def native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Give `dtype` in this machine's byte order."""
-    return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 def apply(

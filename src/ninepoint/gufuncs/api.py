@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..definition import Registry
 from ..language.page import Page
+from ..tokens import Registry
 from .calling import arguments, called, types_of
 from .debugging import by_definition
 from .definition import GufuncDefinition, Types

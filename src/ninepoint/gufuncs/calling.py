@@ -16,10 +16,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays.accepted import check_dtype, native, refuse_mask, storage_types
 from ..arrays.foreign import Applied, asked, asks
-from ..arrays.numpy import check_dtype, native, refuse_mask
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
-from ..options import storage_types
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
 from .ready import Raised, Ready
 from .sizes import check_shapes, result_shapes, told_sizes

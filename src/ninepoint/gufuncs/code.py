@@ -17,7 +17,7 @@ import numpy as np
 from ..backends.numba import cache, native
 from ..backends.numba.interpreted import interpreted
 from ..backends.patience import announced
-from ..definition import digest
+from ..tokens import digest
 from ..undisturbed import undisturbed
 from .definition import GufuncDefinition, Types
 

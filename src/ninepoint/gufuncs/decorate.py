@@ -6,9 +6,9 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..arrays.accepted import storage_types
 from ..language.depth import with_room
 from ..language.source import capture
-from ..options import storage_types
 from .api import Gufunc
 from .definition import GufuncDefinition, Options
 from .signature import parsed

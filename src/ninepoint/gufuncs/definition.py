@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from ..arrays.keys import Parameters
-from ..definition import Registry, digest
 from ..language import errors
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
 from ..language.trees import copied, encoded
+from ..tokens import Registry, digest
 from .foreign import packed, unpacked
 from .signature import Signature
 

@@ -7,7 +7,8 @@ one item to the next in each array, then along each core axis of each.  An item'
 function where they lie, if they lie in C's order; else through room of their own.
 
 `data` says among how many threads of a crew the items may be shared.  They are if
-that takes less time than it costs: the first of them are timed.  No Python is run meanwhile, and
+that takes less time than it costs: the first of them are timed.  Only then is the crew asked for:
+to begin one takes longer than most calls.  No other Python is run meanwhile, and
 the interpreter's lock is let go of.  What the function raises is told to Python as numbers, which
 `raised` understands.
 """
@@ -30,9 +31,10 @@ from .inside import ROOM
 
 ENTRY = "ninepoint_loop"
 
-# The words of `data`: the type of what is raised, the crew, how many threads there are, where it
-# is written whether a call took long; and the place of each size of the signature in `sizes`.
-RAISED, CREW, THREADS, SLOW, PLACES = range(5)
+# The words of `data`: the type of what is raised, what is asked for a crew, how many threads there
+# are, where it is written whether a call took long; and the place of each size of the signature in
+# `sizes`.
+RAISED, ASK, THREADS, SLOW, PLACES = range(5)
 
 # A call that takes longer may be shared the next time [ns].
 _LONG = 20_000
@@ -48,6 +50,9 @@ _EXCEPTIONS = {"x86_64": 0x1D, "AMD64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
 
 _BIT, _BYTE, _INT, _WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = _BYTE.as_pointer()
+
+# What is asked for a crew, by how many threads there are; 0 if there is none.
+_ASKED = ir.FunctionType(_WORD, [_WORD])
 
 # The words of a record, which all that takes part in a call knows; the text of an error follows.
 _ARGUMENTS, _SIZES, _STEPS, _DATA, _FIRST, _CHUNK, _COUNT, _FAILED, _CODE, _INFO, _TOLD = range(11)
@@ -308,9 +313,14 @@ class _Writer:
         long = builder.add(builder.load(each), _WORD(1))
         gain = builder.icmp_signed(">", builder.mul(long, left), _WORD(int(CREW_HANDOFF * 1e9)))
         well = builder.icmp_signed("==", builder.load(failed), _WORD(0))
-        with builder.if_then(well), builder.if_else(gain) as (then, otherwise):
+        threads = self.get(data, THREADS)
+        crew = cgutils.alloca_once_value(builder, _WORD(0))
+        with builder.if_then(builder.and_(well, gain)):
+            ask = builder.inttoptr(self.get(data, ASK), _ASKED.as_pointer())
+            builder.store(builder.call(ask, [threads]), crew)
+        there = builder.icmp_signed("!=", builder.load(crew), _WORD(0))
+        with builder.if_then(well), builder.if_else(there) as (then, otherwise):
             with then:
-                threads = self.get(data, THREADS)
                 parts = builder.mul(threads, _WORD(_PARTS))
                 above = builder.add(left, builder.sub(parts, _WORD(1)))
                 chunk = builder.sdiv(above, parts)
@@ -318,9 +328,9 @@ class _Writer:
                 self.put(record, _FIRST, first)
                 self.put(record, _CHUNK, chunk)
                 kind = ir.FunctionType(_WORD, [_WORD, _WORD, part.type, _WORD, _WORD])
-                crew = self.get(data, CREW)
-                do = builder.load(builder.inttoptr(crew, kind.as_pointer().as_pointer()))
-                builder.store(builder.call(do, [crew, threads, part, record, parts]), failed)
+                address = builder.load(crew)
+                do = builder.load(builder.inttoptr(address, kind.as_pointer().as_pointer()))
+                builder.store(builder.call(do, [address, threads, part, record, parts]), failed)
             with otherwise:
                 builder.store(builder.call(items, [record, first, count]), failed)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import _thread
 import array
 import ctypes
+import functools
 import pickle
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,8 +18,7 @@ from .code import loop_address, result_dtypes
 from .definition import GufuncDefinition, Types
 from .universal import Universal
 
-# Words of `data` that the loop reads (see `loop`), here without importing Numba.
-_CREW, _THREADS = 1, 2
+# What the loop tells of (see `loop`), here without importing Numba.
 _NO_MEMORY = -100
 
 # A call with more elements in its first array may be shared among threads, whatever it took the
@@ -27,6 +28,29 @@ MANY = 4096
 
 class Raised(Exception):
     """What the loop raises: numbers that say what went wrong."""
+
+
+def _asked(threads: int) -> int:
+    """The crew, for the loop, which can be told of no interrupt: who waits is told afterwards."""
+    try:
+        return crew_address(threads)
+    except KeyboardInterrupt:
+        _thread.interrupt_main()
+        return 0
+
+
+_ASKED = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64)(_asked)
+
+# The loop may be at work when the interpreter takes this module apart.
+ctypes.pythonapi.Py_IncRef(ctypes.py_object(_ASKED))
+
+
+@functools.cache
+def _asked_at() -> int:
+    """Where the machine code of `_asked` begins."""
+    address = ctypes.cast(_ASKED, ctypes.c_void_p).value
+    assert address is not None
+    return address
 
 
 class _Error(ctypes.Structure):
@@ -81,10 +105,7 @@ class Ready:
         """Call NumPy's function, on several threads where that is worth it."""
         # To ask how many threads there are takes as long as a small call.
         short = threads is None and not self.slow[0] and arrays[0].size <= MANY
-        count = 0 if short else thread_count(threads)
-        crew = crew_address(count)
-        made, words = self._universal(count if crew or short else 1, sizes)
-        words[_CREW] = crew
+        made, _ = self._universal(0 if short else thread_count(threads), sizes)
         try:
             return made.call(*arrays, **options)
         except Raised as raised:
@@ -97,7 +118,7 @@ class Ready:
             definition, types = self._definition, self._types
             text, places = definition.signature.for_numpy(len(types.scalars), sizes)
             slow = self.slow.buffer_info()[0]
-            words = array.array("q", [id(Raised), 0, threads, slow, *places])
+            words = array.array("q", [id(Raised), _asked_at(), threads, slow, *places])
             made = Universal(
                 self._loop,
                 words.buffer_info()[0],

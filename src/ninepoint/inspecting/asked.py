@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import numpy as on_numpy
+from ..arrays import accepted
 from ..backends.compiled import Compiled
 from ..backends.pipeline import Forms
 from ..calls import Call
@@ -103,7 +103,7 @@ def types_of(definition: Definition, given: Sequence[Any]) -> list[np.dtype]:
     """The dtypes of the fields; one alone serves for all."""
     fields = definition.fields
     given, _ = _parted(definition, given)
-    dtypes = [on_numpy.native(_dtype(item)) for item in given or ("float64",)]
+    dtypes = [accepted.native(_dtype(item)) for item in given or ("float64",)]
     if len(dtypes) == 1:
         dtypes = dtypes * len(fields)
     if len(dtypes) != len(fields):
@@ -132,8 +132,8 @@ def _dtype(given: Any) -> np.dtype:
     if isinstance(given, str | type | np.dtype):
         return np.dtype(given)
     found = getattr(given, "dtype", None)
-    dtype: np.dtype = on_numpy.as_field(given).dtype if found is None else np.dtype(found)
-    on_numpy.check_dtype(dtype)
+    dtype: np.dtype = accepted.as_field(given).dtype if found is None else np.dtype(found)
+    accepted.check_dtype(dtype)
     return dtype
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import accepted
 from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind, stretched, whole_shape
 from ..arrays.layout import layout
@@ -20,8 +21,8 @@ from ..running import reaching
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
     """What a call gives for NumPy arrays, computed by the reference."""
     names = call.definition.fields
-    fields: Sequence[Any] = [on_numpy.as_field(*pair) for pair in zip(given, names, strict=True)]
-    types = [on_numpy.native(field.dtype) for field in fields]
+    fields: Sequence[Any] = [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
+    types = [accepted.native(field.dtype) for field in fields]
     if call.definition.pointwise:
         return _at_elements(call, fields, types)
     graph, _ = graph_of(call, types, looked=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import accepted
 from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array
 from ..arrays.parts import SPLIT_POINTS
@@ -75,7 +76,7 @@ def measured(
     """
     definition = one.call.definition
     names = definition.fields
-    fields = [on_numpy.as_field(*pair) for pair in zip(one.given, names, strict=True)]
+    fields = [accepted.as_field(*pair) for pair in zip(one.given, names, strict=True)]
     values = {**dict(zip(names, fields, strict=True)), **one.call.scalars}
     parameters, count = definition.parameters, definition.positional
     args = [values[name] for name in parameters[:count]]
