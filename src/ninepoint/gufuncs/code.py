@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from ..backends.numba import cache, native
 from ..backends.numba.interpreted import interpreted
 from ..backends.patience import announced
+from ..language.errors import StencilError
 from ..tokens import digest
 from ..undisturbed import undisturbed
 from .definition import GufuncDefinition, Types
@@ -69,7 +71,8 @@ def _loop(
     def make() -> tuple[bytes, Sequence[str]] | None:
         from .compiling import object_code
 
-        return object_code(definition, types, natural, dtypes)
+        with _whole(definition, types):
+            return object_code(definition, types, natural, dtypes)
 
     found: int | None = None
     if definition.kept and native.possible():
@@ -79,8 +82,21 @@ def _loop(
     if found is None:
         from .compiling import address_here
 
-        found = address_here(definition, types, natural, dtypes, next(_numbers))
+        with _whole(definition, types):
+            found = address_here(definition, types, natural, dtypes, next(_numbers))
     return found
+
+
+@contextmanager
+def _whole(definition: GufuncDefinition, types: Types) -> Iterator[None]:
+    """Tell of a mistake as of one in the user's text, not in what became of it."""
+    try:
+        yield
+    except StencilError:
+        from .inferring import inferred
+
+        inferred(definition, types)
+        raise
 
 
 def _refuse_interpreted(definition: GufuncDefinition) -> None:

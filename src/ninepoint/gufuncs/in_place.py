@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 
 from ..language.source import Function, bound_names, own_nodes
-from .definition import GufuncDefinition
+from .bodies import plain_tree
+from .definition import GufuncDefinition, Types
 
 # What makes a new array, and what fills it; by its shape, or as another array.
 _FILLS: dict[Any, str | None] = {
@@ -39,6 +40,15 @@ _FILLS: dict[Any, str | None] = {
     np.full_like: "value",
 }
 _LIKE = (np.empty_like, np.zeros_like, np.ones_like, np.full_like)
+
+# The dtypes by which a text names what Numba knows by the same name.
+_KINDS = frozenset(
+    getattr(np, name)
+    for name in (
+        "bool_ int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
+        "float32 float64 complex64 complex128"
+    ).split()
+)
 
 # What the rewritten text says besides the user's names; each may end in a number.  The last two
 # are found outside it.
@@ -55,6 +65,7 @@ class Made:
     like: bool
     fill: str | None
     value: ast.expr | None
+    dtype: ast.expr | None
 
 
 def made_in_place(definition: GufuncDefinition, tree: ast.FunctionDef) -> dict[int, Made]:
@@ -111,7 +122,7 @@ def _made(function: Function, tree: ast.FunctionDef, local: str) -> Made | None:
     given = _arguments(place.value, like, fill == "value", maker is np.empty_like)
     if given is None:
         return None
-    return Made(local, place, given[0], like, fill, given[1] if fill == "value" else None)
+    return Made(local, place, *given[:1], like, fill, given[1], given[2])
 
 
 def _binds(statement: ast.Assign, local: str) -> bool:
@@ -133,8 +144,8 @@ def _inner_names(tree: ast.FunctionDef) -> set[str]:
 
 def _arguments(
     call: ast.Call, like: bool, filled: bool, prototype: bool
-) -> tuple[ast.expr, ...] | None:
-    """What the maker needs; the dtype is known, and any order but C's is another array."""
+) -> tuple[ast.expr, ast.expr | None, ast.expr | None] | None:
+    """What the maker needs: shape, value and dtype; any order but C's is another array."""
     order = [("prototype" if prototype else "a") if like else "shape"]
     order += ["fill_value"] if filled else []
     needed = len(order)
@@ -148,7 +159,63 @@ def _arguments(
         given[keyword.arg] = keyword.value
     if any(name not in given for name in order[:needed]):
         return None
-    return tuple(given[name] for name in order[:needed])
+    return given[order[0]], given.get("fill_value"), given.get("dtype")
+
+
+def proved_dtypes(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any], ...] | None:
+    """The dtypes of the results, where the text proves them and how many axes there are.
+
+    To let Numba infer them takes as long as to compile all that the function calls, `np.zeros`
+    among it, of which nothing is left in the end.
+    """
+    if definition.outs:
+        return None
+    tree = plain_tree(definition.function)
+    made = made_in_place(definition, tree)
+    found = [
+        _proved(definition, types, tree, made[k], len(core)) if k in made else None
+        for k, core in enumerate(definition.signature.outputs)
+    ]
+    known = tuple(one for one in found if one is not None)
+    return known if len(known) == len(found) else None
+
+
+def _proved(
+    definition: GufuncDefinition, types: Types, tree: ast.FunctionDef, one: Made, axes: int
+) -> np.dtype[Any] | None:
+    """The dtype of a result, if the text says it, and that it has so many axes."""
+    dtype: np.dtype[Any] | None = None
+    if one.value is not None:
+        return None
+    if one.like:
+        stored = [n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and _is_bound(n)]
+        name = _name(one.shape)
+        if name not in definition.inputs or name in stored:
+            return None
+        k = definition.inputs.index(name)
+        dtype = types.inputs[k] if len(definition.signature.inputs[k]) == axes else None
+    else:
+        lengths = one.shape.elts if isinstance(one.shape, ast.Tuple) else [one.shape]
+        if (
+            len(lengths) == axes
+            and _is_own_len(definition, tree)
+            and all(map(_is_length, lengths))
+        ):
+            dtype = np.dtype("float64")
+    if dtype is None or one.dtype is None:
+        return dtype
+    kind = definition.function.constants.get(ast.unparse(one.dtype))
+    return np.dtype(kind) if isinstance(kind, type) and kind in _KINDS else None
+
+
+def _is_own_len(definition: GufuncDefinition, tree: ast.FunctionDef) -> bool:
+    """Whether `len` is Python's, wherever the text says it."""
+    found = definition.function.constants.get("len", len)
+    return found is len and "len" not in bound_names(tree)
+
+
+def _is_bound(node: ast.Name) -> bool:
+    return not isinstance(node.ctx, ast.Load)
 
 
 def rewritten(

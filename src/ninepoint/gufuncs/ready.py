@@ -16,6 +16,7 @@ from ..backends.threads import crew_address, thread_count
 from ..remembered import Remembered
 from .code import loop_address, result_dtypes
 from .definition import GufuncDefinition, Types
+from .in_place import proved_dtypes
 from .universal import Universal
 
 # What the loop tells of (see `loop`), here without importing Numba.
@@ -83,7 +84,7 @@ class Ready:
     def __init__(
         self, definition: GufuncDefinition, types: Types, dtypes: Sequence[np.dtype[Any]] | None
     ) -> None:
-        natural = result_dtypes(definition, types)
+        natural = proved_dtypes(definition, types) or result_dtypes(definition, types)
         self.dtypes = natural if dtypes is None else checked_dtypes(definition, natural, dtypes)
         self._definition, self._types = definition, types
         self._loop = loop_address(definition, types, natural, self.dtypes)
