@@ -23,6 +23,7 @@ from .arrays.arranging import listed
 from .arrays.borders import Boundary
 from .arrays.datasets import over_variables
 from .arrays.foreign import Applied, asked, asks
+from .arrays.quick import Quick
 from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
 from .calls import Call
 from .decorate import python_function
@@ -34,7 +35,9 @@ from .language.parameters import array_parameters, indexed_parameters
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
 from .options import Options, overflow_rule
+from .preparing import quick
 from .recording import Lazy
+from .remembered import Remembered
 from .tokens import Registry
 
 # What stands for a function that is not given: None is something that a mistake gives.
@@ -76,6 +79,9 @@ class Ufunc(Stencil):
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
         self._with_numbers: dict[tuple[str, ...], Ufunc] = {}
+        # What calls of some types have in common, and those like the last.
+        self._quicks: Remembered[Any, Quick | None] = Remembered(64)
+        self._last: Quick | None = None
         _ufuncs.add(definition.token, self)
 
     def __reduce__(self) -> Any:
@@ -159,14 +165,33 @@ class Ufunc(Stencil):
         if named or len(args) != self._arguments.count:
             _refuse(self.__name__, named)
             values = self._arguments.bound(args, named)
+        plain = dtype is None and overflow is None and threads is None
         if values is not None:
+            last = self._last
+            if plain and last is not None and list(map(type, values)) == last.kinds:
+                made = last.call(values, out)
+                if made is not None:
+                    return made
             for value, field in zip(values, self._plain, strict=True):
                 if field and not ((type(value) is np.ndarray or is_cupy(value)) and value.ndim):
                     options = {"dtype": dtype, "overflow": overflow, "threads": threads}
                     return self._special(values, out, options)
-        return super().__call__(
+        result = super().__call__(
             *args, out=out, dtype=dtype, overflow=overflow, threads=threads, **named
         )
+        if plain and values is not None:
+            self._last = self._quick(values)
+        return result
+
+    def _quick(self, values: Sequence[Any]) -> Quick | None:
+        """How a call like one that went well is done at once, if it can be."""
+        kinds = tuple([one.dtype if type(one) is np.ndarray else None for one in values])
+        key = (*map(type, values), *kinds)
+        if key not in self._quicks:
+            given = dict(zip(self.parameters, values, strict=True))
+            call = Call.of(self.definition, given, None, None, None, None)
+            self._quicks[key] = quick(call, values)
+        return self._quicks[key]
 
     def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
         """A call on something else than arrays of NumPy that have axes."""
@@ -182,7 +207,11 @@ class Ufunc(Stencil):
             return self._of_numbers(given, out, options)
         numbers = [name for name, value in fields.items() if _is_number(value)]
         if numbers:
-            return self.with_numbers(numbers)._again(given, out, options)
+            one = self.with_numbers(numbers)
+            result = one._again(given, out, options)
+            if one._last is not None and list(map(type, values)) == one._last.kinds:
+                self._last = one._last
+            return result
         args, named = self._arranged(given)
         # Any one of the dimensions: all others are a stack of them.
         labelled = [one for one in fields.values() if is_xarray(one) or isinstance(one, Lazy)]

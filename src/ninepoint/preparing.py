@@ -24,6 +24,7 @@ from .arrays.borders import Array
 from .arrays.channels import may_hold
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way, prepare
+from .arrays.quick import Quick
 from .arrays.recognise import is_cupy
 from .arrays.run import can_fuse
 from .arrays.views import plain, stacked
@@ -89,6 +90,29 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
         return no_way
     schedule = definition.schedule_for(types)
     return several(graph, wanted, schedule, at, values, out, threads, axes)
+
+
+def quick(call: Call, values: Sequence[Any]) -> Quick | None:
+    """How calls of a function of numbers are done at once; `values` are those of all parameters.
+
+    Nothing where they need more than NumPy's function for their types, as half floats do.
+    """
+    names, fields = call.definition.parameters, call.definition.fields
+    at = [names.index(name) for name in fields]
+    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
+        return None
+    if any(not values[k].dtype.isnative for k in at):
+        return None
+    graph, _ = graph_of(call, [values[k].dtype for k in at])
+    if len(graph.nodes) != 1:
+        return None
+    compiled = graph.nodes[0].compiled
+    elements = compiled.elements
+    numbers = [name for name in compiled.scalars if isinstance(name, str)]
+    # An array without axes is of the type of one that has some.
+    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
+        return None
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
 
 
 def single(

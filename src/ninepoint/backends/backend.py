@@ -166,5 +166,8 @@ class Backend(Protocol):
     def takes_commands(self, lowered: Lowered, module: Module) -> bool:
         """Tell whether what `load` gave also takes whole arrays, with a list of commands."""
 
+    def elements(self, entry: Callable[..., None]) -> int:
+        """Find the loop over elements of a loaded function; 0 if it has none."""
+
     def together(self, entry: Callable[..., None]) -> Callable[..., None] | None:
         """Find what shares lists of commands for a loaded function among threads, or nothing."""

@@ -12,6 +12,7 @@ from ..language.box import Box
 from ..language.errors import Span
 from ..language.ir import Length
 from .backend import Backend, Lowered, Module
+from .elements import Elements
 from .threads import handoff, run_parts
 
 
@@ -36,6 +37,9 @@ class Compiled(Lowered):
         default_factory=list, init=False, repr=False, compare=False
     )
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
+    _elements: list[Elements | None] = field(
+        default_factory=list, init=False, repr=False, compare=False
+    )
 
     @property
     def entry(self) -> Callable[..., None]:
@@ -60,6 +64,29 @@ class Compiled(Lowered):
             _ = self.entry
             self._takes_commands.append(self.backend.takes_commands(self, self.module))
         return self._takes_commands[0]
+
+    @property
+    def elements(self) -> Elements | None:
+        """The same as a function of NumPy's, if it looks at the point alone and has no arrays.
+
+        It takes fields, then numbers, whose types are exact; see `Elements`.
+        """
+        if not self._elements:
+            self._elements.append(self._made_for_elements())
+        return self._elements[0]
+
+    def _made_for_elements(self) -> Elements | None:
+        alone = self.ndim == 1 and not any(box.lo[0] or box.hi[0] for box in self.reaches)
+        lengths = any(isinstance(one, Length) for one in self.scalars)
+        if not alone or lengths or self.coefficients or not self.takes_commands:
+            return None
+        loop = self.backend.elements(self.entry)
+        numbers = (one.numpy for one in self.scalar_types)
+        inputs = (*self.field_dtypes, *map(np.dtype, numbers))
+        # More than NumPy's functions take.
+        if not loop or len(inputs) + len(self.out_dtypes) > 32:
+            return None
+        return Elements(loop, inputs, self.out_dtypes, self.name)
 
     def from_disk(self) -> bool:
         """Whether the machine code, which is there, was loaded rather than compiled."""

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ..backends.threads import crew_address, thread_count
+from ..backends.universal import Universal
 from ..remembered import Remembered
 from .code import loop_address, result_dtypes
 from .definition import GufuncDefinition, Types
 from .in_place import proved_dtypes
-from .universal import Universal
 
 # What the loop tells of (see `loop`), here without importing Numba.
 _NO_MEMORY = -100

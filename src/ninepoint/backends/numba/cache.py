@@ -48,7 +48,9 @@ VARIABLE = "NINEPOINT_CACHE_DIR"
 _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
-_CODE = ("support", "compilers", "relative", "emit", "entries", "commands", "native", "kept")
+_CODE = (
+    "support", "compilers", "relative", "emit", "entries", "elements", "commands", "native", "kept"
+)  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.
 _OURS = re.compile(r"\w+_[0-9a-f]{24}\..*|\.new-.*\.py")

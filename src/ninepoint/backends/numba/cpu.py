@@ -80,6 +80,10 @@ class Numba:
         types = _types(lowered)
         return cache.takes_commands(module.text, lowered.name, types, lowered.fastmath)
 
+    def elements(self, entry: Callable[..., None]) -> int:
+        """Find the loop over elements of a loaded function; 0 if it has none."""
+        return native.elements(entry)
+
     def together(self, entry: Callable[..., None]) -> Callable[..., None] | None:
         """Find what shares lists of commands among threads, in machine code itself."""
         return native.together(entry)

@@ -6,7 +6,7 @@
 
 They read arrays where NumPy keeps what describes them, refuse what does not fit, and let go of
 the interpreter's lock.  They call Python's functions only, none of its data: those are not near
-enough to be reached.
+enough to be reached.  Kernels of one axis have a loop for NumPy as well (see `elements`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import as_dtype
 
 from . import native
+from .elements import elements, takes_elements
 
 _BIT, _BYTE, _INT, _WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = _BYTE.as_pointer()
@@ -32,6 +33,8 @@ def entries(context: Any, described: Any) -> Any:
     block = _block(kernel)
     _entry(kernel, block)
     _together(kernel, block)
+    if takes_elements(kernel):
+        elements(kernel, block, _values_type(kernel))
     return module
 
 

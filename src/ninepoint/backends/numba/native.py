@@ -29,6 +29,9 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 
 ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
 
+# The loop over elements, which NumPy calls (see `elements`).
+ELEMENTS = "ninepoint_elements"
+
 # What carries out commands for the entries of all kernels.
 COMMANDS = "ninepoint_commands"
 
@@ -52,8 +55,9 @@ _FASTCALL = 0x80
 _kept: list[Any] = []
 ctypes.pythonapi.Py_IncRef(ctypes.py_object(_kept))
 
-# For what runs one part, what runs several.
+# For what runs one part, what runs several, and where its loop over elements begins.
 _together: dict[Callable[..., None], Callable[..., None]] = {}
+_elements: dict[Callable[..., None], int] = {}
 
 
 @cache
@@ -122,12 +126,18 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
         return None
     band = _function(engine.get_function_address(ENTRY))
     _together[band] = _function(engine.get_function_address(TOGETHER))
+    _elements[band] = int(engine.get_function_address(ELEMENTS))
     return band
 
 
 def together(band: Callable[..., None]) -> Callable[..., None] | None:
     """What shares lists of commands among a crew; nothing where the function takes none."""
     return _together.get(band)
+
+
+def elements(band: Callable[..., None]) -> int:
+    """Where the loop over elements begins; 0 where there is none."""
+    return _elements.get(band, 0)
 
 
 def _function(address: int) -> Callable[..., None]:

@@ -1,7 +1,7 @@
-"""Generalised universal functions of NumPy, made of machine code.
+"""Universal functions of NumPy, generalised ones among them, made of machine code.
 
 NumPy broadcasts the arrays, finds their core axes (`axes=`, `axis=`), makes results, takes care
-of memory that overlaps, and calls the loop (see `loop`).  They are made by NumPy's own function
+of memory that overlaps, and calls the loop.  They are made by NumPy's own function
 for that, which is part of its binary interface: other packages are compiled against it.
 """
 
@@ -59,11 +59,11 @@ class Universal:
         inputs: Sequence[np.dtype[Any]],
         outputs: Sequence[np.dtype[Any]],
         name: str,
-        signature: str,
+        signature: str | None = None,
     ) -> None:
         loops, datas = (ctypes.c_void_p * 1)(loop), (ctypes.c_void_p * 1)(data)
         types = bytes(dtype.num for dtype in (*inputs, *outputs))
-        texts = name.encode(), b"", signature.encode()
+        texts = name.encode(), b"", None if signature is None else signature.encode()
         self._held = loops, datas, types, texts
         counts = 1, len(inputs), len(outputs), _NO_IDENTITY
         self.call = _maker()(loops, datas, types, *counts, *texts[:2], 0, texts[2])

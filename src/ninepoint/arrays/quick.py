@@ -1,0 +1,83 @@
+"""Quick calls: a function of numbers, on arrays of one shape that is not large, once more.
+
+    power(x, y)  like one that went well  ->  NumPy's function for these types (x, y)
+
+To look at types and shapes takes a fraction of the microseconds in which all else that a call
+may be is found out (see `keys`).  What is not quick after all gives nothing, and is done so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from ninepoint.arrays.parts import SPLIT_POINTS
+from ninepoint.backends.elements import Elements
+from ninepoint.backends.memory import LEAST
+
+# Calls on more elements are shared among threads where that is worth it, as is what took longer
+# than this [s] so many times in a row.
+MOST, SHARED, SLOW_CALLS = 1 << 16, 20e-6, 3
+
+
+class Quick:
+    """Calls of values of given types, in the order of the parameters.
+
+    `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
+    the function of NumPy's finds what it takes.
+    """
+
+    __slots__ = ("_at", "_call", "_check", "_first", "_most", "_order", "_out", "_slow", "kinds")
+
+    def __init__(
+        self, elements: Elements, values: Sequence[Any], at: Sequence[int], order: Sequence[int]
+    ) -> None:
+        self.kinds = list(map(type, values))
+        self._first = at[0]
+        self._at = tuple([(k, values[k].dtype) for k in at])
+        self._order = None if list(order) == list(range(len(values))) else tuple(order)
+        self._call, self._check = elements.call, elements.check
+        (self._out, *more) = elements.out_dtypes
+        itemsize = max(dtype.itemsize for dtype in (self._out, *more))
+        # Larger results are made of memory that is warm.
+        self._most = min(MOST, (LEAST - 1) // itemsize)
+        self._slow = 0
+
+    def call(self, values: Sequence[Any], out: Any) -> Any:
+        """What a call gives; nothing if it is not one of these."""
+        first = values[self._first]
+        shape, size = first.shape, first.size
+        if not shape or size > self._most:
+            return None
+        for k, dtype in self._at:
+            one = values[k]
+            if (one.dtype is not dtype and one.dtype != dtype) or one.shape != shape:
+                return None
+        if self._order is not None:
+            values = [values[k] for k in self._order]
+        try:
+            if out is None:
+                if size < SPLIT_POINTS:
+                    made = self._call(*values)
+                else:
+                    began = perf_counter()
+                    made = self._call(*values)
+                    self._note(perf_counter() - began)
+            elif type(out) is np.ndarray and out.dtype == self._out and out.shape == shape:
+                made = self._call(*values, out=out)
+            else:
+                return None
+        except (TypeError, ValueError, OverflowError):
+            # What is wrong is said in our own words.
+            return None
+        self._check()
+        return made
+
+    def _note(self, took: float) -> None:
+        """Leave calls to threads if they take long."""
+        self._slow = self._slow + 1 if took > SHARED else 0
+        if self._slow == SLOW_CALLS:
+            self._most = SPLIT_POINTS - 1

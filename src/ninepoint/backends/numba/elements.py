@@ -1,0 +1,212 @@
+"""The loop over elements, as NumPy calls that of a function of its own.
+
+    elements(arguments, sizes, steps, data)
+
+`arguments` are where fields, numbers and results begin, `steps` how far it is from one element of
+each to the next, `sizes` how many there are; a number has one element.  A kernel of one axis that
+looks at no neighbour computes them as it computes a row.  What does not lie side by side, or is a
+result in the place of a field, comes and goes through a short block that stays in the cache: an
+element that stands for all is put there once.
+
+A word at `data` is set where there was no memory.
+"""
+
+from __future__ import annotations
+
+import platform
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.np.numpy_support import as_dtype
+
+from . import native
+
+_BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+# So many elements are computed together where they are copied.  Column + row, 4096x4096 float32:
+# TODO
+_BLOCK = 1024
+
+# What NumPy looks for after a loop, by the machine: invalid, divided by zero, over- and underflow.
+_EXCEPTIONS = {"x86_64": 0x1D, "AMD64": 0x1D, "aarch64": 0x0F, "arm64": 0x0F}
+
+
+def elements(kernel: Any, block: Any, values_type: Any) -> None:
+    """Write the loop for a kernel of one axis (see `entries`), which also takes numbers.
+
+    `block` computes a block from views and from numbers, which `values_type` holds.
+    """
+    kinds = kernel.kinds
+    count = len(kinds) - kernel.arrays
+    fields = sum(not kind.mutable for kind in kinds[: kernel.arrays])
+    function = ir.Function(
+        kernel.module, ir.FunctionType(ir.VoidType(), [_WORD] * 4), native.ELEMENTS
+    )
+    builder = ir.IRBuilder(function.append_basic_block())
+    arguments, sizes, steps, data = function.args
+    length = _word(builder, sizes, 0)
+    operands = []
+    for k, kind in enumerate(kinds[: kernel.arrays]):
+        # NumPy has results behind all else.
+        place = k if k < fields else k + count
+        at, step = _word(builder, arguments, place), _word(builder, steps, place)
+        operands.append(_Operand(builder, kind, at, step, k >= fields))
+    held = cgutils.alloca_once(builder, values_type)
+    for k, kind in enumerate(kinds[kernel.arrays :]):
+        address = _word(builder, arguments, fields + k)
+        stored = kernel.context.get_data_type(kind).as_pointer()
+        value = kernel.context.unpack_value(builder, kind, builder.inttoptr(address, stored))
+        builder.store(value, cgutils.gep_inbounds(builder, held, 0, k))
+    others = builder.ptrtoint(held, _WORD)
+    for one in operands[fields:]:
+        for field in operands[:fields]:
+            one.keep_off(field, length)
+    apart: Any = ir.IntType(1)(0)
+    for one in operands:
+        apart = builder.or_(apart, one.apart)
+    views = cgutils.alloca_once(builder, _WORD, 5 * len(operands))
+    failed = cgutils.alloca_once_value(builder, _WORD(0))
+
+    def compute(places: list[Any], some: Any) -> None:
+        for k, (operand, at) in enumerate(zip(operands, places, strict=True)):
+            # The stack has one image.
+            words = at, _WORD(1), some, _WORD(0), _WORD(operand.size)
+            for j, word in enumerate(words):
+                builder.store(word, builder.gep(views, [_INT(5 * k + j)]))
+        status = builder.call(block, [builder.ptrtoint(views, _WORD), others])
+        builder.store(builder.or_(builder.load(failed), status), failed)
+
+    with builder.if_else(apart, likely=False) as (copied, direct):
+        with direct:
+            compute([one.at for one in operands], length)
+        with copied:
+            _in_blocks(builder, operands, length, compute)
+    with builder.if_then(builder.icmp_signed("!=", builder.load(failed), _WORD(0)), likely=False):
+        builder.store(_WORD(1), builder.inttoptr(data, _WORD.as_pointer()))
+    _forget_exceptions(kernel.module, builder)
+    builder.ret_void()
+
+
+def _in_blocks(builder: Any, operands: list[_Operand], length: Any, compute: Any) -> None:
+    """Compute block by block, those that do not lie as they should through room of their own."""
+    one = _WORD(_BLOCK)
+    blocks = builder.sdiv(builder.add(length, _WORD(_BLOCK - 1)), one)
+    with cgutils.for_range(builder, blocks) as loop:
+        first = builder.mul(loop.index, one)
+        left = builder.sub(length, first)
+        some = builder.select(builder.icmp_signed("<", left, one), left, one)
+        for operand in operands:
+            operand.arrive(first, some)
+        compute([operand.place(first) for operand in operands], some)
+        for operand in operands:
+            operand.leave(first, some)
+
+
+class _Operand:
+    """A field or a result: where it is, and room for a block of it."""
+
+    def __init__(self, builder: Any, kind: Any, at: Any, step: Any, out: bool) -> None:
+        self.builder, self.at, self.step, self.out = builder, at, step, out
+        self.size = as_dtype(kind.dtype).itemsize
+        self.element = ir.IntType(8 * self.size)
+        room = cgutils.alloca_once(builder, self.element, _BLOCK)
+        room.align = 64
+        self.room = builder.ptrtoint(room, _WORD)
+        self.apart = builder.icmp_signed("!=", step, _WORD(self.size))
+
+    def keep_off(self, field: _Operand, length: Any) -> None:
+        """Go through room where a result may lie where a field does."""
+        builder = self.builder
+        meets = []
+        for one, other in ((self, field), (field, self)):
+            meets.append(
+                builder.icmp_signed("<", one._end(length, False), other._end(length, True))
+            )
+        self.apart = builder.or_(self.apart, builder.and_(*meets))
+
+    def _end(self, length: Any, after: bool) -> Any:
+        """Where the first byte lies, or what is behind the last."""
+        builder = self.builder
+        way = builder.mul(self.step, builder.sub(length, _WORD(1)))
+        forward = builder.icmp_signed(">", way, _WORD(0))
+        moved = (
+            builder.select(forward, way, _WORD(0))
+            if after
+            else builder.select(forward, _WORD(0), way)
+        )
+        end = builder.add(self.at, moved)
+        return builder.add(end, _WORD(self.size)) if after else end
+
+    def _here(self, first: Any) -> Any:
+        return self.builder.add(self.at, self.builder.mul(first, self.step))
+
+    def place(self, first: Any) -> Any:
+        """Where a block of it is computed from, or written to."""
+        return self.builder.select(self.apart, self.room, self._here(first))
+
+    def arrive(self, first: Any, some: Any) -> None:
+        """Bring a block of a field."""
+        if self.out:
+            return
+        builder = self.builder
+        still = builder.icmp_signed("==", self.step, _WORD(0))
+        begins = builder.icmp_signed("==", first, _WORD(0))
+        with builder.if_then(self.apart), builder.if_else(still) as (constant, moves):
+            with constant, builder.if_then(begins):
+                value = self._load(self.at)
+                with cgutils.for_range(builder, some) as loop:
+                    self._store(value, self._room(loop.index))
+            with moves:
+                here = self._here(first)
+                with cgutils.for_range(builder, some) as loop:
+                    at = builder.add(here, builder.mul(loop.index, self.step))
+                    self._store(self._load(at), self._room(loop.index))
+
+    def leave(self, first: Any, some: Any) -> None:
+        """Bring a block of a result to its place."""
+        if not self.out:
+            return
+        builder = self.builder
+        with builder.if_then(self.apart):
+            here = self._here(first)
+            with cgutils.for_range(builder, some) as loop:
+                at = builder.add(here, builder.mul(loop.index, self.step))
+                self._store(self._load(self._room(loop.index)), at)
+
+    def _room(self, index: Any) -> Any:
+        return self.builder.add(self.room, self.builder.mul(index, _WORD(self.size)))
+
+    def _load(self, address: Any) -> Any:
+        place = self.builder.inttoptr(address, self.element.as_pointer())
+        return self.builder.load(place, align=1)
+
+    def _store(self, value: Any, address: Any) -> None:
+        place = self.builder.inttoptr(address, self.element.as_pointer())
+        self.builder.store(value, place, align=1)
+
+
+def _word(builder: Any, address: Any, place: int) -> Any:
+    at = builder.add(address, _WORD(8 * place))
+    return builder.load(builder.inttoptr(at, _WORD.as_pointer()))
+
+
+def _forget_exceptions(module: Any, builder: Any) -> None:
+    """Forget that a float was none, or too large: floats give no warnings."""
+    known = _EXCEPTIONS.get(platform.machine())
+    if known is None:
+        return
+    kind = ir.FunctionType(_INT, [_INT])
+    test, clear = (
+        cgutils.get_or_insert_function(module, kind, name)
+        for name in ("fetestexcept", "feclearexcept")
+    )
+    found = builder.call(test, [_INT(known)])
+    with builder.if_then(builder.icmp_signed("!=", found, _INT(0)), likely=False):
+        builder.call(clear, [_INT(known)])
+
+
+def takes_elements(kernel: Any) -> bool:
+    """Whether a kernel works along one axis, and all that it takes besides arrays are numbers."""
+    rest = kernel.kinds[kernel.arrays :]
+    return kernel.axes == 2 and not any(isinstance(kind, types.Array) for kind in rest)
