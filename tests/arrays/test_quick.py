@@ -29,7 +29,7 @@ def drawn(rng, shape, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "uint8", "bool", "complex64"])
 def test_calls_again_are_as_the_first(dtype):
     rng = np.random.default_rng(1)
-    for shape in [(7,), (3, 5), (0,), (4, 0), (20_000,), (2, 3, 4), ()]:
+    for shape in [(7,), (3, 5), (0,), (4, 0), (1500,), (2, 3, 4), ()]:
         x, y = drawn(rng, shape, dtype), drawn(rng, shape, dtype)
         for _ in range(3):
             for given in ((x, y), (x, y), (x[..., ::-1], y) if shape else (x, y)):
@@ -112,9 +112,9 @@ def test_what_comes_between():
             mixed(x, np.ones(3))
         with pytest.raises(TypeError, match="out has dtype"):
             mixed(x, y, out=np.empty(4, int))
+        fixed = np.empty(4)
+        fixed.flags.writeable = False
         with pytest.raises(ValueError, match="read-only"):
-            fixed = np.empty(4)
-            fixed.flags.writeable = False
             mixed(x, y, out=fixed)
         narrow = np.empty(4, "float32")
         assert mixed(x, y, out=narrow) is narrow

@@ -122,6 +122,8 @@ def _over_parts(
         run = partial(_run_commands, program, plan, values, fields, outs)
         if stack <= images_together(program, plan):
             together = partial(_run_together, program, plan, values, fields, outs, threads)
+    elif program.takes_elements and _are_exact(program, fields, outs):
+        run = partial(_run_elements, program, fields, outs)
     else:
         run = partial(_run_copies, program, plan, values, fields, outs)
     _share(run, together, program, plan, stack, threads)
@@ -292,6 +294,20 @@ def write(target: Array, values: Array) -> None:
         return
     with np.errstate(over="ignore", invalid="ignore"):
         target[...] = values
+
+
+def _are_exact(program: Code, fields: Sequence[Array], outs: Sequence[Array]) -> bool:
+    """Whether arrays are of the program's own dtypes, whatever their strides."""
+    pairs = zip((*fields, *outs), (*program.field_dtypes, *program.out_dtypes), strict=True)
+    return all(array.dtype == dtype for array, dtype in pairs)
+
+
+def _run_elements(
+    program: Code, fields: Sequence[Array], outs: Sequence[Array], part: Part
+) -> None:
+    """Compute a part of what looks at no neighbour, of elements that lie anywhere."""
+    cut = slice(part.start, part.stop), slice(part.first, part.last)
+    program.run_elements([field[cut] for field in fields], [out[cut] for out in outs])
 
 
 def _run_copies(

@@ -100,6 +100,10 @@ class Code(Protocol):
     def warm(self) -> int:
         """Rows that are made before the first row of a result."""
 
+    @property
+    def takes_elements(self) -> bool:
+        """Whether it looks at no neighbour and takes elements that lie anywhere."""
+
     def within(self, core: tuple[int, ...]) -> Code:
         """Give the same code for a whole array of this shape, where it asks for that."""
 
@@ -124,6 +128,9 @@ class Code(Protocol):
 
         With commands the arrays are whole ones, with or without a stack axis.
         """
+
+    def run_elements(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
+        """Compute arrays of any strides; results in the place of fields are allowed."""
 
     def run_parts(
         self,

@@ -188,6 +188,18 @@ class Bound:
         self.compiled.entry(*fields, *outs, *self.coefficients, *self.scalars, *more)
 
     @property
+    def takes_elements(self) -> bool:
+        """Whether it looks at no neighbour and takes elements that lie anywhere."""
+        return self.compiled.elements is not None
+
+    def run_elements(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
+        """Compute arrays of any strides, by NumPy's own loops around the machine code."""
+        elements = self.compiled.elements
+        assert elements is not None
+        elements.call(*fields, *self.scalars, out=tuple(outs))
+        elements.check()
+
+    @property
     def handoff(self) -> float:
         """How long it takes to share lists of commands among threads [s]."""
         return handoff(self.compiled.backend.together(self.compiled.entry))
