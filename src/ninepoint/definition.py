@@ -29,6 +29,7 @@ from .language.dtypes import DType, value_type
 from .language.foreign import shown_at_home
 from .language.parameters import (
     array_parameters,
+    asked_as_whole,
     indexed_names,
     indexed_parameters,
     indices,
@@ -243,6 +244,8 @@ class Definition:
         if self.pointwise:
             for place, name in indexed_names(function, array_parameters(function)):
                 raise errors.ufunc_index(place, name)
+            for place, name in asked_as_whole(function, array_parameters(function)):
+                raise errors.ufunc_whole(place, name)
             if not array_parameters(function):
                 raise errors.ufunc_no_field(function.place, function.name)
         elif not self.fields:

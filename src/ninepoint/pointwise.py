@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -25,20 +25,26 @@ from .arrays.datasets import over_variables
 from .arrays.foreign import Applied, asked, asks
 from .arrays.quick import Quick
 from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
+from .arrays.unknown import chunk_by_chunk, has_unknown_chunks
 from .calls import Call
 from .decorate import python_function
 from .definition import Definition
+from .graph import graph_of
 from .inspecting import debugging
+from .inspecting.search import Tuning
+from .inspecting.timing import Measurement
 from .language.depth import with_room
 from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
-from .options import Options, overflow_rule
+from .options import CALL_OPTIONS, Options, overflow_rule
 from .preparing import quick
 from .recording import Lazy
 from .remembered import Remembered
 from .tokens import Registry
+
+_T = TypeVar("_T")
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -82,6 +88,8 @@ class Ufunc(Stencil):
         # What calls of some types have in common, and those like the last.
         self._quicks: Remembered[Any, Quick | None] = Remembered(64)
         self._last: Quick | None = None
+        # The text is gone through once, not for each column of pandas.
+        self._names, self._nout = definition.parameters, _results(definition.function)
         _ufuncs.add(definition.token, self)
 
     def __reduce__(self) -> Any:
@@ -95,7 +103,7 @@ class Ufunc(Stencil):
     @property
     def nout(self) -> int:
         """How many arrays it gives, as far as its text shows."""
-        return _results(self.definition.function)
+        return self._nout
 
     def with_numbers(self, names: Collection[str]) -> Ufunc:
         """Give the ufunc for calls that are given numbers for these fields."""
@@ -195,7 +203,7 @@ class Ufunc(Stencil):
 
     def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
         """A call on something else than arrays of NumPy that have axes."""
-        given = dict(zip(self.parameters, values, strict=True))
+        given = dict(zip(self._names, values, strict=True))
         fields = {name: given[name] for name in self.fields}
         if asks((*fields.values(), *listed(out))):
             return self._asked(given, out, options)
@@ -212,6 +220,8 @@ class Ufunc(Stencil):
             if one._last is not None and list(map(type, values)) == one._last.kinds:
                 self._last = one._last
             return result
+        if any(map(has_unknown_chunks, fields.values())) and out is None:
+            return self._chunk_by_chunk(given, options)
         args, named = self._arranged(given)
         # Any one of the dimensions: all others are a stack of them.
         labelled = [one for one in fields.values() if is_xarray(one) or isinstance(one, Lazy)]
@@ -228,6 +238,17 @@ class Ufunc(Stencil):
         applied = Applied(function, self.__name__, self.nin, self.nout)
         return asked(applied, [given[name] for name in fields], out)
 
+    def _chunk_by_chunk(self, given: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
+        """A call on Dask arrays whose chunks are of unknown size."""
+        scalars = {name: given[name] for name in self.scalars}
+        pairs = [(given[name], name) for name in self.fields]
+        fields = [one if is_dask(one) else accepted.as_field(one, name) for one, name in pairs]
+        call = Call.of(self.definition, given, None, None, options["dtype"], options["overflow"])
+        graph, wanted = graph_of(call, [accepted.native(np.dtype(one.dtype)) for one in fields])
+        dtypes = [graph.dtypes[value] for value in wanted]
+        function = partial(_of_chunks, self, scalars, dict(options))
+        return chunk_by_chunk(function, fields, dtypes, self.__name__)
+
     def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Call with these values of the parameters."""
         args, named = self._arranged(given)
@@ -235,7 +256,7 @@ class Ufunc(Stencil):
 
     def _arranged(self, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """The values of the parameters by position and by name."""
-        count, names = self.definition.positional, self.parameters
+        count, names = self.definition.positional, self._names
         return [given[n] for n in names[:count]], {n: given[n] for n in names[count:]}
 
     def _of_numbers(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
@@ -251,6 +272,27 @@ class Ufunc(Stencil):
         if isinstance(made, tuple):
             return tuple(map(_without_axis, made))
         return _without_axis(made)
+
+    def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
+        """Measure other schedules on real arrays and numbers; see `Stencil.tune`."""
+        return self._for_numbers(args, named, partial(Stencil.tune, seconds=seconds))
+
+    def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
+        """Measure a call on arrays and numbers; see `Stencil.bench`."""
+        return self._for_numbers(args, named, partial(Stencil.bench, repeat=repeat))
+
+    def _for_numbers(
+        self, args: tuple[Any, ...], named: dict[str, Any], look: Callable[..., _T]
+    ) -> _T:
+        """What is found for the ufunc that a call with these arguments is done by."""
+        options = {name: named.pop(name) for name in CALL_OPTIONS & named.keys()}
+        given = self._bound(args, named)
+        numbers = [name for name in self.fields if _is_number(given[name])]
+        if len(numbers) == len(self.fields):
+            # There are no arrays, which is said there.
+            numbers = []
+        by_place, by_name = self._arranged(given)
+        return look(self.with_numbers(numbers), *by_place, **by_name, **options)
 
     def debug(
         self,
@@ -411,6 +453,14 @@ _ufuncs: Registry[Ufunc] = Registry()
 
 def _restored(definition: Definition) -> Ufunc:
     return _ufuncs.restored(definition.token, partial(Ufunc, definition))
+
+
+def _of_chunks(
+    function: Ufunc, scalars: Mapping[str, Any], options: Mapping[str, Any], *fields: Any
+) -> Any:
+    """What a function gives for some chunks."""
+    given = {**dict(zip(function.fields, fields, strict=True)), **scalars}
+    return function._again({n: given[n] for n in function.parameters}, None, options)
 
 
 def _refuse(name: str, named: Mapping[str, Any]) -> None:

@@ -133,3 +133,31 @@ def test_floats_give_no_warnings():
             found = quotient(x, np.array([0.0, 0.0, 1e-308]))
     assert np.isnan(found[0])
     assert np.isinf(found[1:]).all()
+
+
+def test_looks_at_calls_with_numbers():
+    x = np.arange(100.0)
+    assert "100 float64" in str(mixed.bench(x, 2.0, repeat=3))
+    assert "100 float64" in str(mixed.bench(2.0, x, repeat=3, threads=1, scale=3.0))
+    assert mixed.tune(x, 2.0, seconds=0.0) is not None
+    with pytest.raises(TypeError, match="needs NumPy arrays"):
+        mixed.bench(1.0, 2.0)
+    with pytest.raises(TypeError, match="needs a value for 'y'"):
+        mixed.bench(x)
+
+
+def test_chunks_of_unknown_size():
+    da = pytest.importorskip("dask.array")
+    rng = np.random.default_rng(3)
+    known = rng.random((20, 4)) - 0.5
+    x = da.from_array(known, chunks=(6, 2))
+    some, wanted = x[x[:, 0] > 0], known[known[:, 0] > 0]
+    for other, values in ((some, wanted), (2.0, 2.0), (np.arange(4.0), np.arange(4.0))):
+        lazy = mixed(some, other, scale=3.0)
+        assert lazy.dtype == np.float64
+        np.testing.assert_array_equal(lazy.compute(), 3.0 * wanted + values * np.ones(4) * values)
+    total, less = both(some, some * 2)
+    assert (total.dtype, less.dtype) == (np.float64, np.bool_)
+    np.testing.assert_array_equal(total.compute(), wanted * 3)
+    np.testing.assert_array_equal(less.compute(), wanted < wanted * 2)
+    assert mixed(some, some, dtype="float32").compute().dtype == np.float32

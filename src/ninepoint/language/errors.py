@@ -240,6 +240,17 @@ def ufunc_index(span: Span, name: str) -> StencilError:
     )
 
 
+def ufunc_whole(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "ufunc-whole",
+        f"A ufunc sees one element of each array, so '{name}' is a number here, without a shape.",
+        span,
+        "is not known of a number",
+        "Give it as a number, 'def f(x, *, n)' and f(x, n=len(x)), or write a function of whole "
+        "arrays: @gufunc.",
+    )
+
+
 def ufunc_stage(span: Span, name: str) -> StencilError:
     return _mistake(
         "ufunc-stage",

@@ -46,6 +46,23 @@ def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Sp
             yield function.span(node), node.value.id
 
 
+# What is asked of an array as a whole, besides `len`.
+_OF_WHOLE = frozenset("shape size ndim strides T".split())
+
+
+def asked_as_whole(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
+    """Where the text of a function asks how long or of which shape one of these names is."""
+    wanted = set(names)
+    for node in ast.walk(function.definition):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+                if name in wanted and attribute in _OF_WHOLE:
+                    yield function.span(node), name
+            case ast.Call(func=ast.Name(id="len"), args=[ast.Name(id=name)]):
+                if name in wanted and function.constants.get("len", len) is len:
+                    yield function.span(node), name
+
+
 def indices(function: Function, fields: Collection[str]) -> int | None:
     """With how many indices a function reads its fields, by a read that its text shows."""
     for node in ast.walk(function.definition):
