@@ -44,6 +44,8 @@ def scaled(x):
     return out
 
 print(scaled(np.arange(3.0)).tolist(), "numba" in sys.modules)
+LOWERED = ("ninepoint.lowering", "ninepoint.analysis")
+assert not any(name.startswith(LOWERED) for name in sys.modules)
 sys.stdout.flush()
 if len(sys.argv) > 1:
     open(sys.argv[1], "wb").write(pickle.dumps(scaled))
@@ -71,6 +73,54 @@ def test_warm_start_needs_no_numba_and_pickles_leave_main(tmp_path):
     scaled = pickle.loads(kept.read_bytes())
     np.testing.assert_array_equal(scaled(np.arange(3)), [0, 2.5, 5])
     assert pickle.loads(pickle.dumps(scaled)) is scaled
+
+
+def test_dtypes_that_the_text_proves_are_those_that_numba_infers():
+    from ninepoint.gufuncs.definition import Types
+    from ninepoint.gufuncs.in_place import proved_dtypes
+    from ninepoint.gufuncs.inferring import inferred
+
+    bits, size = np.uint8, 3
+
+    @npt.gufunc("(n),(m)->(n),(n,m),(n),(3)")
+    def proved(x, y):
+        like = np.zeros_like(x)
+        table = np.ones((len(x), y.shape[0] + 0), dtype=np.complex64)
+        narrow = np.empty(x.shape[0], bits)
+        fixed = np.zeros(3)
+        return like, table, narrow, fixed
+
+    @npt.gufunc("(n)->(n)")
+    def unproved(x):
+        out = np.zeros(x.shape)
+        return out
+
+    @npt.gufunc("(n)->(3)")
+    def also_unproved(x):
+        out = np.full(size, x[0])
+        return out
+
+    for dtype in map(np.dtype, ("int16", "float32", "complex128", "bool")):
+        types = Types((dtype, np.dtype("float64")), ())
+        assert proved_dtypes(proved.definition, types) == inferred(proved.definition, types)
+        for one in (unproved, also_unproved):
+            assert proved_dtypes(one.definition, Types((dtype,), ())) is None
+    x = np.arange(4, dtype="int16")
+    assert [one.dtype.name for one in proved(x, x[:2])] == [
+        "int16", "complex64", "uint8", "float64"
+    ]  # fmt: skip
+
+
+def test_a_mistake_beside_proved_dtypes_is_told_as_the_users():
+    @npt.gufunc("(n)->(n)")
+    def wrong(x):
+        out = np.zeros(len(x))
+        out[0] = x.no_such_thing
+        return out
+
+    with pytest.raises(npt.StencilError, match="no_such_thing") as caught:
+        wrong(np.arange(3.0))
+    assert caught.value.diagnostic.span.text.strip() == "out[0] = x.no_such_thing"
 
 
 def test_nothing_is_compiled_at_decoration(tmp_path):
