@@ -275,7 +275,12 @@ class Ufunc(Stencil):
 
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
         """Measure other schedules on real arrays and numbers; see `Stencil.tune`."""
-        return self._for_numbers(args, named, partial(Stencil.tune, seconds=seconds))
+        found = self._for_numbers(args, named, partial(Stencil.tune, seconds=seconds))
+        # What is quick is of the schedule before.
+        for one in (self, *self._with_numbers.values()):
+            one._quicks.clear()
+            one._last = None
+        return found
 
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
         """Measure a call on arrays and numbers; see `Stencil.bench`."""
