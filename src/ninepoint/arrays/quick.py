@@ -19,8 +19,8 @@ from ninepoint.backends.elements import Elements
 from ninepoint.backends.memory import LEAST
 
 # Calls on more elements are shared among threads where that is worth it, as is what took longer
-# than this [s] so many times in a row.
-MOST, SHARED, SLOW_CALLS = 1 << 16, 20e-6, 3
+# than this [s] so many times in a row: with three, what took 13 us was shared on a busy machine.
+MOST, SHARED, SLOW_CALLS = 1 << 16, 20e-6, 12
 
 
 class Quick:
