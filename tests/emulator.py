@@ -41,7 +41,7 @@ _CHECKS = [
 _KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\('
 )
-_BARRIER = re.compile(r"__syncthreads|__syncwarp|_sync\s*\(")
+_BARRIER = re.compile(r"__syncthreads|__syncwarp|_sync\s*\(|npt_(fetch|columns|rows)\b")
 
 
 @dataclass(frozen=True)

@@ -130,9 +130,21 @@ class Emulated:
             for n, a, b, t in zip(core, launch.low, launch.high, launch.tile, strict=True)
         ]
         grid = int(np.prod(counts) * np.prod(stack))
-        name = launch.plain if self.plain and launch.plain else launch.function
+        plain = launch.plain and (self.plain or not self._fits(launch))
+        name = launch.plain if plain else launch.function
         arguments = [*pointers, *others, geometry]
         self.functions[name](grid, launch.threads, arguments, launch.shared)
+
+    def _fits(self, launch: Launch) -> bool:
+        """Whether the arrays can be read and written in vectors."""
+        for name, size in launch.wide:
+            array, first = self.arrays[name]
+            *steps, last = array.strides
+            start = sum(a * s for a, s in zip(first, array.strides[STACK:], strict=True))
+            places = (array.ctypes.data - start, *steps)
+            if last != array.itemsize or any(place % size for place in places):
+                return False
+        return True
 
 
 @dataclass(frozen=True)

@@ -109,12 +109,17 @@ def on_dask(
         np.testing.assert_array_equal(one.compute(scheduler="sync"), other, err_msg=words)
 
 
+def drawn_step(rng: Random, seed: int) -> tuple[npt.Stencil, kernels.Case]:
+    """A stencil that can be iterated, which calls others if the seed is odd, and its kernel."""
+    schedule = random_schedule(rng) if rng.random() < 0.5 else Schedule()
+    schedule = replace(schedule, steps=rng.choice([2, 3, 4]))
+    return (staged_step if seed % 2 else plain_step)(rng, schedule)
+
+
 def agrees(seed: int) -> bool:
     """Check one seed; whether steps were chained."""
     rng = Random(seed)
-    schedule = random_schedule(rng) if rng.random() < 0.5 else Schedule()
-    schedule = replace(schedule, steps=rng.choice([2, 3, 4]))
-    stencil, case = (staged_step if seed % 2 else plain_step)(rng, schedule)
+    stencil, case = drawn_step(rng, seed)
     count = len(case.outputs)
     core = (rng.randint(20, 60),) if case.ndim == 1 else (rng.randint(9, 22), rng.randint(9, 22))
     if case.ndim == 3:

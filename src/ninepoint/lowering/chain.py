@@ -11,11 +11,15 @@ A step may be several calls, each with a border of its own.  What a call makes i
 rule of the border at its ends, and what lies beyond the ends is put there by the rule of the
 call that reads it; two calls with two rules read two copies.  A call that nobody looks beyond,
 and whose own rule leaves nothing out, is an ordinary stage, or computed where it is read.
+
+On a CPU the ends of the axis that rolls are somebody else's.  A target whose loops meet every end
+asks for the rules `everywhere`: then also several calls that are no step, `piped`, are one kernel
+that needs nothing done beside it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
@@ -23,7 +27,7 @@ import numpy as np
 
 from ..language.box import Box
 from ..language.dtypes import DType, value_type
-from ..language.ir import Assign, Kernel, Offset, Read, Ref, State, Values
+from ..language.ir import Assign, Atom, Kernel, Offset, Read, Ref, State, Values
 from .fusion import Naming, Part, inlined, parts_of, renumbered, stages_of, unfit
 from .kept import full, needed, rolling_axis
 from .schedule import Schedule
@@ -88,7 +92,7 @@ class Edges:
     axes: tuple[int, ...] = ()
 
     arrays: dict[str, Edge] = field(default_factory=dict)
-    results: tuple[Absent, ...] = ()
+    results: tuple[Absent | None, ...] = ()
     borders: list[int] = field(default_factory=list)
     constants: list[Constant] = field(default_factory=list)
 
@@ -127,13 +131,29 @@ def chained(
     states: Sequence[str],
     steps: int,
     schedule: Schedule,
+    *,
+    everywhere: bool = False,
 ) -> tuple[Kernel, Edges]:
     """The kernel that does `steps` steps at once, and the ends of its arrays.
 
     The states are the first of the fields.  A scalar has a value for each step: `k_` is called
-    `k__2` in step 2.  A kernel of one axis has no rows whose ends were near, and no edges.
+    `k__2` in step 2.  A kernel of one axis has no rows whose ends were near, and no edges, unless
+    the rules are put at the ends of axes `everywhere`.
     """
-    return _Chain(links, fields, states).kernel(steps, schedule)
+    return _Chain(links, fields, states, everywhere).kernel(steps, schedule, ())
+
+
+def piped(
+    links: Sequence[Link],
+    fields: Sequence[tuple[str, np.dtype]],
+    outputs: Sequence[str],
+    schedule: Schedule,
+) -> tuple[Kernel, Edges]:
+    """The kernel that does all calls, each once, and the ends of its arrays, those of all axes.
+
+    It gives what the calls make under the names `outputs`.
+    """
+    return _Chain(links, fields, (), True).kernel(1, schedule, outputs)
 
 
 class _Chain:
@@ -142,19 +162,26 @@ class _Chain:
         links: Sequence[Link],
         fields: Sequence[tuple[str, np.dtype]],
         states: Sequence[str],
+        everywhere: bool,
     ) -> None:
         self.links = links
         self.fields = fields
         self.states = states
+        self.everywhere = everywhere
         self.ndim = links[0].part.kernel.ndim
-        self.bordered = self.ndim > 1
+        self.bordered = self.ndim > 1 or everywhere
+        # The axes, counted from the last, at whose ends the chain may put the rules itself.
+        self.closed = -self.ndim if everywhere else -1 if self.ndim == 2 else -2
         self.edges = Edges()
         self.stages: list[Values | State] = []
         self.types = dict(fields)
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
         self.sources: dict[str, dict[int | None, str]] = {}
-        self.far = [_read_beyond(link.part.kernel) if self.bordered else set() for link in links]
+        self.far = [
+            _read_beyond(link.part.kernel, self.closed) if self.bordered else set()
+            for link in links
+        ]
         # Who looks beyond the ends of each value, and which values the rule "keep" keeps.
         self.readers: dict[str, dict[int, bool]] = {}
         self.kept: set[str] = set()
@@ -165,7 +192,9 @@ class _Chain:
                     one[link.border] = one.get(link.border, False) or link.unbounded
             self.kept |= set(self._before(link)) if self.bordered else set()
 
-    def kernel(self, steps: int, schedule: Schedule) -> tuple[Kernel, Edges]:
+    def kernel(
+        self, steps: int, schedule: Schedule, wanted: Sequence[str]
+    ) -> tuple[Kernel, Edges]:
         for name, dtype in self.fields:
             self._given(name, dtype)
         plain: set[str] = set()
@@ -186,11 +215,12 @@ class _Chain:
                 self.stages += [naming.stage(stage) for stage in parts_of(kernel)]
                 body, outputs = naming.body(kernel.body, kernel.outputs)
                 absent: tuple[Absent, ...] = ()
-                values = self.states if last else link.part.made
+                values = self.states if last and self.states else link.part.made
                 made = tuple(f"{value}_{step}" for value in values)
                 if self.bordered:
                     before = [self._source(value, None) for value in self._before(link)]
-                    owed[made[0]] = self._states() if last else before
+                    over = last and not self.everywhere
+                    owed[made[0]] = self._states() if over else before
                     absent = self._absent(link, before)
                 if last and step == steps - 1:
                     self.edges.results = absent
@@ -204,6 +234,8 @@ class _Chain:
                     plain |= set() if last else set(made)
                 for value, name in zip(values, made, strict=True):
                     self._copies(value, name)
+        if wanted:
+            body, outputs = self._wanted(wanted, dict(zip(values, outputs, strict=True)), body)
         coefficients = {
             link.part.names.get(n, n): (d, s)
             for link in self.links
@@ -227,9 +259,30 @@ class _Chain:
         )
         body = kernel.body + self._read(owed.get(made[0], ()), kernel.body, len(lasting))
         kernel = replace(kernel, stages=lasting, body=body)
-        if self.bordered:
+        if self.everywhere:
+            self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
+        elif self.bordered:
             self.edges.axes = (-1, -2) if rolling_axis(kernel) < -2 else (-1,)
         return kernel, self.edges
+
+    def _wanted(
+        self, wanted: Sequence[str], made: Mapping[str, Atom], body: tuple[Assign, ...]
+    ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
+        """What is `made` last and what was made before, as results."""
+        absent = dict(zip(made, self.edges.results, strict=True))
+        outputs: list[Atom] = []
+        reads: list[Assign] = []
+        for number, value in enumerate(wanted):
+            if value in made:
+                outputs.append(made[value])
+                continue
+            array = self._source(value, None)
+            dtype = value_type(self.types[array])
+            reads.append(Assign(f"{array}_w{number}", Read(dtype, array, (0,) * self.ndim)))
+            outputs.append(Ref(dtype, reads[-1].name))
+        # What was made before has been filled already.
+        self.edges.results = tuple(absent.get(value) for value in wanted)
+        return (*body, *reads), tuple(outputs)
 
     # The arrays in which values stand.
 
@@ -238,7 +291,9 @@ class _Chain:
 
     def _given(self, name: str, dtype: np.dtype) -> None:
         """Copies of a field, which has no ends of its own."""
-        copied = self.bordered and (name in self.kept or name in self.states)
+        copied = (
+            self.bordered and not self.everywhere and (name in self.kept or name in self.states)
+        )
         borders: list[int | None] = list(self.readers.get(name, {}))
         borders = borders or ([None] if copied else [])
         self.sources[name] = {None: name}
@@ -303,7 +358,7 @@ class _Chain:
 
     def _before(self, link: Link) -> tuple[str, ...]:
         """The values that its rule keeps where it leaves out points, if it keeps any."""
-        if link is self.links[-1]:
+        if link is self.links[-1] and not self.everywhere:
             return tuple(self.states)
         names = [link.part.sources[name] for name, _ in link.part.kernel.fields]
         return tuple(names[: len(link.types)]) if link.keeps else ()
@@ -329,10 +384,9 @@ class _Chain:
         return self.edges.border(border), self.edges.constant(border, dtype, "constant")
 
 
-def _read_beyond(kernel: Kernel) -> set[str]:
-    """The fields that are read at other columns, or other rows of a plane, than the result's."""
+def _read_beyond(kernel: Kernel, closed: int) -> set[str]:
+    """The fields that are read at other places than the result's along axes from `closed` on."""
     nothing = full((0,) * kernel.ndim)
-    closed = -1 if kernel.ndim == 2 else -2
     need = needed(kernel)
     bodies = [(kernel.body, nothing, nothing)]
     bodies += [(s.body, *need[s.names[0]]) for s in kernel.stages if s.names[0] in need]

@@ -14,6 +14,7 @@ from ...language.ir import Kernel, Reduce
 from ...lowering.flattening import flattened
 from ...lowering.merging import merged
 from ...lowering.passes import IN_PLACE, ROWS, ROWS_AS_IN_PLACE, checked, passed
+from .choose import in_strips
 from .points import points
 from .source import Source
 
@@ -32,7 +33,9 @@ def written(forms: Forms, rules: Sequence[tuple[str, str]], *, longest: int = LO
     """
     kernel, compiled = targeted(forms, longest), forms.compiled
     name = "npt_" + "".join(c if c.isascii() else "_" for c in compiled.name)
-    source = points(kernel, name, compiled.reaches, compiled.out_dtypes, rules)
+    source = in_strips(forms, kernel, name, tuple(rules)) or points(
+        kernel, name, compiled.reaches, compiled.out_dtypes, rules
+    )
     return replace(source, text=support() + source.text)
 
 
@@ -61,5 +64,7 @@ def exact(kernel: Kernel) -> bool:
 
 
 def support() -> str:
-    """What every text begins with: ninepoint's arithmetic."""
-    return resources.files(__package__).joinpath("device.h").read_text(encoding="utf-8") + "\n"
+    """What every text begins with: ninepoint's arithmetic, and what the warps of strips do."""
+    folder = resources.files(__package__)
+    files = [folder.joinpath(name) for name in ("device.h", "strips.h")]
+    return "".join(file.read_text(encoding="utf-8") + "\n" for file in files)

@@ -1,0 +1,146 @@
+"""Strips: a warp rolls down the rows of a strip of columns, and keeps rows in registers.
+
+    v = x[0, 1] - x[0, -1]               for each row i of the warp's part of the strip:
+    out = v[-1, 0] + v[1, 0]      ->         load row i + 2 of x, for the next turn
+                                             make row i + 1 of v, of row i + 1 of x
+                                             make row i of the result, of rows i - 1 and i + 1 of v
+
+A lane has some columns beside each other; what lies beside these it gets from other lanes.  So
+stages, calls that read each other's results and steps in time need no memory but the fields and
+the results.  There are no barriers, and what neighbouring strips both need is made twice.
+
+Where the rules of borders say what lies beyond the ends of an array between two steps, the text
+has two functions, and each strip that is nowhere near an end leaves at once the one for strips
+that are, as these leave the other.
+
+Along the first axis the number of blocks may be any: each does as many rows as are left for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...analysis.ranges import Interval, ranges
+from ...language.ir import Kernel
+from ...lowering.chain import Edges
+from ...lowering.cost import operation
+from .ends import map_lines
+from .rings import Rolling, Rules, rolling, ruled
+from .source import Launch, Source
+from .strip import LANES, Strip, ring_type
+from .turns import WARPS, StripFunction
+
+# Rows that a warp does of a strip: a tenth more are made before them in a chain of eight steps.
+ROWS = 128
+
+# Registers beyond which a lane does fewer columns, or a chain fewer steps: with more than these
+# a processor of 65536 has fewer than three blocks.
+REGISTERS = 168
+
+# Instructions of a turn besides those for each point: loop, addresses, load, store.
+TURN = 40
+
+# Columns of a lane, and the bytes that it loads of a row at once at most.
+COLUMNS = (16, 8, 4, 2, 1)
+BYTES = 16
+
+
+def strips(
+    kernel: Kernel,
+    edges: Edges,
+    borders: Sequence[Rules],
+    name: str,
+    outs: Sequence[np.dtype],
+    columns: int = 0,
+) -> Source | None:
+    """The text of a kernel, with the rules of its borders; None where it does not roll in strips.
+
+    `columns` are those of a lane; 0 for what suits the kernel.
+    """
+    if kernel.ndim > 2 or any("valid" in pair for rules in borders for pair in rules):
+        return None
+    between = ruled(kernel, edges, borders)
+    if between is None:
+        return None
+    closed = rolling(kernel, edges, borders, closed=True)
+    inside = rolling(kernel, edges, borders, closed=False) if between else closed
+    if closed is None or inside is None or not inside.loaded:
+        return None
+    known = ranges(kernel)
+    tried = [
+        Strip(kernel, edges, tuple(borders), tuple(outs), known, closed, inside, one)
+        for one in ((columns,) if columns else COLUMNS)
+    ]
+    fit = [one for one in tried if one.width > 0 and (columns or _fits(one))]
+    return _source(min(fit, key=_cost), name, between) if fit else None
+
+
+def registers(kernel: Kernel, known: dict[str, Interval], found: Rolling, columns: int) -> int:
+    """About how many registers a lane needs; the assembler has the last word."""
+    storage = dict(kernel.fields)
+    total = 20.0
+    for name, ring in found.rings.items():
+        words = max(1, np.dtype(ring_type(kernel, found, known, name)).itemsize // 4)
+        sides = ring.before + ring.after
+        total += words * (ring.count * columns + min(ring.count + ring.fetched, 2) * sides)
+    for one in found.loaded:
+        total += max(1, columns * storage[one.field].itemsize / 4)
+    widest = max(len(level.body) for level in (*found.made, found.result))
+    return int(total + min(24, widest))
+
+
+def _fits(strip: Strip) -> bool:
+    """Whether a quarter of the columns are those of the result, and registers are left."""
+    largest = max(dtype.itemsize for _, dtype in strip.kernel.fields)
+    if strip.columns * largest > max(BYTES, largest) or strip.width < LANES * strip.columns // 4:
+        return False
+    needed = registers(strip.kernel, strip.known, strip.inside, strip.columns)
+    return needed <= REGISTERS
+
+
+def _cost(strip: Strip) -> float:
+    """Instructions of a warp for each column of the result."""
+    found = strip.inside
+    work = sum(
+        operation(assign.value) for level in (*found.made, found.result) for assign in level.body
+    )
+    beside = sum(ring.before + ring.after for ring in found.rings.values())
+    return LANES * (strip.columns * work + beside + TURN) / strip.width
+
+
+def _source(strip: Strip, name: str, between: bool) -> Source:
+    """The text, and its launches: `between` steps there are rules to be put."""
+    if between:
+        parts = [
+            StripFunction(strip, f"{name}_plain", "inside", wide=False),
+            StripFunction(strip, name, "inside", wide=True),
+            StripFunction(strip, f"{name}_ends", "ends", wide=False),
+        ]
+    else:
+        parts = [
+            StripFunction(strip, f"{name}_plain", "all", wide=False),
+            StripFunction(strip, name, "all", wide=True),
+        ]
+    lines = [line for part in parts for line in part.lines()]
+    launches = [_launch(strip, parts[1], parts[0].name)]
+    launches += [_launch(strip, part, "") for part in parts[2:]]
+    text = "\n".join([*map_lines(strip), *lines, ""])
+    return Source(text, tuple(launches), (), tuple(strip.constants))
+
+
+def _launch(strip: Strip, function: StripFunction, plain: str) -> Launch:
+    ndim = strip.kernel.ndim
+    across = WARPS * strip.width
+    wide = [(a.name, min(BYTES, strip.columns * a.dtype.itemsize)) for a in function.arrays]
+    return Launch(
+        function.name,
+        tuple(array.name for array in function.arrays),
+        (LANES, WARPS, 1),
+        (across,) if ndim == 1 else (ROWS, across),
+        (0,) * ndim,
+        (0,) * ndim,
+        tuple(wide) if plain else (),
+        plain,
+    )
