@@ -231,7 +231,6 @@ def apply(
         If the GPU has no room for the results.
     """
     device = driver.device_of(fields[0])
-    numbers = (*program.coefficients, *program.scalars)
     with driver.on(device):
         targets: Any = None
         if out is not None:
@@ -239,6 +238,8 @@ def apply(
             targets = checked_out(out, shapes, program.out_dtypes, order, device)
         given = None if targets is None else tuple(targets)
         run = _run(program, fields, Options(border, cval, threads), given, axes)
+        known = program.within(on_numpy.core_shape(fields, program.ndim, axes))
+        numbers = (*known.coefficients, *known.scalars)
         made = run(fields, numbers, given)
         if made is None:
             # What is to be written overlaps what is read, or is of another type.
@@ -330,11 +331,12 @@ def prepare(
     ValueError
         If the border's constant does not fit, or there are too few axes.
     """
-    _understood(program.compiled)
+    understood(program.compiled)
     return Settled(program, fields, options, out, axes)
 
 
-def _understood(compiled: Compiled) -> None:
+def understood(compiled: Compiled) -> None:
+    """Raise where a kernel takes the general path, which leads to the CPU only."""
     if not compiled.forms:
         assert compiled.unread is not None
         raise errors.gpu_general(compiled.unread, compiled.name, compiled.reason)
