@@ -245,8 +245,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             The greatest number of threads; by default all that the process may use.
         device : {"cuda"}, optional
             Compute NumPy arrays on the GPU, to which they are copied, and the result back; a
-            part at a time where they are too large.  By default a call is done where its
-            arrays are: those of CuPy on their GPU.
+            part at a time where they are too large, and the chunks of Dask arrays one by one.
+            By default a call is done where its arrays are: those of CuPy on their GPU.
 
         Returns
         -------

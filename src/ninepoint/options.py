@@ -88,20 +88,12 @@ class Place:
                 raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
             if any(map(is_dask, fields)):
                 self._refuse_out("Dask arrays")
-                self._refuse_device()
         if self.threads is not None:
             thread_count(self.threads)
         if self.device is not None and self.device != "cuda":
             raise ValueError(
                 f'device={self.device!r} is unknown; use "cuda", or leave it out to compute where '
                 "the arrays are."
-            )
-
-    def _refuse_device(self) -> None:
-        if self.device is not None:
-            raise TypeError(
-                "device= is for NumPy arrays; a Dask array is computed where its chunks are: give "
-                "x.map_blocks(cupy.asarray)."
             )
 
     def _refuse_out(self, words: str) -> None:

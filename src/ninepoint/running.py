@@ -63,7 +63,7 @@ def evaluate(
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes(map(np.shape, arrays))
     if any(is_dask(a) for a in arrays):
-        return _on_dask(graph, arrays, wanted, schedule)
+        return _on_dask(graph, arrays, wanted, schedule, device)
     if any(map(is_cupy, arrays)):
         return _on_device(graph, arrays, wanted, schedule, out)
     if device is not None:
@@ -173,7 +173,11 @@ def _on_device(
 
 
 def _on_dask(
-    graph: Graph, arrays: Sequence[Any], wanted: Sequence[int], schedule: Schedule
+    graph: Graph,
+    arrays: Sequence[Any],
+    wanted: Sequence[int],
+    schedule: Schedule,
+    device: str | None = None,
 ) -> list[Any]:
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
@@ -208,7 +212,13 @@ def _on_dask(
         order = sorted(inside & outside)
         program = Program(part, tuple(numbers[v] for v in order), schedule, part.token)
         sources = [value for value in numbers if value not in inside]
-        made = on_dask.lazily(program, [values[value] for value in sources])
+        work: on_dask.Work = program
+        if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
+            # Imported here: CuPy is optional.
+            from .sending import Sent
+
+            work = Sent.of(program)
+        made = on_dask.lazily(work, [values[value] for value in sources])
         values |= zip(order, made, strict=True)
     return [values[value] for value in wanted]
 

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from .arrays.borders import Array
+from .arrays.cuda import understood
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import Span, mixed, needed
 from .arrays.run import Block, Domain
 from .backends.cuda import driver
+from .graph import Node
 from .program import Program
 
 # The part of the free memory that a piece may take with all that is made of it.
@@ -42,6 +44,62 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
     while not _done(program, fields, targets, pieces):
         # What else a call needs, such as arrays between launches, shows when it is done.
         pieces = _Pieces(pieces.shape, pieces.axis, min(pieces.most, 2 * pieces.count))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent:
+    """A program whose blocks are sent to a GPU and back, as a graph of tasks has it.
+
+    Each thread has a stream of its own, so that one frame is computed while others are on their
+    way, read from files or written to them.
+    """
+
+    program: Program
+
+    @staticmethod
+    def of(program: Program) -> Sent:
+        """The same program, on a GPU.
+
+        Raises
+        ------
+        StencilError
+            If only the CPU computes a kernel of it.
+        """
+        for node in program.nodes:
+            understood(node.compiled)
+        return Sent(program)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The calls that are needed."""
+        return self.program.nodes
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """What is wanted of them."""
+        return self.program.wanted
+
+    @property
+    def field_dtypes(self) -> list[np.dtype]:
+        """The types of the arrays that it is given."""
+        return self.program.field_dtypes
+
+    @property
+    def token(self) -> str:
+        """The meaning, and that a GPU does it, whose last places may be others."""
+        return f"{self.program.token}-cuda"
+
+    @property
+    def name(self) -> str:
+        """What its last call is called."""
+        return self.program.name
+
+    def run(self, block: Block, region: Region | None = None) -> list[Array]:
+        """Compute the wanted values from a block of the CPU's memory."""
+        with driver.own_stream():
+            arrays = tuple(map(driver.uploaded, block.arrays))
+            results = self.program.run(replace(block, arrays=arrays), region)
+            return [driver.downloaded(one) for one in results]
 
 
 @dataclass(frozen=True, slots=True)

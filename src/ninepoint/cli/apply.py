@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..api import Stencil
+from ..backends.cuda import driver
 from ..backends.threads import thread_count
 from ..files import imread, imsave
 from ..files.errors import AmongInputsError
@@ -26,13 +27,14 @@ from .parser import UsageError
 from .progress import Progress
 
 # Options of a call, which are given on only if the user gave them.
-_OPTIONS = ("boundary", "cval", "dtype", "overflow")
+_OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 
 
 def apply(options: Namespace) -> None:
     """Run the command: open lazily, apply lazily, and let saving pull the frames through."""
     kernel = find_kernel(options.kernel)
     _check_output(options)
+    _check_device(options.device)
     threads = thread_count(options.threads)
     limit = {} if options.max_pixels is None else {"max_pixels": options.max_pixels}
     stack = imread(_sources(options.input), **limit)
@@ -72,6 +74,16 @@ def _check_output(options: Namespace) -> None:
         raise UsageError(str(error)) from error
 
 
+def _check_device(device: str | None) -> None:
+    """Find out before any file is read that there is no GPU."""
+    if device is None:
+        return
+    try:
+        driver.cupy()
+    except (ImportError, RuntimeError) as error:
+        raise UsageError(f"--device {device}: {error}") from error
+
+
 def _sources(inputs: list[str]) -> str | list[str]:
     """One word is for imread to understand; several are files, as the shell has listed them."""
     if len(inputs) == 1:
@@ -105,7 +117,7 @@ def _tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> A
     except StencilError:
         raise
     except (ValueError, TypeError) as error:
-        if len(given) == 1:
+        if set(given) <= {"axes"}:
             raise
         raise UsageError(str(error)) from error
 

@@ -156,6 +156,9 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
         metavar="N",
         help="threads to use (default: NINEPOINT_THREADS, or every core)",
     )
+    running.add_argument(
+        "--device", choices=("cuda",), help="compute on a GPU of NVIDIA, which needs CuPy"
+    )
     running.add_argument("--quiet", action="store_true", help="no progress bar and no summary")
 
 

@@ -10,6 +10,7 @@ that is new enough, memory.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
@@ -136,6 +137,19 @@ def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
 def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
     """Give an array of a GPU to NumPy, once all that was begun on the stream is done."""
     found: np.ndarray[Any, Any] = cupy().asnumpy(array)
+    return found
+
+
+_threads = threading.local()
+
+
+def own_stream() -> AbstractContextManager[Any]:
+    """Make a stream of the calling thread the current one for a while; of the GPU it is on."""
+    streams = _threads.__dict__.setdefault("streams", {})
+    device = current()
+    if device not in streams:
+        streams[device] = cupy().cuda.Stream(non_blocking=True)
+    found: AbstractContextManager[Any] = streams[device]
     return found
 
 

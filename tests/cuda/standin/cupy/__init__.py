@@ -223,6 +223,14 @@ def empty_like(value, dtype=None, shape=None, **_):
     return empty(value.shape if shape is None else shape, dtype or value.dtype)
 
 
+def ones(shape, dtype=float):
+    return _made(np.ones(shape, dtype))
+
+
+def copyto(target, source):
+    target[...] = source
+
+
 def zeros(shape, dtype=float):
     return _made(np.zeros(shape, dtype))
 

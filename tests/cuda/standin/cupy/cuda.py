@@ -3,6 +3,7 @@
 import ctypes
 import os
 import tempfile
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -21,6 +22,9 @@ class CUDARuntimeError(RuntimeError):
         super().__init__(names[status])
 
 
+_running = threading.Lock()
+
+
 def _count():
     if fake.devices < 0:
         raise CUDARuntimeError(35)
@@ -35,6 +39,7 @@ runtime = SimpleNamespace(
     driverGetVersion=lambda: fake.driver,
     runtimeGetVersion=lambda: 13020,
     getDevice=fake.current,
+    deviceSynchronize=lambda: None,
     getDeviceProperties=lambda device: {
         "name": b"Stand-in",
         "major": 9,
@@ -124,7 +129,9 @@ class Function:
             place[first : first + one.nbytes] = one.reshape(-1).view(np.uint8)
             pointers[k] = place.ctypes.data + first
         shape = (ctypes.c_uint * 6)(*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])
-        self._run(shape, ctypes.c_size_t(shared_mem), ctypes.c_bool(True), pointers)
+        # The emulator runs one kernel at a time.
+        with _running:
+            self._run(shape, ctypes.c_size_t(shared_mem), ctypes.c_bool(True), pointers)
         fake.log.append((self._name, fake.streams[-1], fake.device))
 
 

@@ -1,6 +1,28 @@
 """What a test decides of the stand-in's machine, and what it is told of what happened."""
 
+import threading
 from types import SimpleNamespace
+
+
+class _Streams:
+    """The streams that were made the current one, of each thread by itself."""
+
+    def __init__(self):
+        self._local = threading.local()
+
+    @property
+    def _own(self):
+        return self._local.__dict__.setdefault("streams", [0])
+
+    def __getitem__(self, place):
+        return self._own[place]
+
+    def append(self, stream):
+        self._own.append(stream)
+
+    def pop(self):
+        return self._own.pop()
+
 
 # How many GPUs there are; less than 0 where the driver is too old, and for which CUDA it is.
 devices = 2
@@ -10,7 +32,7 @@ room = 1 << 34
 used = 0
 # Which GPU and which stream are the current ones.
 device = 0
-streams = [0]
+streams = _Streams()
 # What was done, in order: a word, or the name of a function with its stream and its GPU.
 log = []
 # How often NVRTC compiled.
@@ -55,7 +77,7 @@ def given_back(size):
 def reset():
     """As it is at the beginning of a test."""
     global devices, driver, room, device, streams, compiled, architecture
-    devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, [0], 0
+    devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
     architecture = "90"
     log.clear()
     places.clear()
