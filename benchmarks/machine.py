@@ -28,10 +28,10 @@ COPIES = {"in cache": 256 * 1024, "beyond cache": 256 * 1024 * 1024}
 SHIFTS = (0, 64, 1088, 2112)
 
 
-def describe() -> dict[str, Any]:
-    """The machine, the versions, the date, and how busy it was with other work."""
+def describe(more: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The machine, the versions, of `more` packages too, the date, and how busy it was."""
     versions = {}
-    for package in PACKAGES:
+    for package in dict.fromkeys((*PACKAGES, *more)):
         try:
             versions[package] = version(package)
         except PackageNotFoundError:

@@ -107,9 +107,20 @@ def peers_for(problem: Problem, case: Case, threads: int) -> list[Peer]:
     ]
 
 
-def take_times(works: Mapping[str, Work], repeat: int, share: float = 0.6) -> dict[str, Times]:
+def _nothing() -> None:
+    """What is done when a work returns is done."""
+
+
+def take_times(
+    works: Mapping[str, Work],
+    repeat: int,
+    share: float = 0.6,
+    sample: float = _SAMPLE,
+    wait: Callable[[], None] = _nothing,
+) -> dict[str, Times]:
     """Time works in turn, `repeat` times or until one has used up its share of time [s].
 
+    A sample takes some time at least [s], and what works have only begun is waited for at its end.
     The first turn says how many calls make a sample.  A call that takes the whole share needs
     no such turn, and is a sample itself; so everybody has one.
     """
@@ -117,10 +128,10 @@ def take_times(works: Mapping[str, Work], repeat: int, share: float = 0.6) -> di
     samples: dict[str, list[float]] = {name: [] for name in works}
     spent = dict.fromkeys(works, 0.0)
     for name, work in works.items():
-        once[name] = _seconds(work, 1)
-        if once[name] < _SAMPLE:
-            once[name] = _seconds(work, 3)
-        counts[name] = max(1, round(_SAMPLE / max(once[name], 1e-7)))
+        once[name] = _seconds(work, 1, wait)
+        if once[name] < sample:
+            once[name] = _seconds(work, 3, wait)
+        counts[name] = max(1, round(sample / max(once[name], 1e-7)))
         if once[name] > share:
             samples[name].append(once[name])
             spent[name] += once[name]
@@ -133,16 +144,18 @@ def take_times(works: Mapping[str, Work], repeat: int, share: float = 0.6) -> di
                 # threads of the one before sleep: JAX's go on asking for work, which doubled
                 # what took 5 ms on both cores.
                 work()
-            seconds = _seconds(work, counts[name])
+                wait()
+            seconds = _seconds(work, counts[name], wait)
             samples[name].append(seconds)
             spent[name] += seconds * counts[name]
     return {name: _summary(taken) for name, taken in samples.items()}
 
 
-def _seconds(work: Callable[[], Any], count: int) -> float:
+def _seconds(work: Callable[[], Any], count: int, wait: Callable[[], None]) -> float:
     begin = time.perf_counter()
     for _ in range(count):
         work()
+    wait()
     return (time.perf_counter() - begin) / count
 
 
@@ -153,8 +166,19 @@ def _summary(taken: list[float]) -> Times:
     return Times(statistics.median(taken), lower, upper, len(taken))
 
 
-def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, Any]:
-    """One cell of the table, as data: who differs by how much, and the times of who does not."""
+def solve(
+    problem: Problem,
+    case: Case,
+    threads: int,
+    repeat: int,
+    beside: Callable[[np.ndarray, np.ndarray], Mapping[str, Work]] | None = None,
+    sample: float = _SAMPLE,
+    wait: Callable[[], None] = _nothing,
+) -> dict[str, Any]:
+    """One cell of the table, as data: who differs by how much, and the times of who does not.
+
+    `beside` gives what is timed as well without being compared, for the array and our result.
+    """
     x = array(problem, case)
     our_work = problem.ours.prepare(x, threads)
     mine = problem.ours.finish(our_work()).copy()
@@ -176,7 +200,9 @@ def solve(problem: Problem, case: Case, threads: int, repeat: int) -> dict[str, 
         note = getattr(checked.work, "note", None) or (checked.difference and peer.why)
         if note:
             notes[peer.name] = note
-    times = take_times(works, repeat, problem.share)
+    if beside is not None:
+        works |= beside(x, mine)
+    times = take_times(works, repeat, problem.share, sample, wait)
     return {
         "problem": problem.name,
         "group": problem.group,

@@ -99,7 +99,8 @@ def threads_text(count: int) -> str:
     return "1 thread" if count == 1 else f"{count} threads"
 
 
-def _time(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """A time with a unit that suits it."""
     units = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
     unit = next((unit for unit, scale in units.items() if seconds >= scale), "µs")
     return f"{seconds / units[unit]:.3g} {unit}"
@@ -110,11 +111,11 @@ def line(cell: Cell) -> str:
     parts = [f"{name} {_ratio(ratio)}x" for name, ratio in ratios(cell).items()]
     parts += [f"{name} {reason}" for name, reason in cell["refused"].items()]
     where = f"{cell['dtype']} {size_text(cell['shape'])}, {threads_text(cell['threads'])}"
-    speed = f"{_time(_ours(cell))} = {_points(cell)} Gpoint/s"
+    speed = f"{time_text(_ours(cell))} = {_points(cell)} Gpoint/s"
     return f"{cell['problem']}, {where}: {speed}; " + ", ".join(parts)
 
 
-def _markdown(rows: list[list[str]]) -> str:
+def markdown(rows: list[list[str]]) -> str:
     """A table, the first row its head; figures stand right."""
     rule = ["---"] + ["---:"] * (len(rows[0]) - 1)
     return "\n".join("| " + " | ".join(row) + " |" for row in [rows[0], rule, *rows[1:]])
@@ -173,7 +174,7 @@ def recipe_table(stored: list[Run]) -> str:
     for count in counts:
         row += [f"{speeds[count] / 2 / 1e9:.3g}" if count in speeds else "", ""]
     rows.append(row)
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def big_table(cells: list[Cell]) -> str:
@@ -182,10 +183,10 @@ def big_table(cells: list[Cell]) -> str:
     rows = [["problem", "type", "size", "our time", "Gpoint/s", *names]]
     for cell in cells:
         found = ratios(cell)
-        row = [cell["problem"], cell["dtype"], size_text(cell["shape"]), _time(_ours(cell))]
+        row = [cell["problem"], cell["dtype"], size_text(cell["shape"]), time_text(_ours(cell))]
         row += [_points(cell), *(_ratio(found[n]) if n in found else "" for n in names)]
         rows.append(row)
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def nearest(cell: Cell) -> tuple[str, float] | None:
@@ -201,7 +202,7 @@ def nearest_table(cells: list[Cell]) -> str:
         near = nearest(cell)
         row = [cell["problem"], f"{cell['dtype']} {size_text(cell['shape'])}", _points(cell)]
         rows.append([*row, *((near[0], _compared(near[1])) if near else ("", ""))])
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def summary(cells: list[Cell], title: str) -> str:
@@ -215,7 +216,7 @@ def summary(cells: list[Cell], title: str) -> str:
         least, cell = min(found, key=lambda pair: pair[0])
         where = f"{cell['problem']}, {cell['dtype']}, {size_text(cell['shape'])}"
         rows.append([name, _ratio(middle), _ratio(least), where])
-    return _markdown(rows) if len(rows) > 1 else ""
+    return markdown(rows) if len(rows) > 1 else ""
 
 
 def _notes(cells: list[Cell]) -> list[str]:
@@ -288,9 +289,9 @@ def _border_table(cells: list[Cell]) -> str:
     names = list(ratios(cells[0]))
     rows = [["mean 3x3 by border rule, in times of `fill`", "size", "`fill`", *names]]
     for cell in cells:
-        row = [cell["dtype"], size_text(cell["shape"]), _time(_ours(cell))]
+        row = [cell["dtype"], size_text(cell["shape"]), time_text(_ours(cell))]
         rows.append([*row, *(f"{ratio:.2f}" for ratio in ratios(cell).values())])
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def _copy_table(stored: list[Run]) -> str:
@@ -301,13 +302,13 @@ def _copy_table(stored: list[Run]) -> str:
             speeds = copy["speeds"]
             values = [f"{speeds[name] / 1e9:.3g}" for name in ("in cache", "beyond cache")]
             rows.append([threads_text(copy["threads"]) + when, *values])
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def _start_table(start: dict[str, dict[str, float]]) -> str:
     rows = [["a new process, 100x100 float64", "cold [s]", "warm [s]"]]
     rows += [[name, f"{t['cold']:.2f}", f"{t['warm']:.2f}"] for name, t in start.items()]
-    return _markdown(rows)
+    return markdown(rows)
 
 
 def write_readme(stored: list[Run]) -> None:

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from .peers import Peer
 
@@ -108,11 +110,13 @@ _NEEDS = {
 }
 
 
-def start_times(repeat: int) -> dict[str, dict[str, float]]:
+def start_times(
+    repeat: int, scripts: Mapping[str, str] = MappingProxyType(SCRIPTS)
+) -> dict[str, dict[str, float]]:
     """Seconds for each script, cold and warm, medians of runs taken in turn."""
     taken: dict[str, dict[str, list[float]]] = {}
     for _ in range(repeat):
-        for name, text in SCRIPTS.items():
+        for name, text in scripts.items():
             needs = _NEEDS.get(name, "numpy")
             if not Peer(name, needs, prepare=lambda x, threads: lambda: x).installed:
                 continue

@@ -1,0 +1,439 @@
+"""What a GPU computes is what the reference says, and what the CPU computes, to the last bit."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+import agreement
+import kernels
+import ninepoint as npt
+import random_steps
+import random_ufuncs
+from ninepoint.lowering.schedule import Schedule
+
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+
+# Kernels are compiled one by one, each for some tenths of a second.
+CHUNK = 25
+CHUNKS = 16
+
+RULES = ("fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap")
+DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
+          "float16", "float32", "float64", "complex64", "complex128")  # fmt: skip
+
+
+def listed(made):
+    return list(made) if isinstance(made, tuple) else [made]
+
+
+def fetched(made):
+    return tuple(one.get() for one in listed(made))
+
+
+def native(array):
+    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+
+
+def placed(cupy, rng, host):
+    """The array on the GPU, lying there in one of many ways."""
+    host = native(host)
+    way = rng.randrange(6) if host.ndim else 0
+    if way == 1:
+        return cupy.asarray(np.ascontiguousarray(host.T)).T
+    if way == 2:
+        there = cupy.asarray(np.ascontiguousarray(host[..., ::-1]))
+        return there[..., ::-1]
+    if way == 3:
+        wide = np.zeros([2 * n + 1 for n in host.shape], host.dtype)
+        within = tuple(slice(1, None, 2) for _ in host.shape)
+        wide[within] = host
+        return cupy.asarray(wide)[within]
+    if way == 4:
+        wide = np.zeros((*host.shape[:-1], host.shape[-1] + 3), host.dtype)
+        wide[..., 1:-2] = host
+        return cupy.asarray(wide)[..., 1:-2]
+    return cupy.asarray(host)
+
+
+def same(made, wanted):
+    """Equal to the last bit, but for signs of zeros and payloads of NaN."""
+    made, wanted = fetched(made), tuple(map(np.asarray, listed(wanted)))
+    assert len(made) == len(wanted)
+    for one, other in zip(made, wanted, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def refused(error):
+    """Only what takes the general path may be refused."""
+    assert error.diagnostic.code == "gpu-general"
+
+
+def on_device(cupy, drawn, rng, **options):
+    """What a drawn kernel gives on the GPU; None where only the CPU computes it."""
+    values = {
+        name: placed(cupy, rng, value) if name in drawn.case.fields else value
+        for name, value in drawn.values.items()
+    }
+    try:
+        return fetched(drawn.stencil(**values, **options))
+    except npt.StencilError as error:
+        return refused(error)
+
+
+@pytest.fixture
+def chunks(rehearsal):
+    return (1, 6) if rehearsal else (CHUNKS, CHUNK)
+
+
+@pytest.mark.parametrize("part", range(CHUNKS))
+def test_random_kernels(cupy, chunks, part):
+    count, size = chunks
+    if part >= count:
+        pytest.skip("a rehearsal takes few kernels")
+    done = 0
+    for seed in range(900_000 + part * size, 900_000 + (part + 1) * size):
+        drawn = agreement.draw(seed)
+        with np.errstate(all="ignore"):
+            wanted = agreement.expected(drawn)
+            made = on_device(cupy, drawn, Random(seed), boundary=drawn.boundary, cval=0)
+        if made is not None:
+            agreement.compare(drawn, made, wanted)
+            done += 1
+    assert done > size / 2
+
+
+@pytest.mark.parametrize("part", range(CHUNKS // 4))
+def test_random_ufuncs(cupy, chunks, part):
+    count, size = chunks
+    if part >= count:
+        pytest.skip("a rehearsal takes few kernels")
+    for seed in range(910_000 + part * size, 910_000 + (part + 1) * size):
+        drawn = random_ufuncs.draw(seed)
+        if not any(np.ndim(drawn.arrays[name]) for name in drawn.case.fields):
+            continue
+        with np.errstate(all="ignore"):
+            wanted = random_ufuncs.expected(drawn)
+            made = on_device(cupy, drawn, Random(seed))
+        if made is not None:
+            agreement.compare(drawn, made, wanted)
+
+
+def stepped(seed):
+    """A random step, its arrays and options, and the number of steps."""
+    rng = Random(seed)
+    step = random_steps.staged_step if seed % 2 else random_steps.plain_step
+    stencil, case = step(rng, Schedule())
+    shape = {1: (300,), 2: (37, 70), 3: (9, 12, 40)}[case.ndim]
+    arrays = {n: kernels.values(rng, d, shape, case.averages) for n, d in case.fields.items()}
+    arrays |= kernels.random_arrays(rng, case, shape) | arrays
+    boundary = kernels.random_boundary(rng, case.ndim, rules=random_steps.RULES)
+    return stencil, case, {n: native(a) for n, a in arrays.items()}, boundary, rng.randint(1, 11)
+
+
+@pytest.mark.parametrize("part", range(CHUNKS // 2))
+def test_random_steps_and_pipelines(cupy, chunks, part):
+    count, size = chunks
+    if part >= count:
+        pytest.skip("a rehearsal takes few kernels")
+    for seed in range(920_000 + part * size, 920_000 + (part + 1) * size):
+        stencil, case, arrays, boundary, steps = stepped(seed)
+        there = {n: cupy.asarray(a) if n in stencil.fields else a for n, a in arrays.items()}
+        options = {**case.scalars, "boundary": boundary, "steps": steps}
+        with np.errstate(all="ignore"):
+            wanted = stencil.iterate(**arrays, **options)
+            try:
+                made = stencil.iterate(**there, **options)
+            except npt.StencilError as error:
+                refused(error)
+                continue
+        for one, other in zip(fetched(made), listed(wanted), strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other, err_msg=f"seed {seed}\n{case}")
+
+
+# What is looked at by itself.
+
+
+@npt.stencil
+def nine(x):
+    return (
+        x[-1, -1] + x[-1, 0] + x[-1, 1] + x[0, -1] + x[0, 0] + x[0, 1]
+        + x[1, -1] + x[1, 0] + x[1, 1]
+    )  # fmt: skip
+
+
+@npt.stencil(boundary="reflect")
+def middle(x):
+    return np.median(x[-1:2, -1:2])
+
+
+@npt.stencil(boundary="reflect")
+def widest(x):
+    return x[-5:6, -5:6].max()
+
+
+@npt.stencil(boundary="reflect")
+def wide(x):
+    return x[-5:6, -5:6].mean()
+
+
+@npt.stencil(boundary="mirror")
+def slopes(x):
+    return x[0, 1] - x[0, -1], x[1, 0] - x[-1, 0]
+
+
+@npt.stencil(boundary="reflect")
+def corners(x):
+    p, q = slopes(x)
+    a = (p[-1:2, -1:2] * p[-1:2, -1:2]).sum()
+    b = (p[-1:2, -1:2] * q[-1:2, -1:2]).sum()
+    c = (q[-1:2, -1:2] * q[-1:2, -1:2]).sum()
+    return a * c - b * b
+
+
+@npt.stencil(boundary="keep")
+def heat(u):
+    return u[0, 0] + 0.2 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+
+@npt.stencil(boundary="nearest")
+def seven(x):
+    return x[0, 0, 0] * 0.4 + 0.1 * (
+        x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
+    )
+
+
+def noise(dtype, *shape, seed=0):
+    random = np.random.default_rng(seed)
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        return random.integers(0, 2, shape).astype(bool)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return random.integers(info.min // 16, info.max // 16, shape, dtype)
+    if dtype.kind == "c":
+        return (random.random(shape) - 1j * random.random(shape)).astype(dtype)
+    return random.random(shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rule", RULES)
+def test_borders_of_every_type(cupy, rehearsal, rule, dtype):
+    if rehearsal and (RULES.index(rule) + DTYPES.index(dtype)) % 14:
+        pytest.skip("a rehearsal takes few kernels")
+    for shape in ((257, 1031), (3, 2), (1, 1), (64, 1024)):
+        if rule == "keep" and dtype != "float64":
+            return
+        x = noise(dtype, *shape)
+        same(nine(cupy.asarray(x), boundary=rule), nine(x, boundary=rule))
+
+
+@pytest.mark.parametrize("stencil", [middle, widest, wide, corners], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_windows_and_pipelines(cupy, rehearsal, stencil, dtype):
+    if rehearsal and dtype != "uint8":
+        pytest.skip("a rehearsal takes few kernels")
+    x = noise(dtype, 130, 515)
+    same(stencil(cupy.asarray(x)), stencil(x))
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7, 8, 9, 16, 17])
+@pytest.mark.parametrize("rule", ["keep", "nearest", "wrap"])
+def test_steps(cupy, rehearsal, rule, steps):
+    if rehearsal and steps > 2:
+        pytest.skip("a rehearsal takes few steps")
+    x = noise("float32", 211, 307)
+    wanted = heat.iterate(x, steps=steps, boundary=rule)
+    same(heat.iterate(cupy.asarray(x), steps=steps, boundary=rule), wanted)
+
+
+def test_volumes_stacks_and_axes(cupy):
+    x = noise("float32", 3, 20, 30, 70)
+    there = cupy.asarray(x)
+    same(seven(there), seven(x))
+    same(nine(there, axes=(0, 2)), nine(x, axes=(0, 2)))
+    same(nine(there.transpose(3, 1, 0, 2)), nine(x.transpose(3, 1, 0, 2)))
+    five = noise("uint8", 2, 2, 2, 2, 9, 17)
+    same(nine(cupy.asarray(five)), nine(five))
+
+
+def test_results_that_are_there_and_overlap(cupy):
+    x = noise("float32", 100, 333)
+    there = cupy.asarray(x)
+    out = cupy.empty(x.shape, x.dtype)
+    assert nine(there, out=out) is out
+    same(out, nine(x))
+    nine(there, out=there)
+    same(there, nine(x))
+    wider = cupy.asarray(noise("float32", 101, 333))
+    wanted = nine(wider[:-1].get())
+    same(nine(wider[:-1], out=wider[1:]), wanted)
+
+
+def test_frames_that_are_not_aligned(cupy):
+    for columns in (1, 31, 32, 33, 127, 129, 1000, 16381):
+        x = noise("uint8", 5, columns)
+        same(nine(cupy.asarray(x)), nine(x))
+        wide_ = cupy.asarray(noise("uint8", 5, columns + 3))
+        same(nine(wide_[:, 1 : columns + 1]), nine(wide_.get()[:, 1 : columns + 1]))
+
+
+def test_the_same_bits_every_time(cupy):
+    x = cupy.asarray(noise("float32", 500, 777))
+    first = wide(x).get()
+    for _ in range(3):
+        assert wide(x).get().tobytes() == first.tobytes()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_functions_that_are_rounded_otherwise(cupy, dtype):
+    """The bound that docs/meaning.md states, for results of ordinary size."""
+    x = np.linspace(0.01, 0.99, 4001).astype(dtype)
+    for function in (np.sin, np.cos, np.tan, np.log, np.log2, np.log10, np.log1p, np.expm1,
+                     np.exp2, np.tanh, np.arctan, np.arcsin, np.arccos, np.cbrt):  # fmt: skip
+        ours = npt.ufunc(_called(function))
+        here, there = ours(x), ours(cupy.asarray(x)).get()
+        units = np.abs(here.astype("float64") - there) / np.spacing(np.abs(here)).astype("float64")
+        assert units.max() <= 4, (function.__name__, units.max())
+    same(npt.ufunc(_called(np.exp))(cupy.asarray(x)), npt.ufunc(_called(np.exp))(x))
+    same(npt.ufunc(_called(np.sqrt))(cupy.asarray(x)), npt.ufunc(_called(np.sqrt))(x))
+
+
+def _called(function):
+    source = f"def kernel(x):\n    return np.{function.__name__}(x)\n"
+    return kernels.compiled(source, names={"np": np})
+
+
+# Where it is computed, and what is around it.
+
+
+def test_arrays_of_numpy_are_taken_there_and_back(cupy):
+    x = noise("float32", 64, 65)
+    made = nine(x, device="cuda")
+    assert type(made) is np.ndarray
+    np.testing.assert_array_equal(made, nine(x))
+
+
+def test_the_current_stream_is_the_one(cupy):
+    x = noise("float32", 400, 901)
+    wanted = nine(nine(x))
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
+    made = []
+    for stream in streams:
+        with stream:
+            made.append(nine(nine(cupy.asarray(x))))
+    for stream, one in zip(streams, made, strict=True):
+        with stream:
+            same(one, wanted)
+
+
+def test_tensors_of_torch(cupy, torch):
+    x = noise("float32", 50, 60)
+    there = torch.from_numpy(x).cuda()
+    same(nine(there), nine(x))
+    out = torch.empty_like(there)
+    nine(there, out=out)
+    np.testing.assert_array_equal(out.cpu().numpy(), nine(x))
+    np.testing.assert_array_equal(torch.from_dlpack(nine(there)).cpu().numpy(), nine(x))
+
+
+def test_arrays_of_jax(cupy, jax):
+    x = noise("float32", 50, 60)
+    same(nine(jax.numpy.asarray(x)), nine(x))
+
+
+def test_dask_with_chunks_on_the_gpu(cupy):
+    da = pytest.importorskip("dask.array")
+    x = noise("float32", 90, 110)
+    chunks = da.from_array(x, chunks=(40, 50)).map_blocks(cupy.asarray)
+    found = nine(chunks, boundary="reflect").compute(scheduler="sync")
+    assert isinstance(found, cupy.ndarray)
+    same(found, nine(x, boundary="reflect"))
+
+
+@pytest.mark.parametrize("shape", [(2**16, 2**15 + 100), (3, 2**30 + 2**20, 1)])
+def test_frames_beyond_distances_of_32_bits(cupy, rehearsal, shape):
+    if rehearsal:
+        pytest.skip("needs some gigabytes")
+    x = cupy.arange(int(np.prod(shape)), dtype=np.uint8).reshape(shape)
+    made = nine(x, boundary="wrap")
+    for part in (0, shape[-2] // 2, shape[-2] - 5):
+        rows = [row % shape[-2] for row in range(part - 1, part + 6)]
+        wanted = nine(x[..., rows, :].get(), boundary="wrap")[..., 1:-1, :]
+        within = [row % shape[-2] for row in range(part, part + 5)]
+        np.testing.assert_array_equal(made[..., within, :].get(), wanted)
+
+
+def test_no_room_is_said_and_left_behind(cupy, rehearsal):
+    if rehearsal:
+        pytest.skip("the tests of the driver do that")
+    free, _ = cupy.cuda.Device().mem_info
+    pool = cupy.get_default_memory_pool()
+    x = cupy.zeros((64, 64), np.float32)
+    before = pool.get_limit()
+    pool.set_limit(size=pool.total_bytes() + 1024)
+    try:
+        huge = cupy.broadcast_to(x[0, :1], (1 << 14, 1 << 14))
+        with pytest.raises(MemoryError, match="the GPU has no room"):
+            nine(huge)
+    finally:
+        pool.set_limit(size=before)
+    assert free > 0
+    same(nine(x), nine(x.get()))
+
+
+SANITIZED = """
+import cupy, numpy as np, ninepoint as npt
+
+@npt.stencil
+def nine(x):
+    return x[-1:2, -1:2].sum()
+
+@npt.stencil(boundary="reflect")
+def middle(x):
+    return np.median(x[-1:2, -1:2])
+
+@npt.stencil(boundary="keep")
+def heat(u):
+    return u[0, 0] + 0.2 * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+@npt.stencil(boundary="nearest")
+def both(x):
+    return nine(middle(x))
+
+for dtype in ("uint8", "float32"):
+    for shape in ((33, 65), (1, 1), (130, 257)):
+        x = cupy.asarray((np.random.default_rng(0).random(shape) * 100).astype(dtype))
+        for rule in ("fill", "valid", "constant", "nearest", "reflect", "mirror", "wrap"):
+            nine(x, boundary=rule)
+        middle(x), both(x)
+heat.iterate(cupy.zeros((70, 300), np.float32), steps=9)
+cupy.cuda.runtime.deviceSynchronize()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+def test_nothing_is_read_or_written_beside_arrays(cupy, rehearsal, tool, tmp_path):
+    sanitizer = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if rehearsal or not Path(sanitizer).exists():
+        pytest.skip("needs compute-sanitizer")
+    script = tmp_path / "sanitized.py"
+    script.write_text(textwrap.dedent(SANITIZED))
+    # CuPy's pool would hide what lies beside an array.
+    words = [sanitizer, f"--tool={tool}", "--error-exitcode=9", sys.executable, str(script)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=500)
+    said = done.stdout + done.stderr
+    if "not supported" in said or "Unable to" in said:
+        pytest.skip(f"compute-sanitizer cannot work here: {said[:300]}")
+    assert done.returncode == 0, said[-4000:]
+    assert "done" in said
