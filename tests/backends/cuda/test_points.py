@@ -168,6 +168,29 @@ def lengths_scalars_and_arrays_that_are_read_absolutely():
     yield [Given(one, arrays, "wrap", {"__syncthreads": math.pi})]
 
 
+def numbers_of_odd_types():
+    def casts(x):
+        return np.uint8(x[0]), np.int16(x[0] * 1.7), np.float16(x[1]), np.uint64(x[0]), x[0] != 0
+
+    def whole(x, k):
+        return x[-1] // k, x[1] % k, x[0] // -5, x[0] % 12, x[0] << (k & 77), x[0] >> k, x[0] ** 3
+
+    def complex_numbers(z):
+        return z[-1] * np.conj(z[0]) - 2j / z[1], abs(z[0]), z[0] == z[1], np.exp(z[0] / 50)
+
+    for dtype in ("int64", "uint64", "float16", "bool"):
+        yield [Given(npt.stencil(casts), {"x": drawn_numbers(dtype, (9,))}, "mirror")]
+    for k, dtype in enumerate(("int64", "uint64", "uint8", "int32")):
+        x = drawn_numbers(dtype, (9,))
+        yield [Given(npt.stencil(whole), {"x": x}, "fill", {"k": v}) for v in (k, 7, -1, 0)]
+    z = drawn_numbers("complex64", (9,))
+    yield [Given(npt.stencil(complex_numbers), {"z": z}, "constant")]
+    half = npt.stencil(lambda x: (1.5, np.median(x[-40:41])), dtype=("float16", "float16"))
+    yield [Given(half, {"x": drawn_numbers("float16", (50,))}, "reflect")]
+    far = npt.stencil(lambda x: x[-1, 0, 0, 100, 0] - x[0, 0, 2, 0, -3])
+    yield [Given(far, {"x": drawn_numbers("int16", (2, 3, 2, 3, 4))}, "mirror")]
+
+
 def test_kernels_by_hand_give_the_bits_of_the_cpu():
     """All in one run of g++; those of a group are one text for several arrays."""
     groups = [
@@ -175,11 +198,13 @@ def test_kernels_by_hand_give_the_bits_of_the_cpu():
         *(group for d in ("float32", "int8", "uint64") for group in windows_that_are_loops(d)),
         *large_windows_of_short_integers(),
         *stacks_that_are_broadcast(),
+        *numbers_of_odd_types(),
         *lengths_scalars_and_arrays_that_are_read_absolutely(),
     ]
     programs = launching.emulated([group[0] for group in groups], longest=0)
     for group, program in zip(groups, programs, strict=True):
         for one in group:
+            program.values = {**program.values, **one.values}
             with np.errstate(all="ignore"):
                 made = program(launching.fields_of(one), 4)
                 agreement.compare_exactly(made, agreement.by_text(one, 4))

@@ -282,9 +282,9 @@ template <class T> NPT npt_complex<T> npt_divide(npt_complex<T> a, npt_complex<T
   const T ratio = b.real / b.imag, scale = T(1) / (b.imag + b.real * ratio);
   return {(a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale};
 }
-// As `npt_divide`, for a real divisor: rounded once.
+// As `npt_divide`, for a real divisor; rounded once.
 template <class T> NPT npt_complex<T> operator/(npt_complex<T> a, npt_complex<T> b) {
-  return {a.real / b.real, a.imag / b.real};
+  return {(a.real + a.imag * T(0)) / b.real, (a.imag - a.real * T(0)) / b.real};
 }
 template <class T> NPT npt_complex<T> npt_conj(npt_complex<T> a) { return {a.real, -a.imag}; }
 template <class T> NPT bool npt_isnan(npt_complex<T> a) {
@@ -297,62 +297,99 @@ template <class T> NPT bool npt_infinite(T x) { return x == x && x - x != 0; }
 template <class T> NPT bool npt_isinf(npt_complex<T> a) {
   return npt_infinite(a.real) || npt_infinite(a.imag);
 }
-template <class T> NPT npt_complex<T> npt_exp(npt_complex<T> a);
-template <class T> NPT npt_complex<T> npt_polar(T size, T angle) {
-  if (angle == 0) return {size, angle};
-  return {size * npt_cos(angle), size * npt_sin(angle)};
-}
+// Functions of complex numbers, with the values of C99 (annex G) at infinities.
+template <class T> NPT T npt_no_number(T) { return T(NPT_NAN64); }
+template <class T> NPT bool npt_finite(T x) { return x - x == 0; }
 NPT float npt_exp(float x) { return expf(x); }
 NPT double npt_exp(double x) { return exp(x); }
 template <class T> NPT npt_complex<T> npt_exp(npt_complex<T> a) {
-  return npt_polar(npt_exp(a.real), a.imag);
+  const T size = npt_exp(a.real);
+  if (a.imag == 0) return {size, a.imag};
+  if (!npt_finite(a.imag) && npt_infinite(a.real)) {
+    return {size, a.real > 0 ? npt_no_number(size) : T(0)};
+  }
+  return {size * npt_cos(a.imag), size * npt_sin(a.imag)};
 }
 template <class T> NPT npt_complex<T> npt_log(npt_complex<T> a) {
   return {npt_log(npt_hypot(a.real, a.imag)), npt_arctan2(a.imag, a.real)};
 }
 template <class T> NPT npt_complex<T> npt_sqrt(npt_complex<T> a) {
   if (a.real == 0 && a.imag == 0) return {T(0), a.imag};
-  const T size = npt_sqrt((npt_fabs(a.real) + npt_hypot(a.real, a.imag)) / T(2));
+  if (npt_infinite(a.imag)) return {npt_fabs(a.imag), a.imag};
+  if (npt_infinite(a.real)) {
+    const T rest = npt_finite(a.imag) ? T(0) : npt_no_number(a.imag);
+    if (a.real > 0) return {a.real, npt_copysign(rest, a.imag)};
+    return {rest, npt_copysign(a.real, a.imag)};
+  }
+  // Half of each part: their sum is finite then.
+  const T real = npt_fabs(a.real) / T(2);
+  const T size = npt_sqrt(real + npt_hypot(real, a.imag / T(2)));
   if (a.real >= 0) return {size, a.imag / (T(2) * size)};
   return {npt_fabs(a.imag) / (T(2) * size), npt_copysign(size, a.imag)};
 }
 template <class T> NPT npt_complex<T> npt_sinh(npt_complex<T> a) {
+  if (a.imag == 0) return {npt_sinh(a.real), a.imag};
+  if (!npt_finite(a.imag) && (a.real == 0 || npt_infinite(a.real))) {
+    return {a.real, npt_no_number(a.imag)};
+  }
   return {npt_sinh(a.real) * npt_cos(a.imag), npt_cosh(a.real) * npt_sin(a.imag)};
 }
 template <class T> NPT npt_complex<T> npt_cosh(npt_complex<T> a) {
+  if (a.imag == 0) return {npt_cosh(a.real), a.real != a.real ? T(0) : a.imag * npt_sign(a.real)};
+  if (!npt_finite(a.imag) && a.real == 0) return {npt_no_number(a.imag), T(0)};
+  if (!npt_finite(a.imag) && npt_infinite(a.real)) {
+    return {npt_fabs(a.real), npt_no_number(a.imag)};
+  }
+  if (a.real == 0) return {npt_cos(a.imag), a.real * npt_sin(a.imag)};
   return {npt_cosh(a.real) * npt_cos(a.imag), npt_sinh(a.real) * npt_sin(a.imag)};
 }
 template <class T> NPT npt_complex<T> npt_tanh(npt_complex<T> a) {
   // For a large real part the quotient would be that of two infinities.
-  if (npt_fabs(a.real) > T(22)) {
-    return {npt_copysign(T(1), a.real), npt_copysign(T(0), npt_sin(T(2) * a.imag))};
+  if (npt_fabs(a.real) > T(22) && (npt_finite(a.imag) || npt_infinite(a.real))) {
+    const T rest = npt_finite(a.imag) ? npt_sin(T(2) * a.imag) : T(0);
+    return {npt_copysign(T(1), a.real), npt_copysign(T(0), rest)};
   }
+  if (a.imag == 0) return {npt_tanh(a.real), a.imag};
   return npt_divide(npt_sinh(a), npt_cosh(a));
 }
+// sin(a) = -i sinh(i a), and so on.
 template <class T> NPT npt_complex<T> npt_sin(npt_complex<T> a) {
-  return {npt_sin(a.real) * npt_cosh(a.imag), npt_cos(a.real) * npt_sinh(a.imag)};
+  const npt_complex<T> turned = npt_sinh(npt_complex<T>{-a.imag, a.real});
+  return {turned.imag, -turned.real};
 }
 template <class T> NPT npt_complex<T> npt_cos(npt_complex<T> a) {
-  return {npt_cos(a.real) * npt_cosh(a.imag), -(npt_sin(a.real) * npt_sinh(a.imag))};
+  return npt_cosh(npt_complex<T>{-a.imag, a.real});
 }
 template <class T> NPT npt_complex<T> npt_tan(npt_complex<T> a) {
   const npt_complex<T> turned = npt_tanh(npt_complex<T>{-a.imag, a.real});
   return {turned.imag, -turned.real};
 }
+// Small whole powers by products, as NumPy's; others in double precision.
 template <class T> NPT npt_complex<T> npt_power(npt_complex<T> a, npt_complex<T> b) {
-  if (b.imag == 0 && b.real == 2) return a * a;
-  if (b.imag == 0 && b.real == 0) return {T(1), T(0)};
+  const npt_complex<T> one = {T(1), T(0)};
+  if (b.real == 0 && b.imag == 0) return one;
   if (a.real == 0 && a.imag == 0) {
-    return b.imag == 0 && b.real > 0 ? npt_complex<T>{T(0), T(0)}
-                                     : npt_divide(npt_complex<T>{T(1), T(0)}, a);
+    if (b.real > 0) return {T(0), T(0)};
+    return {npt_no_number(b.real), npt_no_number(b.real)};
   }
-  const T size = npt_hypot(a.real, a.imag), angle = npt_arctan2(a.imag, a.real);
-  T length = npt_power(size, b.real), turn = angle * b.real;
-  if (b.imag != 0) {
-    length = length / npt_exp(angle * b.imag);
-    turn = turn + b.imag * npt_log(size);
+  if (b.imag == 0 && npt_fabs(b.real) < T(100) && b.real == npt_trunc(b.real)) {
+    npt_complex<T> power = a, result = one;
+    bool first = true;
+    for (int n = int(npt_fabs(b.real)); n > 0; n >>= 1) {
+      if (n & 1) {
+        result = first ? power : result * power;
+        first = false;
+      }
+      power = power * power;
+    }
+    return b.real < 0 ? npt_divide(one, result) : result;
   }
-  return {length * npt_cos(turn), length * npt_sin(turn)};
+  const double size = log(hypot(double(a.real), double(a.imag)));
+  const double angle = atan2(double(a.imag), double(a.real));
+  const npt_complex<double> made = npt_exp(npt_complex<double>{
+      double(b.real) * size - double(b.imag) * angle,
+      double(b.imag) * size + double(b.real) * angle});
+  return {T(made.real), T(made.imag)};
 }
 
 // A value as it is computed with, from how it is stored, or from one of another type.

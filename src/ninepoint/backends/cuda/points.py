@@ -20,7 +20,6 @@ from ...language.ir import (
     Assign,
     Atom,
     Coefficient,
-    Const,
     Element,
     Histogram,
     Kernel,
@@ -182,8 +181,6 @@ class _Region(Function):
         return self._around(lines)
 
     def _stored(self, target: Array, value: Atom) -> str:
-        if isinstance(value, Const):
-            return self.operations.atom(value, target.dtype.name)
         return stored(target.dtype, self.operations.machine(value), self.operations.atom(value))
 
     def _body(self, body: Sequence[Assign], along: Mapping[int, str] | None = None) -> list[str]:
