@@ -16,7 +16,7 @@ import numpy as np
 from .arrays import accepted
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables
-from .arrays.recognise import is_dask, is_dataset, is_device, is_xarray
+from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of
@@ -139,7 +139,7 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
     call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
 
     def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-        return graph_of(replace(call, scalars=others), types)
+        return graph_of(replace(call, scalars=others), types, looked=any(map(is_device, fields)))
 
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     if plan.steps and any(map(may_hold, fields)):
@@ -149,6 +149,12 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
         if any(map(is_dask, arrays)):
             return iterate(ByCalls(record, stepped, arrays, scalars, plan, STEPS), scalars, plan)
         schedule = definition.schedule_for(types)
+        if any(map(is_cupy, arrays)):
+            # Imported here: CuPy is optional, and the caller has it.
+            from .device_states import OnDevice
+
+            there = OnDevice(record, schedule, arrays, scalars, plan, out)
+            return iterate(there, scalars, plan)
         state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
         return iterate(state, scalars, plan)
 

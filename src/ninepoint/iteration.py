@@ -17,6 +17,7 @@ from .arrays.borders import Border, Boundary
 from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
 from .arrays.parts import write
+from .arrays.recognise import is_cupy
 from .arrays.views import plain, stacked
 from .backends.compiled import Compiled
 from .backends.memory import empty
@@ -125,6 +126,11 @@ def _check_watching(callback: Any, until: Any, progress: Any) -> None:
 
 def _change(after: Any, before: Any) -> float:
     """The greatest change of an element; NaN where one is no number."""
+    if is_cupy(after):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays.cuda import change
+
+        return change(after, before)
     if not isinstance(after, np.ndarray):
         if after.dtype.kind in "bu":
             after, before = after.astype("float64"), before.astype("float64")
@@ -212,7 +218,7 @@ class InMemory:
         self._ndim, count = last.ndim, len(last.out_dtypes)
         check(last, dtypes, count)
         plan.border(last.ndim)
-        self._shape = shape = _shape(recorded.graph, recorded.wanted, arrays)
+        self._shape = shape = state_shape(recorded.graph, recorded.wanted, arrays)
         self._dtypes = dtypes[:count]
         recorded.core = core = shape[len(shape) - last.ndim :]
         given, self._others = arrays[:count], arrays[count:]
@@ -317,7 +323,7 @@ def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     return any(np.may_share_memory(one, other) for one in some for other in others)
 
 
-def _shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> tuple[int, ...]:
+def state_shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> tuple[int, ...]:
     """The shape of the state after a step, which must be that of all steps."""
     shape = on_numpy.broadcast_shape([np.shape(array) for array in arrays])
     ndim = graph.nodes[-1].ndim
@@ -389,7 +395,7 @@ class ByCalls:
         check(compiled, dtypes, self._count)
         plan.border(compiled.ndim)
         check_chunks(fields)
-        _shape(graph, wanted, fields)
+        state_shape(graph, wanted, fields)
         self._states = self._before = list(fields)
 
     def forward(self, first: int, length: int) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -147,13 +147,15 @@ def _single_on_device(
     from .arrays import cuda
 
     with cuda.beside(fields) as device:
-        run = _run(node, fields, axes, listed(out) or None, None)
+        options = Options(node.border, node.cval, None)
+        run = cuda.prepare(node.program, fields, options, listed(out) or None, axes).quick
+    current = cuda.current()
     core = core_shape(fields, node.ndim, axes)
     taken = _taken(node.compiled, node.call.scalars, core, names.index)
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         given = [values[k] for k in at]
-        if device != cuda.current():
+        if device != current():
             with cuda.beside(given):
                 return run(given, _numbers(taken, values), out)
         return run(given, _numbers(taken, values), out)
@@ -414,7 +416,7 @@ def _on_device(
             made = _into(node.outputs, targets) or listed(step.run.blank())
             for value, one in zip(node.outputs, made, strict=True):
                 known[value] = one
-            steps.append(step)
+            steps.append(replace(step, run=step.run.quick))
     known.clear()
     inner = _one_by_one(steps, len(graph.dtypes), at, wanted, cuda.are_apart)
 

@@ -86,7 +86,7 @@ class Program:
         threads: int | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `arrays.run.run`."""
-        if block.arrays and is_cupy(block.arrays[0]):
+        if any(map(is_cupy, block.arrays)):
             groups = singly(self.graph, self.wanted).groups
         else:
             groups = self.plan.groups

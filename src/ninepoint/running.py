@@ -203,7 +203,10 @@ def _on_dask(
     ]
     if ready:
         plain = [np.empty(0) if v in chunks else array for v, array in values.items()]
-        made = _on_numpy(graph, plain, ready, schedule, None, None)
+        if any(map(is_cupy, plain)):
+            made = _on_device(graph, plain, ready, schedule, None)
+        else:
+            made = _on_numpy(graph, plain, ready, schedule, None, None)
         values |= zip(ready, made, strict=True)
     for nodes in divided(graph, wanted, lazily, shapes, chunks):
         part, numbers = graph.part(nodes)

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Run, runs
+from ninepoint.arrays.recognise import is_cupy
 from ninepoint.arrays.regions import Span
 from ninepoint.backends.memory import empty
 
@@ -90,11 +91,22 @@ def _at_chunks(
     return pieces
 
 
+def _empty(blocks: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Give an array where the chunks lie."""
+    if not any(map(is_cupy, blocks)):
+        return empty(shape, dtype)
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
+
+    found: Array = driver.empty(shape, dtype)
+    return found
+
+
 def assemble(parts: Sequence[Part], blocks: Sequence[Array], dtype: np.dtype[Any]) -> Array:
     """Put a block together from the chunks that its parts need, in C order of their places."""
     if len(blocks) == 1 and all(part.whole for part in parts):
         return blocks[0]
-    result: Array = empty(tuple(part.length for part in parts), dtype)
+    result: Array = _empty(blocks, tuple(part.length for part in parts), dtype)
     counts = [len(part.chunks) for part in parts]
     for strips in itertools.product(*(part.strips for part in parts)):
         place = 0

@@ -29,6 +29,7 @@ from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.blocks import Part, assemble, parts
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Region, Shape, layout
+from ninepoint.arrays.recognise import is_cupy
 from ninepoint.arrays.regions import Node, Span, needed
 from ninepoint.arrays.run import Block, Domain
 from ninepoint.backends.threads import serial
@@ -153,9 +154,11 @@ def chunks_of(
 
 def check(fields: Sequence[Any]) -> None:
     """Raise where a field is no array that one can compute with."""
+    _check_places(fields)
     for field in fields:
         if not isinstance(field, da.Array):
-            accepted.as_field(field)
+            if not is_cupy(field):
+                accepted.as_field(field)
             continue
         accepted.refuse_mask(field._meta)
         accepted.check_dtype(field.dtype)
@@ -164,6 +167,35 @@ def check(fields: Sequence[Any]) -> None:
                 "a Dask array has chunks of unknown size, so its borders cannot be found; "
                 "call .compute_chunk_sizes() on it first."
             )
+
+
+def _check_places(fields: Sequence[Any]) -> None:
+    """Raise where some chunks lie on a GPU and others do not."""
+    there = [is_cupy(getattr(field, "_meta", field)) for field in fields]
+    if any(there) and not all(there):
+        raise TypeError(
+            "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
+            "takes neither to the other: give x.map_blocks(cupy.asarray) of the latter."
+        )
+
+
+def _meta(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
+    """Give an array without elements, of the kind that chunks like this one make."""
+    return _nothing(like._meta, (0,) * ndim, dtype)
+
+
+def _nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    if not is_cupy(like):
+        return np.empty(shape, dtype)
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda.driver import empty
+
+    return empty(shape, dtype)
+
+
+def _in_memory(block: Any) -> Any:
+    """Give a chunk as an array that can be computed with where it is."""
+    return block if is_cupy(block) else np.asarray(block)
 
 
 def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
@@ -179,11 +211,14 @@ def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
 def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:
     if isinstance(field, da.Array):
         return field
-    array = accepted.as_field(field)
+    there = is_cupy(field)
+    array = field if there else accepted.as_field(field)
     cut = chunks[len(shape) - array.ndim :]
     return untyped.from_array(
         array,
         chunks=tuple(c if n == sum(c) else (n,) for n, c in zip(array.shape, cut, strict=True)),
+        # To name it by its elements would be to fetch them.
+        **({"asarray": False, "name": False} if there else {}),
     )
 
 
@@ -226,7 +261,7 @@ def _symbolic(
         for o in outputs
     ]
     if len(names) == 1:
-        meta = np.empty((0,) * ndim, outputs[0].dtype)
+        meta = _meta(arrays[0], ndim, outputs[0].dtype)
         result = untyped.blockwise(
             job.on_whole,
             indices,
@@ -257,7 +292,7 @@ def _symbolic(
                 indices,
                 name=name,
                 dtype=output.dtype,
-                meta=np.empty((0,) * ndim, output.dtype),
+                meta=_meta(arrays[0], ndim, output.dtype),
                 adjust_chunks=size,
                 align_arrays=False,
             )
@@ -294,7 +329,8 @@ def _materialized(
 
     def lazy(graph: HighLevelGraph, k: int) -> Any:
         sizes = tuple(tuple(size for _, size in axis) for axis in kept[k])
-        return untyped.Array(graph, names[k], sizes, meta=np.empty((0,) * ndim, outputs[k].dtype))
+        meta = _meta(arrays[0], ndim, outputs[k].dtype)
+        return untyped.Array(graph, names[k], sizes, meta=meta)
 
     if len(names) == 1:
         tasks: dict[Any, Task] = {}
@@ -399,7 +435,7 @@ class Job:
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
         with serial():
-            return _bare(self.work.run(Block(tuple(map(np.asarray, blocks))), None))
+            return _bare(self.work.run(Block(tuple(map(_in_memory, blocks))), None))
 
     def on_block(
         self,
@@ -413,7 +449,9 @@ class Job:
         if not wanted.points:
             return _bare(
                 [
-                    np.empty(wanted.clip(output.extent).shape, output.dtype)
+                    _nothing(
+                        next(iter(chunks), None), wanted.clip(output.extent).shape, output.dtype
+                    )
                     for output in _outputs(self.work, self.shape)
                 ]
             )
@@ -421,7 +459,7 @@ class Job:
         taken = 0
         for own, dtype in zip(recipes, self.field_dtypes, strict=True):
             count = math.prod(len(part.chunks) for part in own)
-            blocks = [np.asarray(chunk) for chunk in chunks[taken : taken + count]]
+            blocks = [_in_memory(chunk) for chunk in chunks[taken : taken + count]]
             taken += count
             # An axis that a field lacks has length 1.
             blocks = [block[(None,) * (len(own) - block.ndim)] for block in blocks]

@@ -40,14 +40,6 @@ class Strided:
         )
 
     @property
-    def bounds(self) -> tuple[int, int]:
-        """Where its elements lie, before and after the first of them: (first, behind the last)."""
-        if 0 in self.lengths:
-            return 0, 0
-        reached = [s * (n - 1) for s, n in zip(self.steps, self.lengths, strict=True)]
-        return sum(r for r in reached if r < 0), 1 + sum(r for r in reached if r > 0)
-
-    @property
     def overlaps_itself(self) -> bool:
         """Whether two elements may be one: an axis does not step over all that others reach."""
         if 0 in self.lengths:

@@ -126,7 +126,11 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
     MemoryError
         If there is no room.
     """
-    return _with_room(cupy().empty, shape, dtype)
+    try:
+        return cupy().empty(shape, dtype)
+    except MemoryError:
+        # Once more, for the words.
+        return _with_room(cupy().empty, shape, dtype)
 
 
 def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
@@ -194,6 +198,12 @@ def current() -> int:
     """The number of the current GPU."""
     device: int = cupy().cuda.runtime.getDevice()
     return device
+
+
+def current_of() -> Callable[[], int]:
+    """Give the function that tells the number of the current GPU."""
+    found: Callable[[], int] = cupy().cuda.runtime.getDevice
+    return found
 
 
 def on(device: int) -> AbstractContextManager[Any]:

@@ -75,7 +75,8 @@ class ndarray(NDArrayOperatorsMixin):
         if not all(isinstance(one, known) for one in inputs):
             raise TypeError(f"Unsupported type {[type(one) for one in inputs]}")
         out = options.pop("out", None)
-        made = ufunc(*(_host(one) for one in inputs), **options)
+        with np.errstate(all="ignore"):
+            made = ufunc(*(_host(one) for one in inputs), **options)
         if out is not None:
             out[0][...] = _made(made)
             return out[0]
@@ -101,7 +102,7 @@ class ndarray(NDArrayOperatorsMixin):
         if isinstance(value, np.ndarray) and value.ndim:
             raise ValueError("non-scalar numpy.ndarray cannot be used for fill")
         fake.note("set")
-        self._host[index] = _host(value)
+        self._host[_host(index)] = _host(value)
 
     def __len__(self):
         return len(self._host)
@@ -229,6 +230,14 @@ def ones(shape, dtype=float):
 
 def copyto(target, source):
     target[...] = source
+
+
+def zeros_like(value, dtype=None, shape=None, **_):
+    return zeros(value.shape if shape is None else shape, dtype or value.dtype)
+
+
+def ones_like(value, dtype=None, shape=None, **_):
+    return _made(np.ones(value.shape if shape is None else shape, dtype or value.dtype))
 
 
 def zeros(shape, dtype=float):

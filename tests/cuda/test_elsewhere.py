@@ -1,0 +1,250 @@
+"""Arrays sent to a GPU and back, states there, and Dask arrays whose chunks lie there."""
+
+from __future__ import annotations
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+
+RNG = np.random.default_rng(0)
+X = RNG.random((4, 20, 33)).astype("float32")
+ROW = RNG.random(33).astype("float32")
+
+
+@npt.stencil(boundary="nearest")
+def between(x, y):
+    return x[-1, 1] - y[0, 2] * x[1, 0]
+
+
+@npt.stencil(boundary="valid")
+def inner(x):
+    return x[-1, 1] - x[1, -2]
+
+
+@npt.stencil(boundary="nearest")
+def two(x, r=0.5):
+    s = between(x, x)
+    return s[0, 0] + r * x[1, 1], s[0, 1] > 0.5
+
+
+@npt.stencil(boundary="wrap")
+def turn(x):
+    return x[-2, 1] - x[1, 0]
+
+
+@npt.stencil(boundary="keep")
+def heat(u, r):
+    return u[0, 0] + r * (u[-1, 0] + u[1, 0] - 2 * u[0, 0])
+
+
+@npt.stencil(boundary="nearest")
+def wave(u, v, c=0.5):
+    s = heat(u, c)
+    return s[0, 1] - v[0, 0], u[0, 0]
+
+
+def pairs(found, wanted):
+    if not isinstance(wanted, tuple):
+        found, wanted = (found,), (wanted,)
+    return zip(found, wanted, strict=True)
+
+
+def same(found, wanted):
+    for one, other in pairs(found, wanted):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one if isinstance(one, np.ndarray) else one.get(), other)
+
+
+# There and back.
+
+CALLS = {
+    "one": (between, (X, ROW), {}),
+    "axes": (between, (X, X), {"axes": (2, 0)}),
+    "valid": (inner, (X,), {}),
+    "valid along two others": (inner, (X,), {"axes": (0, 2)}),
+    "a ring": (turn, (X,), {}),
+    "a ring along the first axis": (turn, (X,), {"axes": (0, 1)}),
+    "several": (two, (X, 0.25), {}),
+    "fields that broadcast": (between, (X[:, :, :1], X[:1]), {}),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arrays_are_sent_there_and_back(cupy, name):
+    call, given, options = CALLS[name]
+    wanted = call.debug(*given, **options)
+    found = call(*given, device="cuda", **options)
+    assert all(type(one) is np.ndarray for one, _ in pairs(found, wanted))
+    same(found, wanted)
+    # Less room than one array takes: a piece at a time.
+    del found
+    cupy.fake.room = cupy.fake.used + 10_000
+    cupy.fake.log.clear()
+    same(call(*given, device="cuda", **options), wanted)
+    assert cupy.fake.log.count("upload") > 2
+    out = tuple(np.empty_like(other) for _, other in pairs(wanted, wanted))
+    call(*given, device="cuda", out=out, **options)
+    same(out if len(out) > 1 else out[0], wanted)
+
+
+def test_what_cannot_be_cut_and_has_no_room_is_refused(cupy):
+    cupy.fake.room = cupy.fake.used + 500
+    with pytest.raises(MemoryError, match="the GPU has no room"):
+        between(X, ROW, device="cuda")
+
+
+def test_sent_in_place(cupy):
+    cupy.fake.room = cupy.fake.used + 10_000
+    over_itself = X.copy()
+    assert between(over_itself, ROW, device="cuda", out=over_itself) is over_itself
+    np.testing.assert_array_equal(over_itself, between.debug(X, ROW))
+
+
+def test_sent_lazily_and_by_names(cupy):
+    wanted = inner.debug(X)
+    cupy.fake.log.clear()
+    same(inner(npt.lazy(X), device="cuda").compute(), wanted)
+    assert "upload" in cupy.fake.log
+    named = xr.DataArray(X, dims=("t", "y", "x"), name="u")
+    found = inner(named, device="cuda", dims=("y", "x"))
+    same(found.data, wanted)
+    same(npt.filters.maximum(X, 3, device="cuda"), npt.filters.maximum(X, 3))
+
+
+def test_what_lies_there_stays_there(cupy):
+    there = cupy.asarray(X)
+    cupy.fake.log.clear()
+    found = inner(there, device="cuda")
+    assert not {"get", "upload"} & set(cupy.fake.log)
+    same(found, inner.debug(X))
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: inner(X, device="gpu"), ValueError, "device='gpu' is unknown; use \"cuda\""),
+        (lambda: inner(X, device=0), ValueError, "device=0 is unknown"),
+        (lambda: inner(npt.lazy(X), device="gpu"), ValueError, "device='gpu' is unknown"),
+        (
+            lambda: inner(da.from_array(X), device="cuda"),
+            TypeError,
+            r"device= is for NumPy arrays; .* give x\.map_blocks\(cupy\.asarray\)",
+        ),
+        (
+            lambda: inner(xr.DataArray(da.from_array(X)), device="cuda"),
+            TypeError,
+            "device= is for NumPy arrays",
+        ),
+        (
+            lambda: heat.iterate(X, 0.25, steps=1, device="cuda"),
+            TypeError,
+            "'device=' is an option of calls only",
+        ),
+        (lambda: inner.bench(X, device="cuda"), TypeError, "measures the CPU"),
+    ],
+)
+def test_device_is_refused(cupy, call, error, words):
+    with pytest.raises(error, match=words):
+        call()
+
+
+# States.
+
+
+def test_states_stay_there(cupy):
+    there, flat = cupy.asarray(X[0]), X[0]
+    cupy.fake.log.clear()
+    found = heat.iterate(there, 0.25, steps=7)
+    assert [one[0] for one in cupy.fake.log] == ["npt_heat"] * 7
+    same(found, heat.iterate(flat, 0.25, steps=7))
+    np.testing.assert_array_equal(there.get(), flat)
+    none = heat.iterate(there, 0.25, steps=0)
+    assert none is not there
+    same(none, flat)
+    rates = [0.125, 0.25, 0.5]
+    same(heat.iterate(there, rates, steps=3), heat.iterate(flat, rates, steps=3))
+    same(
+        heat.iterate(there, 0.5, steps=50, until=0.25),
+        heat.iterate(flat, 0.5, steps=50, until=0.25),
+    )
+    same(wave.iterate(there, there, steps=5), wave.iterate(flat, flat, steps=5))
+    lagging = lambda step: step / 8  # noqa: E731
+    same(wave.iterate(there, there, lagging, steps=3), wave.iterate(flat, flat, lagging, steps=3))
+
+
+def test_a_callback_may_keep_the_states(cupy):
+    kept, wanted = [], []
+    heat.iterate(cupy.asarray(X), 0.25, steps=5, every=2, callback=lambda _, u: kept.append(u))
+    heat.iterate(X, 0.25, steps=5, every=2, callback=lambda _, u: wanted.append(u))
+    for one, other in zip(kept, wanted, strict=True):
+        same(one, other)
+
+
+def test_states_in_out(cupy):
+    wanted = heat.iterate(X, 0.25, steps=3)
+    there, out = cupy.asarray(X), cupy.empty(X.shape, "float32")
+    assert heat.iterate(there, 0.25, steps=3, out=out) is out
+    same(out, wanted)
+    assert heat.iterate(there, 0.25, steps=3, out=there) is there
+    same(there, wanted)
+    with pytest.raises(TypeError, match="out must be an array on a GPU"):
+        heat.iterate(there, 0.25, steps=3, out=np.empty_like(X))
+
+
+def test_how_far_a_step_goes(cupy):
+    from ninepoint.arrays.cuda import change
+    from ninepoint.iteration import _change
+
+    far = np.array([1, np.inf, -np.inf, 2])
+    for a, b in (
+        (far, far + np.array([0.5, 0, 0, 0])),
+        (np.array([1, np.nan]), np.array([1.0, 2])),
+        (np.array([True, False]), np.array([True, True])),
+        (np.array([-(2**63)]), np.array([2**63 - 1])),
+        (np.array([3], "uint8"), np.array([200], "uint8")),
+        (np.zeros(0), np.zeros(0)),
+        (np.array([1j]), np.array([1.0 + 0j])),
+    ):
+        np.testing.assert_equal(change(cupy.asarray(a), cupy.asarray(b)), _change(a, b))
+
+
+# Dask.
+
+
+@pytest.mark.parametrize("chunks", [(1, 20, 33), (3, 7, 12)])
+def test_chunks_that_lie_there(cupy, chunks):
+    x = da.from_array(X, chunks=chunks).map_blocks(cupy.asarray)
+    with dask.config.set(scheduler="sync"):
+        for call, debug, options in (
+            (lambda x: between(x, x), lambda x: between.debug(x, x), {}),
+            (inner, inner.debug, {}),
+            (turn, turn.debug, {"axes": (0, 1)}),
+            (two, two.debug, {}),
+        ):
+            wanted = debug(X, **options)
+            for one, other in pairs(call(x, **options), wanted):
+                assert type(one._meta) is cupy.ndarray
+                assert one._meta.dtype == other.dtype
+                found = one.map_blocks(cupy.asnumpy, dtype=one.dtype).compute()
+                np.testing.assert_array_equal(found, other)
+        state = heat.iterate(x, 0.25, steps=3).map_blocks(cupy.asnumpy).compute()
+        np.testing.assert_array_equal(state, heat.iterate(X, 0.25, steps=3))
+        named = xr.DataArray(x, dims=("t", "y", "x"))
+        found = inner(named).data.map_blocks(cupy.asnumpy).compute()
+        np.testing.assert_array_equal(found, inner.debug(X))
+
+
+def test_an_array_beside_chunks(cupy):
+    x = da.from_array(X, chunks=(3, 7, 12)).map_blocks(cupy.asarray)
+    wanted = between.debug(X, ROW)
+    with dask.config.set(scheduler="sync"):
+        found = between(x, cupy.asarray(ROW)).map_blocks(cupy.asnumpy).compute()
+        np.testing.assert_array_equal(found, wanted)
+    with pytest.raises(TypeError, match="some of these arrays lie on a GPU and others in"):
+        between(x, ROW)
+    with pytest.raises(TypeError, match="some of these arrays lie on a GPU and others in"):
+        between(da.from_array(X), cupy.asarray(ROW))
