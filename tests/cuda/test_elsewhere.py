@@ -130,16 +130,6 @@ def test_what_lies_there_stays_there(cupy):
         (lambda: inner(X, device=0), ValueError, "device=0 is unknown"),
         (lambda: inner(npt.lazy(X), device="gpu"), ValueError, "device='gpu' is unknown"),
         (
-            lambda: inner(da.from_array(X), device="cuda"),
-            TypeError,
-            r"device= is for NumPy arrays; .* give x\.map_blocks\(cupy\.asarray\)",
-        ),
-        (
-            lambda: inner(xr.DataArray(da.from_array(X)), device="cuda"),
-            TypeError,
-            "device= is for NumPy arrays",
-        ),
-        (
             lambda: heat.iterate(X, 0.25, steps=1, device="cuda"),
             TypeError,
             "'device=' is an option of calls only",
