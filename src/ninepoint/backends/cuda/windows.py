@@ -19,8 +19,7 @@ from typing import Protocol
 import numpy as np
 
 from ...analysis.footprint import zero_product
-from ...analysis.ranges import Interval, bound, window_ranges
-from ...language.dtypes import DType
+from ...analysis.ranges import Interval, window_ranges
 from ...language.ir import (
     Assign,
     Binary,
@@ -32,15 +31,11 @@ from ...language.ir import (
     Tap,
     Weight,
 )
-from ...lowering.machine import machine_type
+from ...lowering.looping import PIECE, bounds_inside, live, total_type
 from ...lowering.ranks import quantile_position
 from ...lowering.typed import Apply, Given, Node, To
 from .functions import Array, flat, loaded
 from .operations import C_TYPES, Operations, cast, number
-
-# Elements of a line that are added one to the other, where a line is longer than two such pieces:
-# as on the CPU, for the same bits.
-PIECE = 16
 
 
 class Point(Protocol):
@@ -91,7 +86,7 @@ class Window:
         joined = items[0]
         for item in items[1:]:
             joined = joined | item
-        self._bound_inside()
+        self._known.update(bounds_inside(reduce, self._known, self.point.storage))
         inner = self._inner()
         target = self.point.fresh(name)
         if reduce.kind == "var":
@@ -106,43 +101,26 @@ class Window:
     def _loops(self, inner: Sequence[str]) -> list[str]:
         return over(self.reduce.shape, inner)
 
-    def _bound_inside(self) -> None:
-        """Bound the assignments inside the window over all of its positions."""
-        values = {a.name: a.value for a in self.reduce.body}
-        weighted = any(isinstance(v, Weight) for v in values.values())
-        joined: dict[str, Interval] = {}
-        for position in range(self._count if weighted else 1):
-            inner = dict(self._known)
-            for a in self.reduce.body:
-                inner[a.name] = bound(a.value, inner, self.point.storage, values, position)
-                one = inner[a.name]
-                joined[a.name] = joined[a.name] | one if a.name in joined else one
-        self._known.update(joined)
-
     def _inner(self) -> list[str]:
         """The lines of one element."""
         values = {a.name: a.value for a in self.reduce.body}
-        live = self._live(values)
-        return [line for a in self.reduce.body for line in self._inside(a, values, live)]
+        there = self._live()
+        return [line for a in self.reduce.body for line in self._inside(a, values, there)]
 
     def _place(self) -> str:
         """The index in the window, in C order."""
         shape = self.reduce.shape
         return flat([f"d{axis}" for axis in range(len(shape))], shape)
 
-    def _live(self, values: dict[str, Expr]) -> str:
+    def _live(self) -> str:
         """Whether the element here matters, where constant weights hold zeros."""
-        if not any(isinstance(v, Weight) for v in values.values()):
+        found = live(self.reduce)
+        if not found:
             return ""
-        live = [
-            not any(zero_product(v, values, position) for v in values.values())
-            for position in range(self._count)
-        ]
-        if all(live):
-            return ""
-        return f"{self.point.table('uint8', [str(int(v)) for v in live])}[{self._place()}] != 0"
+        table = self.point.table("uint8", [str(int(one)) for one in found])
+        return f"{table}[{self._place()}] != 0"
 
-    def _inside(self, assign: Assign, values: dict[str, Expr], live: str) -> list[str]:
+    def _inside(self, assign: Assign, values: dict[str, Expr], there: str) -> list[str]:
         name, expr = assign.name, assign.value
         operations, lines = self._operations, list[str]()
         match expr:
@@ -152,8 +130,8 @@ class Window:
                 along = dict(zip(expr.axes, places, strict=True))
                 lines, text = self.point.read(expr.field, expr.origin, along)
                 text = loaded(own, self.point.sources[expr.field].dtype, text)
-                if live:
-                    text = f"{live} ? ({text}) : {number(own, 0)}"
+                if there:
+                    text = f"{there} ? ({text}) : {number(own, 0)}"
             case Weight():
                 own = operations.declare(name, expr)
                 constants = [Const(expr.dtype, text).value for text in expr.texts]
@@ -167,7 +145,7 @@ class Window:
                 own = operations.types[name]
                 product = isinstance(expr, Binary) and expr.op == "*"
                 if product and any(zero_product(expr, values, k) for k in range(self._count)):
-                    text = f"{live} ? ({text}) : {number(own, 0)}"
+                    text = f"{there} ? ({text}) : {number(own, 0)}"
         return [*lines, f"const {C_TYPES[own]} {self.point.fresh(name)} = {text};"]
 
     def _places(self, expr: Tap | Coefficient) -> list[str]:
@@ -200,7 +178,7 @@ class Window:
                 step = f"{name} = {name} {op} ({result});"
                 return [f"bool {name} = {start_with};"], [step], []
             case "mean":
-                total = self._total(item)
+                total = total_type(self.reduce, item, operations.least)
                 if total == own:
                     start, target = [f"{c} {name} = {number(own, 0)};"], name
                     finish = [f"{name} = {name} / {number(own, self._count)};"]
@@ -254,17 +232,6 @@ class Window:
         operations.names[self.name] = held
         operations.declare(self.name, self.reduce)
         return text
-
-    def _total(self, item: Interval) -> str:
-        """The type of the sum that a mean is made of."""
-        reduce = self.reduce
-        if not reduce.result.dtype.is_integer:
-            return str(reduce.dtype.value)
-        dtype = DType.UINT if reduce.result.dtype is DType.UINT else DType.INT
-        total = Interval(min(0, item.low * self._count), max(0, item.high * self._count))
-        if total.low < -(2**63) or total.high >= 2**63:
-            return "uint64" if dtype is DType.UINT else "int64"
-        return machine_type(dtype, total, self._operations.least)
 
     def _variance(self, name: str, own: str, inner: list[str]) -> list[str]:
         """As on the CPU: the mean, squares about it, less what the mean's rounding adds."""

@@ -14,26 +14,22 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...analysis.footprint import zero_product
-from ...analysis.ranges import Interval, bound, of_storage, window_ranges
+from ...analysis.ranges import Interval, of_storage, window_ranges
 from ...language.box import Box
-from ...language.dtypes import DType
 from ...language.ir import (
     Assign,
     Binary,
     Coefficient,
     Const,
-    Expr,
     Offset,
     Reduce,
     Tap,
     Weight,
 )
+from ...lowering.looping import PIECE, bounds_inside, live, total_type
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
 from .expressions import SHORT, Expressions, literal
-
-# Elements of a line that are added one to the other, where a line is longer than two such pieces.
-PIECE = 16
 
 
 @dataclass
@@ -55,9 +51,8 @@ class WindowLoops:
         """A loop over the window, at this point; what is not written out comes here."""
         count = math.prod(reduce.shape)
         own = self.expressions.declare(name, reduce)
-        values = {a.name: a.value for a in reduce.body}
         dims = [f"d{axis}" for axis in range(len(reduce.shape))]
-        sparse = self._live(name, reduce, values)
+        sparse = self._live(name, reduce)
         inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
         items = window_ranges(
             reduce,
@@ -80,18 +75,12 @@ class WindowLoops:
     def known_storage(self, array: str) -> Interval:
         return of_storage(self.storage[array])
 
-    def _live(self, name: str, reduce: Reduce, values: dict[str, Expr]) -> str:
+    def _live(self, name: str, reduce: Reduce) -> str:
         """A table of the positions whose reads matter, where constant weights hold zeros."""
-        if not any(isinstance(v, Weight) for v in values.values()):
+        found = live(reduce)
+        if not found:
             return ""
-        count = math.prod(reduce.shape)
-        live = [
-            not any(zero_product(v, values, position) for v in values.values())
-            for position in range(count)
-        ]
-        if all(live):
-            return ""
-        self._table(f"live_{name}", [str(v) for v in live], reduce.shape, "bool")
+        self._table(f"live_{name}", [str(v) for v in found], reduce.shape, "bool")
         return f"live_{name}"
 
     def _table(self, name: str, texts: list[str], shape: Offset, dtype: str) -> None:
@@ -107,7 +96,8 @@ class WindowLoops:
         types = self.expressions.types
         own = {a.name: a.value for a in reduce.body}
         if inner not in self.known:
-            self._bound_inside(reduce)
+            arrays = {n: self.known_storage(n) for n in self.storage}
+            self.known.update(bounds_inside(reduce, self.known, arrays))
         match expr:
             case Tap():
                 steps = [o - low for o, low in zip(expr.origin, self.reach.lo, strict=True)]
@@ -153,20 +143,6 @@ class WindowLoops:
             self._table(f"{name}_{axis}", list(map(str, places)), (-1,), "int64")
         return [f"{name}_{axis}[d0]" for axis in range(len(axes))]
 
-    def _bound_inside(self, reduce: Reduce) -> None:
-        """Bound the assignments inside a window over all of its positions."""
-        arrays = {n: self.known_storage(n) for n in self.storage}
-        values = {a.name: a.value for a in reduce.body}
-        weighted = any(isinstance(v, Weight) for v in values.values())
-        joined: dict[str, Interval] = {}
-        for position in range(math.prod(reduce.shape) if weighted else 1):
-            inner = dict(self.known)
-            for a in reduce.body:
-                inner[a.name] = bound(a.value, inner, arrays, values, position)
-                one = inner[a.name]
-                joined[a.name] = joined[a.name] | one if a.name in joined else one
-        self.known.update(joined)
-
     def _accumulation(
         self, name: str, reduce: Reduce, own: str, result: str, item: Interval, count: int
     ) -> tuple[list[str], list[str], list[str]]:
@@ -190,7 +166,7 @@ class WindowLoops:
                 op = "|" if kind == "any" else "&"
                 return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
             case "mean":
-                total = self._total_type(reduce, item, count)
+                total = total_type(reduce, item)
                 return (
                     [f"{name} = {SHORT[total]}(0)"],
                     [f"{name} = {SHORT[total]}({name} + {SHORT[total]}({result}))"],
@@ -238,15 +214,6 @@ class WindowLoops:
                     start.append(f"strange_{name} = False")
                     step.append(f"strange_{name} = strange_{name} | ({result} != {result})")
                 return start, step, self._quantile(name, reduce, own, buffer, count, item.nan)
-
-    def _total_type(self, reduce: Reduce, item: Interval, count: int) -> str:
-        if not reduce.result.dtype.is_integer:
-            return reduce.dtype.value
-        dtype = DType.UINT if reduce.result.dtype is DType.UINT else DType.INT
-        total = Interval(min(0, item.low * count), max(0, item.high * count))
-        if total.low < -(2**63) or total.high >= 2**63:
-            return "uint64" if dtype is DType.UINT else "int64"
-        return machine_type(dtype, total)
 
     def _extreme(self, kind: str, machine: str) -> str:
         """What every element replaces."""
