@@ -39,6 +39,9 @@ ROWS = 128
 # a processor of 65536 has fewer than three blocks.
 REGISTERS = 168
 
+# Registers up to which a processor has warps enough to load while others compute: 20 of them.
+EASY = 96
+
 # Instructions of a turn besides those for each point: loop, addresses, load, store.
 TURN = 40
 
@@ -80,15 +83,17 @@ def strips(
 def registers(kernel: Kernel, known: dict[str, Interval], found: Rolling, columns: int) -> int:
     """About how many registers a lane needs; the assembler has the last word."""
     storage = dict(kernel.fields)
-    total = 20.0
+    total, most = 24.0, 0
     for name, ring in found.rings.items():
         words = max(1, np.dtype(ring_type(kernel, found, known, name)).itemsize // 4)
-        sides = ring.before + ring.after
-        total += words * (ring.count * columns + min(ring.count + ring.fetched, 2) * sides)
+        # The newest row is made from the others, and what is beside is fetched in its turn.
+        total += words * (ring.count - 1) * columns
+        most = max(most, words * (columns + ring.before + ring.after))
     for one in found.loaded:
         total += max(1, columns * storage[one.field].itemsize / 4)
     widest = max(len(level.body) for level in (*found.made, found.result))
-    return int(total + min(24, widest))
+    # Operations of several columns are under way at once.
+    return int(total + most + min(16, widest) + 2 * columns)
 
 
 def _fits(strip: Strip) -> bool:
@@ -107,7 +112,9 @@ def _cost(strip: Strip) -> float:
         operation(assign.value) for level in (*found.made, found.result) for assign in level.body
     )
     beside = sum(ring.before + ring.after for ring in found.rings.values())
-    return LANES * (strip.columns * work + beside + TURN) / strip.width
+    needed = registers(strip.kernel, strip.known, found, strip.columns)
+    waiting = max(1.0, needed / EASY)
+    return waiting * LANES * (strip.columns * work + beside + TURN) / strip.width
 
 
 def _source(strip: Strip, name: str, between: bool) -> Source:
