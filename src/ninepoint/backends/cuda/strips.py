@@ -9,9 +9,9 @@ A lane has some columns beside each other; what lies beside these it gets from o
 stages, calls that read each other's results and steps in time need no memory but the fields and
 the results.  There are no barriers, and what neighbouring strips both need is made twice.
 
-Where the rules of borders say what lies beyond the ends of an array between two steps, the text
-has two functions, and each strip that is nowhere near an end leaves at once the one for strips
-that are, as these leave the other.
+Where the rules of borders say what lies beyond the ends of an array between two steps, or where
+much is kept, the text has two functions, and each strip that is nowhere near an end leaves at
+once the one for strips that are, as these leave the other.
 
 Along the first axis the number of blocks may be any: each does as many rows as are left for it.
 """
@@ -68,7 +68,7 @@ def strips(
     if between is None:
         return None
     closed = rolling(kernel, edges, borders, closed=True)
-    inside = rolling(kernel, edges, borders, closed=False) if between else closed
+    inside = rolling(kernel, edges, borders, closed=False)
     if closed is None or inside is None or not inside.loaded:
         return None
     known = ranges(kernel)
@@ -77,7 +77,11 @@ def strips(
         for one in ((columns,) if columns else COLUMNS)
     ]
     fit = [one for one in tried if one.width > 0 and (columns or _fits(one))]
-    return _source(min(fit, key=_cost), name, between) if fit else None
+    if not fit:
+        return None
+    best = min(fit, key=_cost)
+    # What loads at the ends needs costs registers everywhere.
+    return _source(best, name, between or _needed(best) > EASY)
 
 
 def registers(kernel: Kernel, known: dict[str, Interval], found: Rolling, columns: int) -> int:
@@ -101,8 +105,11 @@ def _fits(strip: Strip) -> bool:
     largest = max(dtype.itemsize for _, dtype in strip.kernel.fields)
     if strip.columns * largest > max(BYTES, largest) or strip.width < LANES * strip.columns // 4:
         return False
-    needed = registers(strip.kernel, strip.known, strip.inside, strip.columns)
-    return needed <= REGISTERS
+    return _needed(strip) <= REGISTERS
+
+
+def _needed(strip: Strip) -> int:
+    return registers(strip.kernel, strip.known, strip.inside, strip.columns)
 
 
 def _cost(strip: Strip) -> float:
@@ -112,14 +119,13 @@ def _cost(strip: Strip) -> float:
         operation(assign.value) for level in (*found.made, found.result) for assign in level.body
     )
     beside = sum(ring.before + ring.after for ring in found.rings.values())
-    needed = registers(strip.kernel, strip.known, found, strip.columns)
-    waiting = max(1.0, needed / EASY)
+    waiting = max(1.0, _needed(strip) / EASY)
     return waiting * LANES * (strip.columns * work + beside + TURN) / strip.width
 
 
-def _source(strip: Strip, name: str, between: bool) -> Source:
-    """The text, and its launches: `between` steps there are rules to be put."""
-    if between:
+def _source(strip: Strip, name: str, apart: bool) -> Source:
+    """The text, and its launches; strips near an end may be done `apart`."""
+    if apart:
         parts = [
             StripFunction(strip, f"{name}_plain", "inside", wide=False),
             StripFunction(strip, name, "inside", wide=True),
