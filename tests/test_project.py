@@ -99,3 +99,9 @@ def test_the_logo_is_what_its_script_draws():
         assert logo.svg() == (ROOT / "docs/images/logo.svg").read_text()
     finally:
         del sys.modules["logo"]
+
+
+def test_no_two_files_of_tests_have_one_name():
+    """Such files run apart, and not together: pytest imports them by their names alone."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
