@@ -92,10 +92,13 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     return several(graph, wanted, schedule, at, values, out, threads, axes)
 
 
-def quick(call: Call, values: Sequence[Any]) -> Quick | None:
+def quick(
+    call: Call, values: Sequence[Any], ordinary: Callable[[Sequence[Any], Any], Any]
+) -> Quick | None:
     """How calls of a function of numbers are done at once; `values` are those of all parameters.
 
-    Nothing where they need more than NumPy's function for their types, as half floats do.
+    `ordinary` does any call from values and `out`.  Nothing where calls need more than NumPy's
+    function for their types, as half floats do.
     """
     names, fields = call.definition.parameters, call.definition.fields
     at = [names.index(name) for name in fields]
@@ -112,7 +115,7 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     # An array without axes is of the type of one that has some.
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
-    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)], ordinary)
 
 
 def single(

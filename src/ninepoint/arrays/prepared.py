@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +38,7 @@ from ninepoint.arrays.parts import (
     over_stack,
     write_zones,
 )
+from ninepoint.arrays.trials import Choice
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import LEAST, empty
 from ninepoint.backends.threads import thread_count
@@ -49,18 +49,9 @@ Zones: TypeAlias = Callable[[Sequence[Array], Sequence[Array]], None]
 # Arrays of more points are shared among threads from the first call on.
 LARGE = 2_000_000
 
-# So many calls in a row must take longer than this [s] before threads are tried: on a busy
-# machine any single one may.
-SHARED = 20e-6
-SLOW_CALLS = 3
-
 # Parts for each thread then.  With one thread and with two a Sobel of 400 x 400 float32 took 18
 # and 12 us, of 512 x 512 37 and 23; where the other core is busy, two take 3 more (Zen 5).
 SHARES = 2
-
-# So often is each of two ways tried before the faster is chosen; for so many calls at first, and
-# at last: on a busy machine others leave no time to the threads, which may change.
-TRIALS, FIRST_CALLS, LAST_CALLS = 4, 32, 512
 
 # What is expected to take longer than this on one thread [s] is shared from the first call on: a
 # thread that others leave no time to costs no more than a slice of theirs.
@@ -149,32 +140,11 @@ def _timed(short: Run, shared: Run, long: Run) -> Run:
     The other way shares the work among threads: in machine code, unless somebody would have to
     wait so long for it that an interrupt should end it.
     """
-    slow = turn = chosen = 0
-    last = 2 * TRIALS + FIRST_CALLS
-    ways, least = [short, shared], [0.0, 0.0]
+    choice = Choice()
 
     def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        nonlocal slow, turn, chosen, last
-        if slow < SLOW_CALLS:
-            began = perf_counter()
-            result = short(fields, numbers, out)
-            took = perf_counter() - began
-            slow = slow + 1 if took > SHARED else 0
-            ways[1] = long if took > LASTING else shared
-            return result
-        if turn >= last:
-            turn, last = 0, min(2 * last, LAST_CALLS)
-        now, turn = turn, turn + 1
-        if now >= 2 * TRIALS:
-            return ways[chosen](fields, numbers, out)
-        way, trial = divmod(now, TRIALS)
-        began = perf_counter()
-        result = ways[way](fields, numbers, out)
-        took = perf_counter() - began
-        least[way] = took if trial == 0 else min(least[way], took)
-        if now == 2 * TRIALS - 1:
-            chosen = int(least[1] < least[0])
-        return result
+        other = long if choice.took > LASTING else shared
+        return choice.called(short, other, fields, numbers, out)
 
     return call
 

@@ -8,43 +8,54 @@ may be is found out (see `keys`).  What is not quick after all gives nothing, an
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from time import perf_counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ninepoint.arrays.parts import SPLIT_POINTS
+from ninepoint.arrays.trials import Choice
 from ninepoint.backends.elements import Elements
 from ninepoint.backends.memory import LEAST
+from ninepoint.remembered import Remembered
 
-# Calls on more elements are shared among threads where that is worth it, as is what took longer
-# than this [s] so many times in a row: with three, what took 13 us was shared on a busy machine.
-MOST, SHARED, SLOW_CALLS = 1 << 16, 20e-6, 12
+# Calls on more elements are done the ordinary way, which shares them among threads.
+MOST = 1 << 16
 
 
 class Quick:
     """Calls of values of given types, in the order of the parameters.
 
     `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
-    the function of NumPy's finds what it takes.
+    the function of NumPy's finds what it takes.  `ordinary` does any call, from the values and
+    `out`; calls that it may share among threads are tried that way too.
     """
 
-    __slots__ = ("_at", "_call", "_check", "_first", "_most", "_order", "_out", "_slow", "kinds")
+    __slots__ = (
+        "_at", "_call", "_check", "_choices", "_first", "_most", "_order", "_ordinary", "_out",
+        "kinds",
+    )  # fmt: skip
 
     def __init__(
-        self, elements: Elements, values: Sequence[Any], at: Sequence[int], order: Sequence[int]
+        self,
+        elements: Elements,
+        values: Sequence[Any],
+        at: Sequence[int],
+        order: Sequence[int],
+        ordinary: Callable[[Sequence[Any], Any], Any],
     ) -> None:
         self.kinds = list(map(type, values))
         self._first = at[0]
         self._at = tuple([(k, values[k].dtype) for k in at])
         self._order = None if list(order) == list(range(len(values))) else tuple(order)
+        self._ordinary = ordinary
         self._call, self._check = elements.call, elements.check
         (self._out, *more) = elements.out_dtypes
         itemsize = max(dtype.itemsize for dtype in (self._out, *more))
         # Larger results are made of memory that is warm.
         self._most = min(MOST, (LEAST - 1) // itemsize)
-        self._slow = 0
+        # For each number of elements.
+        self._choices: Remembered[int, Choice] = Remembered(64)
 
     def call(self, values: Sequence[Any], out: Any) -> Any:
         """What a call gives; nothing if it is not one of these."""
@@ -56,28 +67,24 @@ class Quick:
             one = values[k]
             if (one.dtype is not dtype and one.dtype != dtype) or one.shape != shape:
                 return None
+        if out is not None and (
+            type(out) is not np.ndarray or out.dtype != self._out or out.shape != shape
+        ):
+            return None
+        if size < SPLIT_POINTS:
+            return self._alone(values, out)
+        choice = self._choices.get(size)
+        if choice is None:
+            choice = self._choices[size] = Choice()
+        return choice.called(self._alone, self._ordinary, values, out)
+
+    def _alone(self, values: Sequence[Any], out: Any) -> Any:
         if self._order is not None:
             values = [values[k] for k in self._order]
         try:
-            if out is None:
-                if size < SPLIT_POINTS:
-                    made = self._call(*values)
-                else:
-                    began = perf_counter()
-                    made = self._call(*values)
-                    self._note(perf_counter() - began)
-            elif type(out) is np.ndarray and out.dtype == self._out and out.shape == shape:
-                made = self._call(*values, out=out)
-            else:
-                return None
+            made = self._call(*values) if out is None else self._call(*values, out=out)
         except (TypeError, ValueError, OverflowError):
             # What is wrong is said in our own words.
             return None
         self._check()
         return made
-
-    def _note(self, took: float) -> None:
-        """Leave calls to threads if they take long."""
-        self._slow = self._slow + 1 if took > SHARED else 0
-        if self._slow == SLOW_CALLS:
-            self._most = SPLIT_POINTS - 1
