@@ -5,26 +5,29 @@ Nothing waits for the GPU between the steps, save where somebody looks at the st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .arrays import cuda
 from .arrays import numpy as on_numpy
 from .arrays.accepted import native
+from .arrays.cuda import understood
 from .arrays.run import Block
 from .graph import Graph
-from .iteration import Iteration, check, state_shape
+from .iteration import Iteration, check, is_worth_chains, state_shape
 from .lowering.schedule import Schedule
+from .onepass import OnePass, steps_together
 from .preparing import Prepared, several
 from .program import Program
-from .running import reaching
+from .running import STEPS, reaching
 from .stepping import Record, Recorded, Scalars
 
 
 class OnDevice:
     """The state of an iteration as arrays of one GPU; in `out` at the end, if it is given."""
 
-    longest = 1
     shorter = False
 
     def __init__(
@@ -52,6 +55,10 @@ class OnDevice:
         self._owned = False
         self._spare: list[Any] | None = None
         self._known: dict[Any, Prepared] = {}
+        self.longest = 1
+        self._chain: OnePass | None = None
+        self._passes: dict[Any, cuda.Settled] = {}
+        self._settle_chain(fields, last.fastmath)
         self._out = out
         self._target: list[Any] = []
         if out is not None:
@@ -59,14 +66,56 @@ class OnDevice:
                 shapes = [shape] * count
                 self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
 
+    def _settle_chain(self, fields: Sequence[Any], fastmath: bool) -> None:
+        """Find how many steps are done in one pass over memory, if any."""
+        recorded, shape = self._recorded, self._shape
+        size = math.prod(shape) * sum(dtype.itemsize for dtype in self._dtypes)
+        steps = min(self._schedule.steps or STEPS, self._plan.steps)
+        worth = self._schedule.steps or is_worth_chains(size, self._plan.steps)
+        if steps < 2 or not worth or any(field.shape != shape for field in fields):
+            return
+        for node in recorded.nodes:
+            understood(node.compiled)
+        while steps > 1:
+            found = steps_together(recorded.graph, recorded.wanted, steps, self._schedule)
+            if found is not None:
+                self._chain, self._fastmath, self.longest = found, fastmath, steps
+                return
+            steps //= 2
+
     def forward(self, first: int, length: int) -> None:
-        """Do the steps one by one."""
+        """Do the steps in one pass over memory, or one by one where they cannot be."""
+        numbers = self._recorded.over(first, length) if length > 1 else None
         with cuda.beside(self._states):
+            if numbers is not None:
+                self._follow(lambda fields, out: self._pass(numbers, fields, out))
+                return
             for step in range(first, first + length):
-                results = self._spare or cuda.empties(self._shape, self._dtypes)
-                self._step(step, [*self._states, *self._others], results)
-                self._spare = self._states if self._owned else None
-                self._before, self._states, self._owned = self._states, results, True
+                self._follow(partial(self._step, step))
+
+    def _follow(self, do: Callable[[list[Any], list[Any]], None]) -> None:
+        """Make the next state, and go on with it."""
+        results = self._spare or cuda.empties(self._shape, self._dtypes)
+        do([*self._states, *self._others], results)
+        self._spare = self._states if self._owned else None
+        self._before, self._states, self._owned = self._states, results, True
+
+    def _pass(self, numbers: Any, fields: list[Any], results: list[Any]) -> None:
+        """Do several steps in one pass."""
+        chain = self._chain
+        assert chain is not None
+        key = tuple([cuda.array_key(field) for field in fields])
+        found = self._passes.get(key)
+        if found is None:
+            dtypes = [self._recorded.graph.dtypes[value] for value in chain.fields]
+            work = cuda.one_pass(
+                self._recorded.nodes[-1].compiled.name, chain.source, dtypes, chain.out_dtypes,
+                chain.coefficients, chain.scalar_types, chain.borders, self._fastmath,
+            )  # fmt: skip
+            found = self._passes[key] = cuda.Settled(work, fields, results)
+        coefficients, scalars = numbers
+        made = found([fields[k] for k in chain.fields], (*coefficients, *scalars), tuple(results))
+        assert made is not None, "the next state lies apart from all that is read"
 
     def _step(self, step: int, fields: list[Any], results: list[Any]) -> None:
         graph, _ = self._recorded.at(step)

@@ -93,6 +93,11 @@ def singly(graph: Graph, wanted: Sequence[int]) -> Plan:
     return found
 
 
+def sets(graph: Graph, wanted: Sequence[int]) -> list[list[Node]]:
+    """The nodes in sets that can be done in one pass, in order; nothing is compiled for it."""
+    return _grouped(graph, wanted, {})[0]
+
+
 def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:

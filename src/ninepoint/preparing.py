@@ -36,8 +36,9 @@ from .flow import Flow, Leaves
 from .graph import Graph, Node, graph_of
 from .language import ir
 from .lowering.schedule import Schedule
+from .onepass import together
 from .options import Place
-from .planning import Group, lowered, plan
+from .planning import Group, lowered, plan, sets
 from .running import evaluate, least_axes
 
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
@@ -179,7 +180,7 @@ def several(
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
-        return _on_device(graph, wanted, at, fields, out, axes)
+        return _on_device(graph, wanted, schedule, at, fields, out, axes)
     if axes is not None:
         return _along(axes, graph, wanted, schedule, at, fields, out, threads)
     least = least_axes(graph, [field.ndim for field in fields])
@@ -391,12 +392,13 @@ def _along(
 def _on_device(
     graph: Graph,
     wanted: Sequence[int],
+    schedule: Schedule,
     at: Sequence[int],
     fields: Sequence[Any],
     out: Any,
     axes: Any,
 ) -> Prepared:
-    """Prepare a program on arrays of a GPU: one call after the other."""
+    """Prepare a program on arrays of a GPU: in as few passes as can be."""
     # Imported here: CuPy is optional, and the caller has it.
     from .arrays import cuda
 
@@ -411,15 +413,20 @@ def _on_device(
     known: list[Any] = [*fields, *([None] * (len(graph.dtypes) - len(fields)))]
     steps: list[Step] = []
     with cuda.beside(fields):
-        for node in turned.needed(wanted):
-            if len({value in targets for value in node.outputs}) > 1:
-                return no_way
-            step = _step(graph, node, known, targets, None)
-            assert isinstance(step.run, cuda.Settled)
-            made = _into(node.outputs, targets) or listed(step.run.blank())
-            for value, one in zip(node.outputs, made, strict=True):
-                known[value] = one
-            steps.append(replace(step, run=step.run.quick))
+        for nodes in sets(turned, wanted):
+            joined = _pass_step(graph, turned, nodes, wanted, schedule, known, targets)
+            for part in [joined] if joined is not None else nodes:
+                if len({value in targets for value in part.outputs}) > 1:
+                    return no_way
+                step = part
+                if isinstance(part, Node):
+                    step = _step(graph, part, known, targets, None)
+                assert isinstance(step, Step)
+                assert isinstance(step.run, cuda.Settled)
+                made = _into(step.outputs, targets) or listed(step.run.blank())
+                for value, one in zip(step.outputs, made, strict=True):
+                    known[value] = one
+                steps.append(replace(step, run=step.run.quick))
     known.clear()
     inner = _one_by_one(steps, len(graph.dtypes), at, wanted, cuda.are_apart)
 
@@ -428,6 +435,50 @@ def _on_device(
             return inner(values, leaves, out)
 
     return call
+
+
+def _pass_step(
+    graph: Graph,
+    turned: Graph,
+    nodes: Sequence[Node],
+    wanted: Sequence[int],
+    schedule: Schedule,
+    known: Sequence[Any],
+    targets: Mapping[int, Any],
+) -> Step | None:
+    """Prepare calls on arrays of a GPU in one pass; nothing where they have to be done singly."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    if len(nodes) < 2:
+        return None
+    others = {v for node in turned.needed(wanted) if node not in nodes for v in node.fields}
+    outside = set(wanted) | others
+    outputs = [v for node in nodes for v in node.outputs if v in outside]
+    one = together(turned, nodes, outputs, schedule)
+    if one is None or len({value in targets for value in outputs}) > 1:
+        return None
+    inputs = [known[value] for value in one.fields]
+    shape = inputs[0].shape
+    along = nodes[-1].along
+    if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
+        return None
+    dtypes = [turned.dtypes[value] for value in one.fields]
+    last = nodes[-1].compiled
+    work = cuda.one_pass(
+        last.name, one.source, dtypes, one.out_dtypes, one.coefficients, one.scalar_types,
+        one.borders, last.fastmath,
+    )  # fmt: skip
+    into = _into(tuple(outputs), targets)
+    group = Group(tuple(nodes), one.fields, tuple(outputs))
+    core = tuple(shape[axis] for axis in along)
+    return Step(
+        cuda.Settled(work, inputs, into, along),
+        one.fields,
+        tuple(outputs),
+        _joint_numbers(graph, group, core),
+        into is not None,
+    )
 
 
 def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:

@@ -47,6 +47,12 @@ def wave(u, v, c=0.5):
     return s[0, 1] - v[0, 0], u[0, 0]
 
 
+@npt.stencil(boundary="nearest")
+def twice(u, r):
+    s = heat(u, r)
+    return s[0, 1] - r * s[-1, 0]
+
+
 def pairs(found, wanted):
     if not isinstance(wanted, tuple):
         found, wanted = (found,), (wanted,)
@@ -164,6 +170,42 @@ def test_states_stay_there(cupy):
     same(wave.iterate(there, there, steps=5), wave.iterate(flat, flat, steps=5))
     lagging = lambda step: step / 8  # noqa: E731
     same(wave.iterate(there, there, lagging, steps=3), wave.iterate(flat, flat, lagging, steps=3))
+
+
+def test_several_steps_in_one_pass(cupy, monkeypatch):
+    from ninepoint import device_states
+
+    monkeypatch.setattr(device_states, "is_worth_chains", lambda *_: True)
+    there, wanted = cupy.asarray(X), X
+    rates = np.linspace(0.125, 0.25, 5)
+    monkeypatch.setattr(device_states, "STEPS", 2)
+    cupy.fake.log.clear()
+    found = heat.iterate(there, rates, steps=5)
+    names = [one[0] for one in cupy.fake.log]
+    # Two steps, two steps, and one by itself.
+    assert names[-1] == "npt_heat"
+    assert {name.partition("_2")[0] for name in names[:-1]} == {"npt_heat"}
+    assert not {"npt_heat"} & set(names[:-1])
+    for rate in rates:
+        wanted = heat.debug(wanted, float(rate))
+    same(found, wanted)
+    np.testing.assert_array_equal(there.get(), X)
+
+
+def test_several_calls_in_one_pass(cupy):
+    there = cupy.asarray(X)
+    for options in ({}, {"axes": (2, 0)}):
+        wanted = twice.debug(X, 0.25, **options)
+        same(twice(there, 0.25, **options), wanted)
+        cupy.fake.log.clear()
+        same(twice(there, 0.25, **options), wanted)
+        names = {one[0] for one in cupy.fake.log if isinstance(one, tuple)}
+        assert names
+        assert "npt_heat" not in names
+        out = cupy.empty(X.shape, "float32")
+        for _ in range(2):
+            twice(there, 0.5, out=out, **options)
+            same(out, twice.debug(X, 0.5, **options))
 
 
 def test_a_callback_may_keep_the_states(cupy):

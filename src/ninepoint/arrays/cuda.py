@@ -27,7 +27,7 @@ from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.arranging import Run, listed
 from ninepoint.arrays.borders import Border, fitting_cval
 from ninepoint.arrays.keys import number_key
-from ninepoint.arrays.layout import Layout, Shape, layout
+from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
 from ninepoint.arrays.prepared import Options
 from ninepoint.arrays.recognise import is_cupy, is_device
@@ -359,7 +359,7 @@ def prepare(
         If the border's constant does not fit, or there are too few axes.
     """
     understood(program.compiled)
-    return Settled(program, fields, options, out, axes)
+    return Settled(_work(program, options), fields, out, axes)
 
 
 def understood(compiled: Compiled) -> None:
@@ -369,25 +369,98 @@ def understood(compiled: Compiled) -> None:
         raise errors.gpu_general(compiled.unread, compiled.name, compiled.reason)
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a text does: with which arrays and numbers it is called, and what it gives.
+
+    `coefficients` are the types of small arrays, and `scalars` make of numbers what a function is
+    given.  For the lengths along the core axes `source` gives the text with its constants, and
+    `extents` the points that each output has.
+    """
+
+    name: str
+    fastmath: bool
+    ndim: int
+    points: bool
+    field_dtypes: tuple[np.dtype[Any], ...]
+    out_dtypes: tuple[np.dtype[Any], ...]
+    coefficients: tuple[np.dtype[Any], ...]
+    scalars: tuple[Callable[[Any], Any], ...]
+    source: Callable[[], tuple[Source, tuple[Any, ...]]]
+    extents: Callable[[Shape], Sequence[Region]]
+
+
+def one_pass(
+    name: str,
+    source: Source,
+    fields: Sequence[np.dtype[Any]],
+    outs: Sequence[np.dtype[Any]],
+    coefficients: Sequence[np.ndarray[Any, Any]],
+    scalar_types: Sequence[Any],
+    borders: Sequence[tuple[Border, Any]],
+    fastmath: bool,
+) -> Work:
+    """Say what calls do that are done at once, on fields of one shape."""
+    constants = tuple(
+        storage.type(fitting_cval(borders[number][1], storage, "the result"))
+        for number, storage, _ in source.constants
+    )
+    return Work(
+        name,
+        fastmath,
+        len(source.launches[0].tile),
+        False,
+        tuple(fields),
+        tuple(outs),
+        tuple(array.dtype for array in coefficients),
+        tuple(map(_converter, scalar_types)),
+        lambda: (source, constants),
+        lambda core: [Region((0,) * len(core), core)] * len(outs),
+    )
+
+
+def _work(program: Bound, options: Options) -> Work:
+    """Say what a call does."""
+    compiled, border, cval = program.compiled, options.border, options.cval
+
+    def source() -> tuple[Source, tuple[Any, ...]]:
+        found = source_of(compiled, border)
+        return found, tuple(
+            dtype.type(fitting_cval(cval, dtype, "the result")) for _, dtype, _ in found.constants
+        )
+
+    def extents(core: Shape) -> list[Region]:
+        plan = layout(core, program.reaches, border)
+        on_numpy.check_values(plan, cval, program.field_dtypes, program.out_dtypes)
+        return [output.extent for output in plan.outputs]
+
+    return Work(
+        compiled.name,
+        compiled.fastmath,
+        program.ndim,
+        looks_at_points(program),
+        program.field_dtypes,
+        program.out_dtypes,
+        tuple(dtype for dtype, _ in compiled.coefficient_types),
+        tuple(map(_converter, compiled.scalar_types)),
+        source,
+        extents,
+    )
+
+
 class Settled:
     """Calls on arrays that lie alike."""
 
     def __init__(
-        self,
-        program: Bound,
-        fields: Sequence[DeviceArray],
-        options: Options,
-        out: Any,
-        axes: Any,
+        self, work: Work, fields: Sequence[DeviceArray], out: Any = None, axes: Any = None
     ) -> None:
-        compiled = program.compiled
         shape = on_numpy.broadcast_shape([field.shape for field in fields])
-        ndim = program.ndim
+        ndim = work.ndim
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
         spread = [_lies(field, shape) for field in fields]
         outs = [] if out is None else [_lies(one, one.shape) for one in out]
-        self._points = looks_at_points(program)
+        self._points = work.points
         order = self._order(shape, ndim, axes, [*spread, *outs])
         self._copied: list[bool] = []
         lying: list[Strided] = []
@@ -403,10 +476,9 @@ class Settled:
         self._back = tuple(order.index(axis) for axis in range(len(order)))
         self._moved = self._back != tuple(range(len(order)))
         lead, core = lengths[: len(lengths) - ndim], lengths[len(lengths) - ndim :]
-        plan = layout(core, program.reaches, options.border)
-        on_numpy.check_values(plan, options.cval, program.field_dtypes, program.out_dtypes)
-        self._shapes = [(*lead, *one) for one in plan.out_shapes]
-        self._dtypes = program.out_dtypes
+        extents = work.extents(core)
+        self._shapes = [(*lead, *one.shape) for one in extents]
+        self._dtypes = work.out_dtypes
         results = [contiguous(one) for one in self._shapes]
         self._bounds = [_bounds(field) for field in fields]
         self._out_bounds = _bounds(out[0]) if out else (0, 0)
@@ -419,17 +491,11 @@ class Settled:
         self._scratch: list[tuple[Shape, np.dtype[Any]]] = []
         self._starts: list[_Start] = []
         self._constants: tuple[Any, ...] = ()
-        self._scalars = [_converter(one) for one in compiled.scalar_types]
-        self._scalars += [np.int64] * (len(compiled.scalars) - len(self._scalars))
-        self._coefficients = [dtype for dtype, _ in compiled.coefficient_types]
+        self._scalars, self._coefficients = work.scalars, work.coefficients
         if not math.prod(shape) or not any(math.prod(one) for one in self._shapes):
             return
-        source = source_of(compiled, options.border)
-        self._constants = tuple(
-            dtype.type(fitting_cval(options.cval, dtype, "the result"))
-            for _, dtype, _ in source.constants
-        )
-        self._settle(source, program, plan, lying, results, lead, core)
+        source, self._constants = work.source()
+        self._settle(work, source, extents, lying, results, lead, core)
 
     def _order(
         self, shape: Shape, ndim: int, axes: Any, lying: Sequence[Strided | None]
@@ -446,24 +512,24 @@ class Settled:
 
     def _settle(
         self,
+        work: Work,
         source: Source,
-        program: Bound,
-        plan: Layout,
+        extents: Sequence[Region],
         fields: Sequence[Strided],
         results: Sequence[Strided],
         lead: Shape,
         core: Shape,
     ) -> None:
         """Say what is started, for arrays that lie so."""
-        compiled, ndim = program.compiled, len(core)
+        ndim = len(core)
         names = [f"field{k}" for k in range(len(fields))]
         names += [f"out{k}" for k in range(len(results))]
         lying = [*fields, *results]
-        sizes = [dtype.itemsize for dtype in (*program.field_dtypes, *program.out_dtypes)]
+        sizes = [dtype.itemsize for dtype in (*work.field_dtypes, *work.out_dtypes)]
         # Where the point 0 of each core axis stands, in elements.
         origins = [0] * len(fields) + [
-            -sum(map(operator.mul, output.extent.start, one.steps[len(lead) :]))
-            for one, output in zip(results, plan.outputs, strict=True)
+            -sum(map(operator.mul, extent.start, one.steps[len(lead) :]))
+            for one, extent in zip(results, extents, strict=True)
         ]
         for one in source.scratch:
             lengths = tuple(
@@ -491,9 +557,7 @@ class Settled:
             cores = [one.steps[len(one.steps) - ndim :] for one in lying]
         numbers = {name: k for k, name in enumerate(names)}
         far = any(_is_far(core, steps) for steps in cores)
-        functions = cubins.functions(
-            source.text, compiled.name, compiled.fastmath, far, driver.current()
-        )
+        functions = cubins.functions(source.text, work.name, work.fastmath, far, driver.current())
         for offsets, frames in apart(stacks, STACK):
             places = [
                 (origin + offset) * size
