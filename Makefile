@@ -2,7 +2,8 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo gallery notebooks pictures docs test lint format core bench clean
+.PHONY: help demo gallery notebooks pictures docs test lint format core bench gpu gpu-test gpu-bench \
+	gpu-carry clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -34,6 +35,7 @@ help:
 	@echo "make format  rewrite the files in the project's style"
 	@echo "make core    check that NumPy and Numba alone are enough"
 	@echo "make bench   print the benchmark table and put it into the README"
+	@echo "make gpu     on a machine with a GPU: run the tests that need one, and measure; see docs/gpu.md"
 	@echo "make clean   remove what the other commands made"
 
 # Where Debian ships venv without ensurepip, the second line brings pip from outside. Dependency
@@ -68,7 +70,7 @@ $(DOCS)/.made: pyproject.toml
 	@touch $@
 
 # Not editable: this also proves that the built package is complete.
-$(CORE)/.made: pyproject.toml $(shell find src -name '*.py')
+$(CORE)/.made: pyproject.toml $(shell find src -name '*.py' -o -name '*.h')
 	$(call make_venv,$(CORE))
 	$(CORE)/bin/$(INSTALL) .
 	@touch $@
@@ -117,8 +119,40 @@ core: $(CORE)/.made
 bench: $(BENCH)/.made
 	$(BENCH)/bin/python -m benchmarks
 
+# On a machine with a GPU the Python is that which has CuPy there. What else it lacks is brought along
+# by `make gpu-carry`, made where there is a network: a GPU's machine may have none.
+GPU_PYTHON ?= python3
+GPU_PYTHON_VERSION ?= 3.12
+GPU_SITE := .gpu-site
+GPU_CARRIED := numba llvmlite pytest pytest-timeout iniconfig pluggy pygments packaging dask toolz \
+	cloudpickle fsspec partd locket pyyaml click psutil numba-cuda cuda-bindings cuda-core cuda-pathfinder
+GPU_RESULTS ?= benchmarks/results/gpu.json
+GPU_MINUTES ?= 9
+GPU_RUN = test ! -f $(GPU_SITE).tar.xz -o -d $(GPU_SITE) || { mkdir $(GPU_SITE) && tar -C $(GPU_SITE) -xf $(GPU_SITE).tar.xz; }; \
+	PYTHONUNBUFFERED=1 PYTHONPATH=src:$(GPU_SITE) $(GPU_PYTHON)
+
+# Figures are worth having where a test fails.
+gpu:
+	@status=0; $(MAKE) gpu-test || status=1; $(MAKE) gpu-bench || status=1; exit $$status
+
+gpu-test:
+	$(GPU_RUN) -m pytest -m gpu tests/gpu tests/test_docs.py
+
+gpu-bench:
+	$(GPU_RUN) -m benchmarks.gpu --file $(GPU_RESULTS) --minutes $(GPU_MINUTES)
+
+gpu-carry:
+	rm -rf $(GPU_SITE) $(GPU_SITE).tar.xz
+	python3 -m pip install --quiet --no-deps --target $(GPU_SITE) --only-binary :all: \
+		--python-version $(GPU_PYTHON_VERSION) --implementation cp --platform manylinux_2_28_x86_64 \
+		--platform manylinux_2_27_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+		$(GPU_CARRIED)
+	-find $(GPU_SITE) -name '*.so' -size +8M -exec strip --strip-unneeded {} +
+	tar -C $(GPU_SITE) -cf - . | xz -T0 -5 > $(GPU_SITE).tar.xz
+	rm -rf $(GPU_SITE)
+
 clean:
-	rm -rf $(VENV) $(CORE) $(BENCH) $(GALLERY) $(DOCS) build dist site docs/generated demo-output gallery-output \
+	rm -rf $(VENV) $(CORE) $(BENCH) $(GALLERY) $(DOCS) $(GPU_SITE) $(GPU_SITE).tar.xz build dist site docs/generated demo-output gallery-output \
 		course-output examples/*/course-output examples/*/*.ipynb \
 		.pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

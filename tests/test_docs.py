@@ -1,7 +1,8 @@
 """Every Python block of the documentation runs, and prints what the page says.
 
 The blocks of a page run in order, in one namespace and in an empty folder. A block marked
-`text` that follows a Python block is what that block prints.
+`text` that follows a Python block is what that block prints.  What stands between the lines
+`<!-- gpu -->` and `<!-- end gpu -->` runs where there is a GPU.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ FIELDS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 COMING = sorted((ROOT / "docs" / "coming").glob("*.md"))
 ALL = [*PAGES, *FIELDS, *COMING]
 MODULES = sorted(found.name for found in pkgutil.walk_packages(npt.__path__, "ninepoint."))
+GPU = re.compile(r"^<!-- gpu -->$.*?^<!-- end gpu -->$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -117,9 +119,33 @@ class Program:
         return printed.getvalue()
 
 
+def without_gpu(page):
+    """The page with as many lines, but without the blocks that need a GPU."""
+    return GPU.sub(lambda found: "\n" * found[0].count("\n"), page)
+
+
+def test_what_needs_a_gpu_is_left_out_of_a_page():
+    page = "a\n<!-- gpu -->\n```python\nx = 1\n```\n<!-- end gpu -->\n```python\ny = 2\n```\n"
+    assert [(block.text, block.line) for block in blocks(without_gpu(page))] == [("y = 2\n", 8)]
+
+
 @pytest.mark.parametrize("path", ALL, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_page(path, tmp_path, monkeypatch):
-    page = path.read_text()
+    run_page(path, without_gpu(path.read_text()), tmp_path, monkeypatch)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("path", [one for one in ALL if GPU.search(one.read_text())])
+def test_page_on_a_gpu(path, tmp_path, monkeypatch):
+    cupy = pytest.importorskip("cupy")
+    try:
+        cupy.cuda.runtime.getDeviceCount()
+    except cupy.cuda.runtime.CUDARuntimeError as error:
+        pytest.skip(f"no GPU: {error}")
+    run_page(path, path.read_text(), tmp_path, monkeypatch)
+
+
+def run_page(path, page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     program = Program(path, tmp_path)
     for block, following in itertools.zip_longest(blocks(page), blocks(page)[1:]):

@@ -173,5 +173,5 @@ def _blocks(launch: Launch) -> str:
         text += f", with {launch.shared} bytes of shared memory"
     if launch.wide:
         most = max(size for _, size in launch.wide)
-        text += f", in vectors of up to {most} bytes where rows begin at multiples of them"
+        text += f", in vectors of {most} bytes where rows allow it"
     return text
