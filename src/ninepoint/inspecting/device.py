@@ -6,7 +6,7 @@ Nothing here needs a GPU or CuPy, and what is said depends on the kernel and its
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
@@ -14,6 +14,8 @@ from ..backends.pipeline import Forms
 from ..graph import Node
 from ..language import errors
 from ..language.ir import Assign, Binary, Call, Kernel, Ref, Unary
+from ..onepass import OnePass, together
+from ..planning import sets
 from .asked import Asked
 from .describing import Lines, box_text, bytes_moved, numbers, types_text
 
@@ -34,7 +36,11 @@ def texts(one: Asked) -> str:
     StencilError
         If a kernel takes the general path, which leads to the CPU only.
     """
-    return "\n\n".join(_source(one, node).text for node in _nodes(one))
+    found = []
+    for nodes, joined in _passes(one):
+        sources = [_source(one, node) for node in nodes] if joined is None else [joined.source]
+        found += [source.text for source in sources]
+    return "\n\n".join(found)
 
 
 def explained(one: Asked) -> str:
@@ -46,12 +52,23 @@ def explained(one: Asked) -> str:
     fields = ", ".join(f"{n} {d}" for n, d in zip(graph.names, given, strict=False))
     results = ", ".join(map(str, nodes[-1].compiled.out_dtypes))
     parts = [f"{one.call.definition.name}: {fields} -> {results}, on a GPU"]
-    for node in nodes:
-        made = ", ".join(graph.names[value] for value in node.outputs)
-        read = ", ".join(graph.names[value] for value in node.fields)
-        head, *lines = _kernel_text(one, node).split("\n")
-        parts += [f"  {made} = {node.call.definition.name}({read})", f"    {head}"]
-        parts += [f"  {line}" for line in lines]
+    for some, joined in _passes(one):
+        for node in some:
+            made = ", ".join(graph.names[value] for value in node.outputs)
+            read = ", ".join(graph.names[value] for value in node.fields)
+            head, *lines = _kernel_text(one, node, joined is None).split("\n")
+            parts += [f"  {made} = {node.call.definition.name}({read})", f"    {head}"]
+            parts += [f"  {line}" for line in lines]
+        if joined is not None:
+            page = Lines(["  in one pass"])
+            page.add(
+                "launches", *_launches(joined.source, [graph.names[k] for k in joined.fields])
+            )
+            inside = sum(graph.dtypes[value].itemsize for value in joined.fields)
+            outside = sum(dtype.itemsize for dtype in joined.out_dtypes)
+            page.add("memory", f"{inside + outside} bytes a point for all of them")
+            page.add("registers", _UNKNOWN)
+            parts += [page.lines[0], *(f"  {line}" for line in page.lines[1:])]
     return "\n".join(parts)
 
 
@@ -59,6 +76,17 @@ def _nodes(one: Asked) -> list[Node]:
     """The calls that are done, one after the other."""
     graph, wanted = one.graph
     return list(graph.needed(wanted))
+
+
+def _passes(one: Asked) -> Iterator[tuple[list[Node], OnePass | None]]:
+    """The calls that are tried at once; with what does them, or they are done one by one."""
+    graph, wanted = one.graph
+    schedule = one.call.definition.schedule_for(one.types)
+    for nodes in sets(graph, wanted):
+        read = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
+        outputs = [v for node in nodes for v in node.outputs if v in read or v in wanted]
+        joined = together(graph, nodes, outputs, schedule) if len(nodes) > 1 else None
+        yield list(nodes), joined
 
 
 def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
@@ -76,8 +104,8 @@ def _source(one: Asked, node: Node) -> Source:
     return written(forms, node.border.rules)
 
 
-def _kernel_text(one: Asked, node: Node) -> str:
-    """What is said of one kernel."""
+def _kernel_text(one: Asked, node: Node, alone: bool = True) -> str:
+    """What is said of one kernel; how it is started, if it is done by itself."""
     compiled = node.compiled
     page = Lines([f"{node.call.definition.name}: {types_text(compiled)}, on a GPU"])
     forms, reason = _forms(one, node)
@@ -88,7 +116,6 @@ def _kernel_text(one: Asked, node: Node) -> str:
             "write it without, or give arrays of NumPy",
         )
         return "\n".join(page.lines)
-    source = written(forms, node.border.rules)
     pointwise = node.call.definition.pointwise
     page.add("path", "understood: whole arrays in the memory of the GPU, borders and all")
     if pointwise:
@@ -100,6 +127,9 @@ def _kernel_text(one: Asked, node: Node) -> str:
         page.add("border", _border_text(node))
     numbers(page, forms.simplified)
     page.add("bits", *_bits(forms))
+    if not alone:
+        return "\n".join(page.lines)
+    source = written(forms, node.border.rules)
     page.add("launches", *_launches(source, compiled.fields))
     inside, outside = bytes_moved(compiled)
     page.add(
@@ -149,7 +179,7 @@ def _functions(kernel: Kernel) -> Iterator[str]:
                 pass
 
 
-def _launches(source: Source, fields: tuple[str, ...]) -> Iterator[str]:
+def _launches(source: Source, fields: Sequence[str]) -> Iterator[str]:
     """A line for each launch, and one for how many points its blocks do."""
     names = {f"field{k}": name for k, name in enumerate(fields)}
     outs = {name for one in source.launches for name in one.arrays if name.startswith("out")}
