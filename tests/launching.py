@@ -35,6 +35,7 @@ class Emulated:
     values: Mapping[str, Any]
     at_end: bool = True
     turned: bool = False
+    aligned: bool = False
     plain: bool = False
     arrays: dict[str, tuple[np.ndarray, tuple[int, ...]]] = field(default_factory=dict)
 
@@ -55,7 +56,8 @@ class Emulated:
                 # The other way round along every axis, the first of which changes fastest.
                 held = np.flip(guarded(np.flip(held).T.copy(), self.at_end).T)
             else:
-                held = guarded(held, self.at_end)
+                held = self._array(dtype, one.shape)
+                held[...] = one
             spread = np.broadcast_to(held, shape).reshape(*stack, *core)
             self.arrays[f"field{k}"] = spread, (0,) * ndim
         for k, (output, dtype) in enumerate(zip(plan.outputs, lowered.out_dtypes, strict=True)):
@@ -80,11 +82,16 @@ class Emulated:
         lengths: tuple[int, ...],
         first: tuple[int, ...],
     ) -> None:
-        shape = (*stack, *lengths)
-        count = int(np.prod(shape, dtype=np.int64))
-        made = Guarded(count * dtype.itemsize, self.at_end).array(dtype, shape)
+        self.arrays[name] = self._array(dtype, (*stack, *lengths)), first
+
+    def _array(self, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
+        """Memory with nothing in it; where asked for, with rows at multiples of 16 bytes."""
+        step = 16 if self.aligned else 1
+        whole = (*shape[:-1], -(-shape[-1] // step) * step)
+        count = int(np.prod(whole, dtype=np.int64))
+        made = Guarded(count * dtype.itemsize, self.at_end).array(dtype, whole)
         made.view(np.uint8).fill(0xC3) if made.size else None
-        self.arrays[name] = made, first
+        return made[..., : shape[-1]]
 
     def _others(self, core: tuple[int, ...]) -> list[Any]:
         """The coefficients and the scalars."""
@@ -174,7 +181,8 @@ def emulated(
 ) -> list[Emulated | None]:
     """Kernels as a GPU would do them; None for one on the general path.
 
-    Every other one is done in one piece up to `longest` operations.
+    Every other one is done in one piece up to `longest` operations, and every third with a thread
+    for each point.
     """
     found: list[tuple[Source, Lowered, Border, dict[str, Any]] | None] = []
     for k, drawn in enumerate(kernels):
@@ -187,14 +195,20 @@ def emulated(
             found.append(None)
             continue
         border = Boundary.of(drawn.boundary).on(lowered.ndim)
-        source = written(forms, border.rules, longest=longest if k % 2 else LONGEST)
+        most = longest if k % 2 else LONGEST
+        source = written(forms, border.rules, longest=most, patches=k % 3 > 0)
         found.append((source, lowered, border, others))
     functions = iter(compiled([one[0].text for one in found if one is not None], define, "-O0"))
     return [
         None
         if one is None
         else Emulated(
-            one[0], next(functions), *one[1:], at_end=bool(k % 2), turned=bool(k // 2 % 2)
+            one[0],
+            next(functions),
+            *one[1:],
+            at_end=bool(k % 2),
+            turned=k // 2 % 4 == 1,
+            aligned=bool(k // 4 % 2),
         )
         for k, one in enumerate(found)
     ]

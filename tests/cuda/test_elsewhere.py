@@ -155,7 +155,7 @@ def test_states_stay_there(cupy):
     there, flat = cupy.asarray(X[0]), X[0]
     cupy.fake.log.clear()
     found = heat.iterate(there, 0.25, steps=7)
-    assert [one[0] for one in cupy.fake.log] == ["npt_heat"] * 7
+    assert [one[0].removesuffix("_plain") for one in cupy.fake.log] == ["npt_heat"] * 7
     same(found, heat.iterate(flat, 0.25, steps=7))
     np.testing.assert_array_equal(there.get(), flat)
     none = heat.iterate(there, 0.25, steps=0)
@@ -183,7 +183,7 @@ def test_several_steps_in_one_pass(cupy, monkeypatch):
     found = heat.iterate(there, rates, steps=5)
     names = [one[0] for one in cupy.fake.log]
     # Two steps, two steps, and one by itself.
-    assert names[-1] == "npt_heat"
+    assert names[-1].removesuffix("_plain") == "npt_heat"
     assert {name.partition("_2")[0] for name in names[:-1]} == {"npt_heat"}
     assert not {"npt_heat"} & set(names[:-1])
     for rate in rates:
@@ -201,7 +201,7 @@ def test_several_calls_in_one_pass(cupy):
         same(twice(there, 0.25, **options), wanted)
         names = {one[0] for one in cupy.fake.log if isinstance(one, tuple)}
         assert names
-        assert "npt_heat" not in names
+        assert not {"npt_heat", "npt_heat_plain"} & names
         out = cupy.empty(X.shape, "float32")
         for _ in range(2):
             twice(there, 0.5, out=out, **options)

@@ -100,12 +100,16 @@ class Binary:
 
     `minimum` and `maximum` propagate NaN.  A comparison has the type BOOL.  `round` gives the
     multiple of `right`, a constant, that is nearest to an integer, the even one of two.
+
+    Of a `loose` comparison, minimum or maximum any answer will do where an operand is NaN, and
+    where both are zeros: of an extreme either operand, or NaN where one is NaN.
     """
 
     dtype: DType
     op: BinaryOp
     left: Atom
     right: Atom
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True)

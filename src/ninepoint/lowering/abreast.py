@@ -13,6 +13,7 @@ stores and operations for each point.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 from ..language.ir import (
     Assign,
@@ -184,18 +185,21 @@ def worthwhile(kernel: Kernel) -> bool:
     return together < alone * _GAIN
 
 
-def abreast(kernel: Kernel, prefix: str = "r") -> Kernel:
-    """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first."""
-    if kernel.rows == 1:
+def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
+    """The operations of `kernel.rows` rows, equal ones once; outputs of the first row first.
+
+    Of each row so many `columns` may be made as well, one after the other.
+    """
+    if kernel.rows == columns == 1:
         return kernel
     lines = Lines(prefix)
     outputs: list[Atom] = []
-    for row in range(kernel.rows):
+    for row, column in product(range(kernel.rows), range(columns)):
         alias: dict[str, Atom] = {}
         for assign in kernel.body:
             expr = renamed(assign.value, alias)
             if isinstance(expr, Read):
-                expr = replace(expr, offset=_down(expr.offset, row))
+                expr = replace(expr, offset=_moved(expr.offset, row, column))
             alias[assign.name] = lines.emit(expr)
         outputs += [renamed_atom(output, alias) for output in kernel.outputs]
     return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
@@ -222,5 +226,6 @@ def _row(assign: Assign) -> tuple[tuple[str, Offset], ...]:
     return ((read.field, read.offset[:-1]),) if isinstance(read, Read) else ()
 
 
-def _down(offset: Offset, rows: int) -> Offset:
-    return (*offset[:-2], offset[-2] + rows, offset[-1])
+def _moved(offset: Offset, rows: int, columns: int) -> Offset:
+    along = (*offset[:-1], offset[-1] + columns)
+    return (*along[:-2], along[-2] + rows, along[-1]) if rows else along

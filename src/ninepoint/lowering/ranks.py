@@ -52,7 +52,8 @@ def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
     for k, item in enumerate(left[1:]):
         # The second item is taken where a comparison fails, and then stays: only it is safe.
         a, b = (best, item) if k == 0 else (item, best)
-        best = emit(Select(a.dtype, emit(Binary(DType.BOOL, better, a, b)), a, b))
+        test = emit(Binary(DType.BOOL, better, a, b, loose=True))
+        best = emit(Select(a.dtype, test, a, b))
     return not_nan(best, [left[0], *left[2:]], emit)
 
 
@@ -86,7 +87,7 @@ def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
 
 def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:
     """The lesser and the greater; LLVM makes one instruction of each."""
-    swap = emit(Binary(DType.BOOL, "<", b, a))
+    swap = emit(Binary(DType.BOOL, "<", b, a, loose=True))
     return emit(Select(a.dtype, swap, b, a)), emit(Select(a.dtype, swap, a, b))
 
 
@@ -145,7 +146,8 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
 def _extreme(items: Sequence[Atom], better: BinaryOp, emit: Emit) -> Atom:
     best = items[0]
     for item in items[1:]:
-        best = emit(Select(best.dtype, emit(Binary(DType.BOOL, better, item, best)), item, best))
+        test = emit(Binary(DType.BOOL, better, item, best, loose=True))
+        best = emit(Select(best.dtype, test, item, best))
     return best
 
 

@@ -35,6 +35,14 @@ class Border:
         """Whether a position beyond an end of an axis may be -1, which stands for the constant."""
         return "constant" in self.rules[axis]
 
+    def leaves_out(self, reach: Box) -> bool:
+        """Whether results that look so far are left out near the ends."""
+        looks = zip(reach.lo, reach.hi, self.rules, strict=True)
+        return any(
+            (low < 0 and rules[0] in _ABSENT) or (high > 0 and rules[1] in _ABSENT)
+            for low, high, rules in looks
+        )
+
     def maps(self) -> list[str]:
         """The functions at0, at1, ... that find what stands at a position along each axis."""
         return [line for axis in range(len(self.rules)) for line in self._map(axis)]

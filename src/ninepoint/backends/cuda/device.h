@@ -28,6 +28,7 @@ template <int axes, int arrays> struct npt_geometry {
 // How far the frame of this number is from the first one.
 template <int axes, int arrays>
 NPT npt_int64 npt_frame(const npt_geometry<axes, arrays> &g, int array, unsigned frame) {
+  if (frame == 0) return 0;
   const unsigned last = unsigned(g.stack[2]), middle = unsigned(g.stack[1]), rest = frame / last;
   return npt_int64(frame % last) * g.frame[array][2] +
          npt_int64(rest % middle) * g.frame[array][1] +
@@ -36,6 +37,10 @@ NPT npt_int64 npt_frame(const npt_geometry<axes, arrays> &g, int array, unsigned
 
 // Where the element beyond the ends of an axis of length n comes from; -1 for the constant.
 
+// The nearest position from low to below high.
+NPT npt_index npt_within(npt_index i, npt_index low, npt_index high) {
+  return i < low ? low : i < high ? i : high - 1;
+}
 NPT npt_index npt_nearest(npt_index i, npt_index n) { return i < 0 ? 0 : n - 1; }
 NPT npt_index npt_constant(npt_index, npt_index) { return -1; }
 NPT npt_index npt_wrap(npt_index i, npt_index n) {
@@ -213,6 +218,22 @@ NPT double npt_exp_float64(double x) {
   return e * __longlong_as_double(npt_int64(npt_uint64(half + 1023) << 52)) *
          __longlong_as_double(npt_int64(npt_uint64(whole - half + 1023) << 52));
 }
+
+// The lesser and the greater of two, NaN where one is; of zeros either. GPUs before compute
+// capability 8.0 have no instruction that lets NaN through.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define NPT_EXTREME(name, instruction, op) \
+  NPT float name(float a, float b) { \
+    float chosen; \
+    asm(instruction ".NaN.f32 %0, %1, %2;" : "=f"(chosen) : "f"(a), "f"(b)); \
+    return chosen; \
+  }
+#else
+#define NPT_EXTREME(name, instruction, op) \
+  NPT float name(float a, float b) { return a != a ? a : b != b ? b : b op a ? b : a; }
+#endif
+NPT_EXTREME(npt_lesser, "min", <)
+NPT_EXTREME(npt_greater, "max", >)
 
 // Half floats: storage only, computed with as float32.
 

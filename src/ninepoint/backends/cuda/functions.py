@@ -117,13 +117,17 @@ class Function:
         _, dtype, shape = self.kernel.coefficients[number]
         return loaded(machine, dtype, f"c{number}[{flat(places, shape)}]")
 
-    def lines(self, body: Sequence[str], threads: int) -> list[str]:
-        """The text of the function, with this body for so many threads in a block."""
+    def lines(self, body: Sequence[str], threads: int, blocks: int = 0) -> list[str]:
+        """The text of the function, with this body for so many threads in a block.
+
+        The compiler is to use so few registers that so many `blocks` fit on a multiprocessor.
+        """
+        bounds = f"{threads}, {blocks}" if blocks else f"{threads}"
         parameters = [*self._parameters(), f"const npt_geometry<{self._shape}> g"]
         return [
             "",
             *self.tables,
-            f'extern "C" __global__ void __launch_bounds__({threads}) {self.name}(',
+            f'extern "C" __global__ void __launch_bounds__({bounds}) {self.name}(',
             *(f"    {one}," for one in parameters[:-1]),
             f"    {parameters[-1]}) {{",
             *("  " + line for line in body),

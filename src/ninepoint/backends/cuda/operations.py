@@ -15,7 +15,8 @@ from typing import assert_never
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.ir import Atom, Expr
+from ...language.dtypes import DType
+from ...language.ir import Atom, Binary, Expr
 from ...lowering.typed import (
     Apply,
     Choose,
@@ -27,6 +28,7 @@ from ...lowering.typed import (
     To,
     Typed,
     Whole,
+    called,
 )
 
 # How the machine types are called in C++: those of values, and those that only storage has.
@@ -86,6 +88,11 @@ class Operations(Typed):
     def node(self, node: Node) -> str:
         """The text of what is decided elsewhere."""
         return self._open(node)
+
+    def _float_extreme(self, expr: Binary, left: Node, right: Node) -> Node:
+        if expr.loose and expr.dtype is DType.F32:
+            return called("lesser" if expr.op == "minimum" else "greater", left, right)
+        return super()._float_extreme(expr, left, right)
 
     def _print(self, node: Node) -> tuple[str, int]:
         """The text, and how tightly it binds."""

@@ -10,7 +10,7 @@ is needed; beyond the ends of the fields it is computed there, as the border say
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from ...language.ir import (
     Stage,
     State,
     Tap,
+    Values,
     Weight,
 )
 from ...lowering.kept import needed
@@ -38,6 +39,7 @@ from ...lowering.typed import Apply, Given, To
 from .borders import border_of
 from .functions import Array, Function, field_arrays, loaded, out_arrays, plus, stored
 from .operations import C_TYPES, Operations, number
+from .patches import Part, padded, patched
 from .source import Launch, Scratch, Source
 from .windows import Ranks, Window, over
 
@@ -51,16 +53,20 @@ def points(
     reaches: Sequence[Box],
     outs: Sequence[np.dtype],
     rules: Sequence[tuple[str, str]],
+    *,
+    patches: bool = False,
 ) -> Source:
     """The text of a kernel whose outputs are in their storage types, and its launches.
 
-    Its functions are called after `name`.
+    Its functions are called after `name`.  With `patches` a thread makes several points where it
+    can.
     """
     known = ranges(kernel)
     border = border_of(rules, [dtype for _, dtype in kernel.fields], outs)
     need = needed(kernel)
     stages = [stage for stage in kernel.stages if stage.names[0] in need]
     arrays, results = field_arrays(kernel), out_arrays(outs)
+    regions: dict[str, tuple[Offset, Offset]] = {}
     lines, launches, scratch = border.maps(), list[Launch](), list[Scratch]()
     for position, stage in enumerate(stages, 1):
         low, high = (corner[-kernel.ndim :] for corner in need[stage.names[0]])
@@ -68,16 +74,37 @@ def points(
             Array(f"scratch{k}", f"v{k}", _kept(stage, one, known))
             for one, k in enumerate(range(len(scratch), len(scratch) + len(stage.names)))
         ]
-        scratch += [Scratch(array.name, array.dtype, low, high) for array in targets]
-        region = _Region(kernel, known, border, f"{name}_{position}", arrays, low, high)
-        lines += region.stage(stage, targets)
-        launches.append(region.launch)
+        before = replace(kernel, stages=kernel.stages[: kernel.stages.index(stage)])
+        one = replace(before, body=stage.body, outputs=stage.values)
+        called = f"{name}_{position}"
+        part = Part(one, called, low, high, tuple(targets), arrays, regions, border)
+        made = patched(part) if patches and isinstance(stage, Values) else None
+        if made is None:
+            region = _Region(kernel, known, border, called, arrays, low, high)
+            made = region.stage(stage, targets), region.launch
+        lines += made[0]
+        launches.append(made[1])
         arrays = arrays | dict(zip(stage.names, targets, strict=True))
+        regions = regions | {
+            n: padded(low, high, a.dtype) if patches else (low, high)
+            for n, a in zip(stage.names, targets, strict=True)
+        }
+        scratch += [
+            Scratch(array.name, array.dtype, *regions[one])
+            for one, array in zip(stage.names, targets, strict=True)
+        ]
     nothing = (0,) * kernel.ndim
-    whole = _Region(kernel, known, border, name, arrays, nothing, nothing)
-    lines += whole.result(reaches, results)
+    part = Part(
+        kernel, name, nothing, nothing, tuple(results), arrays, regions, border, tuple(reaches)
+    )
+    made = patched(part) if patches else None
+    if made is None:
+        whole = _Region(kernel, known, border, name, arrays, nothing, nothing)
+        made = whole.result(reaches, results), whole.launch
+    lines += made[0]
+    launches.append(made[1])
     text = "\n".join([*lines, ""])
-    return Source(text, (*launches, whole.launch), tuple(scratch), border.constants)
+    return Source(text, tuple(launches), tuple(scratch), border.constants)
 
 
 def _kept(stage: Stage, k: int, known: Mapping[str, Interval]) -> np.dtype:

@@ -11,6 +11,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from ...language.ir import Kernel, Reduce
+from ...lowering.exchanges import exchanged
 from ...lowering.flattening import flattened
 from ...lowering.merging import merged
 from ...lowering.passes import IN_PLACE, ROWS, ROWS_AS_IN_PLACE, checked, passed
@@ -26,15 +27,22 @@ if TYPE_CHECKING:
 LONGEST = 320
 
 
-def written(forms: Forms, rules: Sequence[tuple[str, str]], *, longest: int = LONGEST) -> Source:
+def written(
+    forms: Forms,
+    rules: Sequence[tuple[str, str]],
+    *,
+    longest: int = LONGEST,
+    patches: bool = True,
+) -> Source:
     """Write the text of a kernel, with the rule of its border before and after each core axis.
 
-    It is done in one piece up to `longest` operations, and else in stages.
+    It is done in one piece up to `longest` operations, and else in stages; by threads that make
+    `patches` of several points each where they can.
     """
     kernel, compiled = targeted(forms, longest), forms.compiled
     name = "npt_" + "".join(c if c.isascii() else "_" for c in compiled.name)
     source = in_strips(forms, kernel, name, tuple(rules)) or points(
-        kernel, name, compiled.reaches, compiled.out_dtypes, rules
+        kernel, name, compiled.reaches, compiled.out_dtypes, rules, patches=patches
     )
     return replace(source, text=support() + source.text)
 
@@ -49,12 +57,13 @@ def targeted(forms: Forms, longest: int = LONGEST) -> Kernel:
     reach = forms.compiled.reach
     in_place = forms.as_in_place or exact(forms.windowed)
     passes = IN_PLACE if in_place else ROWS
-    kernel = passed(passes, forms.windowed, request, reach)["wholesome"]
+    kernel = exchanged(passed(passes, forms.windowed, request, reach)["wholesome"])
     flat = flattened(kernel, longest)
     if flat is not None:
         return checked(flat, reach)
     passes = ROWS_AS_IN_PLACE if forms.as_in_place else ROWS
-    return checked(merged(passed(passes, forms.windowed, request, reach)["shared"]), reach)
+    kernel = exchanged(merged(passed(passes, forms.windowed, request, reach)["shared"]))
+    return checked(kernel, reach)
 
 
 def exact(kernel: Kernel) -> bool:
@@ -66,5 +75,5 @@ def exact(kernel: Kernel) -> bool:
 def support() -> str:
     """What every text begins with: ninepoint's arithmetic, and what the warps of strips do."""
     folder = resources.files(__package__)
-    files = [folder.joinpath(name) for name in ("device.h", "strips.h")]
+    files = [folder.joinpath(name) for name in ("device.h", "vectors.h", "strips.h")]
     return "".join(file.read_text(encoding="utf-8") + "\n" for file in files)

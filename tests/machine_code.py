@@ -1,0 +1,104 @@
+"""What a compiler for GPUs makes of a text: registers, spills and instructions, without a GPU.
+
+    reports([text, other], "sm_90")["npt_smooth"]      ->     Report(registers=40, ...)
+
+nvcc makes machine code, for which no driver is needed; its instructions are read by NVIDIA's
+cuobjdump and nvdisasm, which have wheels of their own names, "nvidia-cuda-cuobjdump" and so on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ninepoint.backends.cuda.source import OPTIONS
+from ninepoint.backends.cuda.writing import support
+
+NVCC = shutil.which("nvcc")
+
+_FUNCTION = re.compile(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\(')
+_INSIDE = re.compile(r"const bool inside =[^;]*;")
+_FRAMES = re.compile(r"if \(block >= m0\) frame = .*;")
+_OPCODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+_NOTHING = ("NOP", "BRA")
+
+
+def _tool(name: str) -> str | None:
+    spec = importlib.util.find_spec("nvidia")
+    folders = [Path(one) for one in (spec.submodule_search_locations or ())] if spec else []
+    found = [path for folder in folders for path in folder.glob(f"*/bin/{name}")]
+    return str(found[0]) if found else shutil.which(name)
+
+
+CUOBJDUMP = _tool("cuobjdump")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a function takes: registers, bytes spilled, and its instructions, in order."""
+
+    registers: int
+    spilled: int
+    instructions: tuple[str, ...] = ()
+
+    def count(self, *starts: str) -> int:
+        """How many instructions begin with one of these words."""
+        return sum(one.startswith(starts) for one in self.instructions)
+
+
+def inside(text: str) -> str:
+    """The text for a thread of the only frame whose points are all inside, as most threads are."""
+    return _FRAMES.sub("", _INSIDE.sub("const bool inside = true;", text))
+
+
+def reports(texts: Sequence[str], arch: str, *, code: bool = False) -> Mapping[str, Report]:
+    """What each function of all texts takes, by its name and the number of its text: "npt_f.0"."""
+    assert NVCC
+    parts = [support()]
+    for number, text in enumerate(texts):
+        for name in _FUNCTION.findall(text):
+            text = re.sub(rf"\b{name}\b", f"{name}__{number}", text)
+        parts += [f"namespace text{number} {{", text.removeprefix(support()), "}"]
+    with tempfile.TemporaryDirectory() as folder:
+        source, made = Path(folder, "texts.cu"), Path(folder, "texts.cubin")
+        source.write_text("\n".join(parts), encoding="utf-8")
+        options = [*OPTIONS, f"-arch={arch}", "-Xptxas", "-v", "-cubin", "-w", "-t", "0"]
+        done = subprocess.run(
+            [NVCC, *options, "-o", str(made), str(source)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr[:4000]
+        listing = _listing(made) if code else {}
+    found: dict[str, Report] = {}
+    for part in done.stderr.split("Compiling entry function '")[1:]:
+        symbol = part[: part.index("'")]
+        registers = int(re.search(r"Used (\d+) registers", part)[1])  # type: ignore[index]
+        spilled = sum(map(int, re.findall(r"(\d+) bytes spill", part)))
+        name, number = symbol.rsplit("__", 1)
+        found[f"{name}.{number}"] = Report(registers, spilled, listing.get(symbol, ()))
+    return found
+
+
+def _listing(made: Path) -> dict[str, tuple[str, ...]]:
+    assert CUOBJDUMP
+    paths = os.pathsep.join([str(Path(CUOBJDUMP).parent), os.environ.get("PATH", "")])
+    done = subprocess.run(
+        [CUOBJDUMP, "-sass", str(made)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {"PATH": paths},
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for part in done.stdout.split("Function : ")[1:]:
+        symbol, body = part.split("\n", 1)
+        found[symbol.strip()] = tuple(
+            one for one in _OPCODE.findall(body) if not one.startswith(_NOTHING)
+        )
+    return found
