@@ -161,3 +161,19 @@ def test_chunks_of_unknown_size():
     np.testing.assert_array_equal(total.compute(), wanted * 3)
     np.testing.assert_array_equal(less.compute(), wanted < wanted * 2)
     assert mixed(some, some, dtype="float32").compute().dtype == np.float32
+
+
+def test_only_what_looks_at_no_neighbour_has_a_loop_over_elements():
+    @npt.stencil
+    def near(a):
+        return a[-1] + 3.25 * a[0]
+
+    @npt.stencil
+    def here(a):
+        return 3.25 * a[0]
+
+    found = []
+    for stencil in (near, here):
+        compiled, _, _ = stencil.definition.compiled([np.dtype("float64")], {})
+        found.append(compiled.backend.elements(compiled.entry) != 0)
+    assert found == [False, True]

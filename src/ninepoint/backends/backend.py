@@ -51,6 +51,11 @@ class Lowered:
         """The box that holds every output's."""
         return joined(self.reaches)
 
+    @property
+    def alone(self) -> bool:
+        """Whether it looks at no neighbour."""
+        return not any(any(box.lo) or any(box.hi) for box in self.reaches)
+
 
 @dataclass(frozen=True, slots=True)
 class Module:

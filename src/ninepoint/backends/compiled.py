@@ -76,7 +76,7 @@ class Compiled(Lowered):
         return self._elements[0]
 
     def _made_for_elements(self) -> Elements | None:
-        alone = self.ndim == 1 and not any(box.lo[0] or box.hi[0] for box in self.reaches)
+        alone = self.ndim == 1 and self.alone
         lengths = any(isinstance(one, Length) for one in self.scalars)
         if not alone or lengths or self.coefficients or not self.takes_commands:
             return None

@@ -148,18 +148,19 @@ def load(
     signature: Callable[[], Any],
     fastmath: bool,
     raises: bool = True,
+    elements: bool = False,
 ) -> Any:
     """The compiled function `band` of a generated module; compiled once in a process.
 
     `types` are those of its arguments: one text may serve several.  `signature` gives the
     Numba signature; it is called only if Numba is needed.  What `raises` errors of its own is
-    left to Numba.
+    left to Numba.  With `elements` there is a loop over elements as well, where there can be.
     """
     key = (text, name, types, fastmath)
     found = _loaded.get(key)
     if found is None:
         found = undisturbed.undisturbed(
-            partial(_load, key, text, name, types, signature, fastmath, raises)
+            partial(_load, key, text, name, types, signature, fastmath, raises, elements)
         )
     return found.band
 
@@ -172,6 +173,7 @@ def _load(
     signature: Callable[[], Any],
     fastmath: bool,
     raises: bool,
+    elements: bool,
 ) -> _Loaded:
     """Load or compile, one at a time in the process."""
     found = _loaded.get(key)
@@ -179,7 +181,7 @@ def _load(
         unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
         path = _written(text, f"{name}_{unique}")
         if not raises and native.possible() and not interpreted():
-            found = _native(path, signature, fastmath)
+            found = _native(path, signature, fastmath, elements)
         if found is None:
             band = _compiled(path, signature(), fastmath)
             statistics = getattr(band, "stats", None)
@@ -375,15 +377,20 @@ def _home() -> Path:
     return _fallback()
 
 
-def _native(path: Path, signature: Callable[[], Any], fastmath: bool) -> _Loaded | None:
+def _native(
+    path: Path, signature: Callable[[], Any], fastmath: bool, elements: bool
+) -> _Loaded | None:
     """The object code beside a module, made if it is not there; nothing where it cannot be."""
     if not _commands_are_shared(path.parent):
         return None
 
     def make() -> _Code | None:
         from .emit import object_code
+        from .entries import entries
 
-        return object_code(_module(path).band, signature(), fastmath=fastmath)
+        wanted = partial(entries, with_elements=elements)
+        band = _module(path).band
+        return object_code(band, signature(), fastmath=fastmath, entries=wanted)
 
     band, from_disk = _object(path.with_suffix(".o"), native.loaded, make)
     return None if band is None else _Loaded(band, from_disk, native=True)

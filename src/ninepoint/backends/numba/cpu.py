@@ -59,6 +59,7 @@ class Numba:
                 functools.partial(_signature, lowered, module.checked),
                 lowered.fastmath,
                 module.checked,
+                lowered.alone,
             )
         if interpreted():
             band = functools.partial(silent, lowered.scalar_types, band)

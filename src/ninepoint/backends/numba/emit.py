@@ -19,7 +19,6 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type
 
 from .commands import commands_module
-from .entries import entries
 
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _POINTER = _BYTE.as_pointer()
@@ -41,7 +40,7 @@ def object_code(
     signature: Any,
     *,
     fastmath: bool,
-    entries: Callable[[Any, Any], Any] = entries,
+    entries: Callable[[Any, Any], Any],
 ) -> tuple[bytes, tuple[str, ...]] | None:
     """The object code of a function with an entry, and the names of what it calls.
 

@@ -6,7 +6,8 @@
 
 They read arrays where NumPy keeps what describes them, refuse what does not fit, and let go of
 the interpreter's lock.  They call Python's functions only, none of its data: those are not near
-enough to be reached.  Kernels of one axis have a loop for NumPy as well (see `elements`).
+enough to be reached.  Kernels of one axis that look at no neighbour have a loop for NumPy as
+well (see `elements`).
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ _BIT, _BYTE, _INT, _WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = _BYTE.as_pointer()
 
 
-def entries(context: Any, described: Any) -> Any:
-    """The module with both entries, for a function as Numba describes it."""
+def entries(context: Any, described: Any, *, with_elements: bool) -> Any:
+    """The module with both entries, for a function as Numba describes it.
+
+    The loop over elements takes a third of the time in which a small kernel is compiled.
+    """
     module = context.create_module("ninepoint.entries")
     kernel = _Kernel(context, module, described)
     block = _block(kernel)
     _entry(kernel, block)
     _together(kernel, block)
-    if takes_elements(kernel):
+    if with_elements and takes_elements(kernel):
         elements(kernel, block, _values_type(kernel))
     return module
 
