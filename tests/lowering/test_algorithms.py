@@ -6,6 +6,7 @@ text, run as plain Python, on many windows, and of compiled code on a few.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -50,10 +51,16 @@ CUBE = np.einsum("i,j,k->ijk", [1, 2, 1], [1, 0, -1], [1, 3, 1])
 CROSS = np.array([[0, 1, 0], [1, 4, 1], [0, 1, 0]])
 
 
+@functools.lru_cache(maxsize=8, typed=True)
+def stencil_of(function: Callable[..., Any], **options: Any) -> npt.Stencil:
+    """The stencil of a function, which goes through the passes once for the same types."""
+    return npt.stencil(**options)(function)
+
+
 def stages_of(function: Callable[..., Any], *dtypes: str, **options: Any) -> Any:
     """The stages of a compilation, of the first path; one row after the other unless asked."""
     options.setdefault("schedule", Schedule(rows=1))
-    stencil = npt.stencil(**options)(function)
+    stencil = stencil_of(function, **options)
     given = dict.fromkeys(stencil.scalars, 3)
     _, stages, reason = stencil.definition.compiled([np.dtype(d) for d in dtypes], given)
     assert stages is not None, reason
@@ -88,7 +95,7 @@ def by_text(
     function: Callable[..., Any], *fields: np.ndarray, boundary: str = "mirror", **options: Any
 ) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
-    stencil = npt.stencil(**options)(function)
+    stencil = stencil_of(function, **options)
     compiled, _, _ = stencil.definition.compiled([f.dtype for f in fields], {})
     border = Boundary.of(boundary).on(compiled.ndim)
     program = agreement.Plain(compiled.bind({}))
@@ -323,8 +330,8 @@ def test_values_on_many_windows(kind):
             if dtype in ("int64", "uint64") and kind == "two":
                 stack //= 2**40  # the sum, which wraps, says nothing about the deviation
             agree(function, *stack[:1], close=3e-6 if dtype == "float32" else 1e-12)
-            function_of_stack = npt.stencil(function)
-            compiled, _, _ = function_of_stack.definition.compiled([np.dtype(dtype)], {})
+            stencil = stencil_of(function)
+            compiled, _, _ = stencil.definition.compiled([np.dtype(dtype)], {})
             program = agreement.Plain(compiled.bind({}))
             border = Boundary.of("mirror").on(2)
             whole = on_numpy.apply(program, [stack], border=border, cval=0, threads=1)
