@@ -44,7 +44,8 @@ def test_the_general_path_agrees_with_the_reference(seed):
     agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
 
 
-@pytest.mark.parametrize("seed", range(60_000, 60_000 + COMPILED))
+# The kernels of the test before, which are compiled already.
+@pytest.mark.parametrize("seed", range(50_000, 50_000 + COMPILED))
 def test_calls_prepared_once_give_the_same(seed):
     drawn = agreement.draw(seed)
     wanted = agreement.by_call(drawn)
