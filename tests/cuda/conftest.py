@@ -18,6 +18,7 @@ _modules = {}
 def _forget():
     driver.cupy.cache_clear()
     driver.compiler.cache_clear()
+    driver.processors.cache_clear()
     for known in (cubins._modules, cuda._runs, cuda._uploaded, cuda._sources):
         known.clear()
     for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupy_backends")]:

@@ -42,6 +42,7 @@ from ninepoint.arrays.strided import (
 from ninepoint.backends.compiled import Bound, Compiled
 from ninepoint.backends.cuda import cubins, driver
 from ninepoint.backends.cuda.driver import DeviceArray
+from ninepoint.backends.cuda.filling import tile_for
 from ninepoint.backends.cuda.source import STACK, Launch, Source
 from ninepoint.backends.cuda.writing import written
 from ninepoint.language import errors
@@ -676,11 +677,13 @@ def _start(
     told = [*core, *((1,) * missing), *stack]
     told += [step for k in used for step in cores[k]]
     told += [step for k in used for step in ((0,) * missing + frames[k].steps)]
-    blocks = math.prod(
-        -(-max(0, n + high - low) // size)
-        for n, size, low, high in zip(core, launch.tile, launch.low, launch.high, strict=True)
-    )
-    count = blocks * math.prod(stack)
+    points = [
+        max(0, n + high - low) for n, low, high in zip(core, launch.low, launch.high, strict=True)
+    ]
+    frames_there = math.prod(stack)
+    tile = tile_for(launch, points, frames_there, driver.processors(driver.current()))
+    blocks = math.prod(-(-n // size) for n, size in zip(points, tile, strict=True))
+    count = blocks * frames_there
     if count > MOST_BLOCKS:
         raise ValueError(
             f"an array of {core} and a stack of {stack} is more than one launch on a GPU can do; "

@@ -226,6 +226,13 @@ def architecture(device: int) -> str:
     return found
 
 
+@cache
+def processors(device: int) -> int:
+    """How many processors a GPU has, each of which runs some blocks at once."""
+    found: int = cupy().cuda.runtime.getDeviceProperties(device)["multiProcessorCount"]
+    return found
+
+
 def described() -> str:
     """Name every GPU, what it can do, its memory, and what CUDA its driver is for."""
     module = cupy()

@@ -78,6 +78,9 @@ class Launch:
     written in vectors of so many bytes, which needs pointers and steps (but the last axis') that
     are multiples of it, and unit steps along the last axis; where they are not, `plain` is the
     function to start.
+
+    With `least` a block may do any number of points along the first axis, for it does as many as
+    are left for it: below so many it would make much that other blocks make too.
     """
 
     function: str
@@ -89,6 +92,7 @@ class Launch:
     wide: tuple[tuple[str, int], ...] = ()
     plain: str = ""
     shared: int = 0
+    least: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,10 @@ from .turns import WARPS, StripFunction
 # Rows that a warp does of a strip: a tenth more are made before them in a chain of eight steps.
 ROWS = 128
 
+# Rows below which a warp does much that it does once: a quarter of them are made before the first,
+# if so many are needed there.
+LEAST, WARM = 32, 4
+
 # Registers beyond which a lane does fewer columns, or a chain fewer steps: with more than these
 # a processor of 65536 has fewer than three blocks.
 REGISTERS = 168
@@ -156,4 +160,5 @@ def _launch(strip: Strip, function: StripFunction, plain: str) -> Launch:
         (0,) * ndim,
         tuple(wide) if plain else (),
         plain,
+        least=max(LEAST, WARM * strip.inside.warm) if ndim > 1 else 0,
     )

@@ -38,6 +38,7 @@ log = []
 # How often NVRTC compiled.
 compiled = 0
 architecture = "90"
+processors = 132
 # Arrays that lie on another GPU than the current one, by their addresses.
 places = {}
 
@@ -76,9 +77,9 @@ def given_back(size):
 
 def reset():
     """As it is at the beginning of a test."""
-    global devices, driver, room, device, streams, compiled, architecture
+    global devices, driver, room, device, streams, compiled, architecture, processors
     devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
-    architecture = "90"
+    architecture, processors = "90", 132
     log.clear()
     places.clear()
 
