@@ -18,7 +18,7 @@ from .arrays.run import Block
 from .graph import Graph
 from .iteration import Iteration, check, is_worth_chains, state_shape
 from .lowering.schedule import Schedule
-from .onepass import OnePass, steps_together
+from .onepass import OnePass, longest_steps, steps_together
 from .preparing import Prepared, several
 from .program import Program
 from .running import STEPS, reaching
@@ -68,20 +68,25 @@ class OnDevice:
 
     def _settle_chain(self, fields: Sequence[Any], fastmath: bool) -> None:
         """Find how many steps are done in one pass over memory, if any."""
-        recorded, shape = self._recorded, self._shape
+        recorded, shape, plan = self._recorded, self._shape, self._plan
         size = math.prod(shape) * sum(dtype.itemsize for dtype in self._dtypes)
-        steps = min(self._schedule.steps or STEPS, self._plan.steps)
-        worth = self._schedule.steps or is_worth_chains(size, self._plan.steps)
-        if steps < 2 or not worth or any(field.shape != shape for field in fields):
+        asked = self._schedule.steps
+        # As many as are done before somebody looks, and one by itself to tell what it changed.
+        between = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
+        worth = asked or is_worth_chains(size, plan.steps)
+        if not worth or any(field.shape != shape for field in fields):
             return
         for node in recorded.nodes:
             understood(node.compiled)
-        while steps > 1:
-            found = steps_together(recorded.graph, recorded.wanted, steps, self._schedule)
-            if found is not None:
-                self._chain, self._fastmath, self.longest = found, fastmath, steps
-                return
-            steps //= 2
+        graph, wanted, schedule = recorded.graph, recorded.wanted, self._schedule
+        found = longest_steps(graph, wanted, min(asked or STEPS, between), schedule)
+        if found is None:
+            return
+        steps = found.steps if asked else fewest_passes(found.steps, between)
+        if steps < found.steps:
+            found = steps_together(graph, wanted, steps, schedule)
+        if found is not None:
+            self._chain, self._fastmath, self.longest = found, fastmath, steps
 
     def forward(self, first: int, length: int) -> None:
         """Do the steps in one pass over memory, or one by one where they cannot be."""
@@ -163,3 +168,8 @@ class OnDevice:
         if self._states is self._given:
             return [state.copy() for state in self._states]
         return self._states
+
+
+def fewest_passes(most: int, steps: int) -> int:
+    """How many steps to do in one pass, `most` at most, so that few are left to be done singly."""
+    return min(range(most, 1, -1), key=lambda one: steps // one + steps % one)

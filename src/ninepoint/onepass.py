@@ -46,6 +46,7 @@ class OnePass:
     scalars: tuple[Any, ...]
     scalar_types: tuple[DType, ...]
     borders: tuple[tuple[Border, Any], ...]
+    steps: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,7 @@ def steps_together(
         tuple(value for bound in bounds for value in bound.scalars) * steps,
         tuple(dtype for node in nodes for dtype in node.compiled.scalar_types) * steps,
         parts.borders,
+        steps,
     )
 
 

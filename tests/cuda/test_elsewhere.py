@@ -192,6 +192,36 @@ def test_several_steps_in_one_pass(cupy, monkeypatch):
     np.testing.assert_array_equal(there.get(), X)
 
 
+def test_passes_end_where_somebody_looks(cupy, monkeypatch):
+    from ninepoint import device_states
+
+    monkeypatch.setattr(device_states, "is_worth_chains", lambda *_: True)
+    there, seen, wanted = cupy.asarray(X[0]), [], []
+    cupy.fake.log.clear()
+    heat.iterate(there, 0.25, steps=12, every=3, callback=lambda _, u: seen.append(u))
+    names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
+    assert [name for name in names if not name.endswith("_ends")] == ["npt_heat_3_plain"] * 4
+    heat.iterate(X[0], 0.25, steps=12, every=3, callback=lambda _, u: wanted.append(u))
+    for one, other in zip(seen, wanted, strict=True):
+        same(one, other)
+    # The step before each look is one by itself.
+    cupy.fake.log.clear()
+    found = heat.iterate(there, 0.25, steps=12, every=4, until=0.0)
+    names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
+    names = [name for name in names if not name.endswith("_ends")]
+    assert names == ["npt_heat_3_plain", "npt_heat"] * 3
+    same(found, heat.iterate(X[0], 0.25, steps=12))
+
+
+@pytest.mark.parametrize(
+    ("most", "steps", "found"), [(8, 16, 8), (8, 11, 5), (8, 10, 5), (2, 3, 2), (8, 100, 8)]
+)
+def test_few_steps_are_left_over(most, steps, found):
+    from ninepoint.device_states import fewest_passes
+
+    assert fewest_passes(most, steps) == found
+
+
 def test_several_calls_in_one_pass(cupy):
     there = cupy.asarray(X)
     for options in ({}, {"axes": (2, 0)}):
