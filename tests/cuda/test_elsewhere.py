@@ -103,6 +103,11 @@ def test_what_cannot_be_cut_and_has_no_room_is_refused(cupy):
         between(X, ROW, device="cuda")
 
 
+def test_bytes_in_the_other_order_are_turned_round(cupy):
+    other = X.astype(X.dtype.newbyteorder())
+    same(between(other, ROW, device="cuda"), between.debug(X, ROW))
+
+
 def test_sent_in_place(cupy):
     cupy.fake.room = cupy.fake.used + 10_000
     over_itself = X.copy()

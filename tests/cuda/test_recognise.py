@@ -185,6 +185,17 @@ MISTAKES = {
         "elements of out share memory: it has shape (12, 33) and strides (0, 4); give an array "
         "whose elements are all its own.",
     ),
+    "bytes in the other order": (
+        lambda cupy: cross(cupy.empty((12, 33), np.dtype("float32").newbyteorder())),
+        TypeError,
+        "'x' lies on a GPU with the bytes of its numbers turned round; give "
+        "x.astype(x.dtype.newbyteorder('=')).",
+    ),
+    "a number that no type has": (
+        lambda cupy: between(cupy.asarray(X), 2**80),
+        TypeError,
+        "'y' must be an array of numbers, not int.",
+    ),
     "a coefficient on the GPU": (
         lambda cupy: weighted(cupy.asarray(X), cupy.asarray(X[:3, :3])),
         TypeError,

@@ -87,6 +87,11 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
         if array is None:
             array = _number(value, name, names[first], device)
         accepted.check_dtype(array.dtype, name)
+        if not array.dtype.isnative:
+            raise TypeError(
+                f"'{name}' lies on a GPU with the bytes of its numbers turned round; give "
+                f"{name}.astype({name}.dtype.newbyteorder('='))."
+            )
         if driver.device_of(array) != device:
             raise ValueError(
                 f"'{names[first]}' lies on GPU {device} and '{name}' on GPU "
@@ -105,8 +110,9 @@ def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
             f"'{other}' lies on a GPU and '{name}' in the memory of the CPU, and a stencil takes "
             f"neither to the other: give cupy.asarray({name}), or cupy.asnumpy({other})."
         )
+    number = accepted.as_field(value, name)
     with driver.on(device):
-        return driver.uploaded(np.asarray(value))
+        return driver.uploaded(number)
 
 
 def checked_out(

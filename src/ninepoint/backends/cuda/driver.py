@@ -134,8 +134,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
 
 
 def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
-    """Give an array of NumPy on the current GPU."""
-    return _with_room(cupy().array, array)
+    """Give an array of NumPy on the current GPU, in the order of bytes that this has."""
+    return _with_room(cupy().array, array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
 def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
