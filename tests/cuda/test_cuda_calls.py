@@ -210,6 +210,16 @@ def test_types(cupy):
     same(again(lambda: inner(cupy.asarray(u), **options)), inner.debug(u, **options))
 
 
+def test_half_floats_are_kept(cupy):
+    h = X[0].astype("float16")
+    for dtype in ("float16", "float32"):
+        options = {"boundary": "keep", "dtype": dtype}
+        same(
+            between(cupy.asarray(h), h[0, 0, 0], **options),
+            between.debug(h, h[0, 0, 0], **options),
+        )
+
+
 def test_ufuncs(cupy):
     there, row = cupy.asarray(X), cupy.asarray(ROW)
     wanted = over.debug(X, ROW, gain=3)

@@ -191,6 +191,14 @@ def numbers_of_odd_types():
     yield [Given(far, {"x": drawn_numbers("int16", (2, 3, 2, 3, 4))}, "mirror")]
 
 
+def values_that_are_kept():
+    """What "keep" keeps, as it is and of another type."""
+    for before in ("float16", "float32", "int8", "bool"):
+        for after in ("float16", "float64", "complex64"):
+            one = npt.stencil(lambda x: x[-1, 0] - x[0, 1] * 1.0, dtype=after)
+            yield [Given(one, {"x": drawn_numbers(before, (4, 5))}, "keep")]
+
+
 def test_kernels_by_hand_give_the_bits_of_the_cpu():
     """All in one run of g++; those of a group are one text for several arrays."""
     groups = [
@@ -198,6 +206,7 @@ def test_kernels_by_hand_give_the_bits_of_the_cpu():
         *(group for d in ("float32", "int8", "uint64") for group in windows_that_are_loops(d)),
         *large_windows_of_short_integers(),
         *stacks_that_are_broadcast(),
+        *values_that_are_kept(),
         *numbers_of_odd_types(),
         *lengths_scalars_and_arrays_that_are_read_absolutely(),
     ]

@@ -202,3 +202,12 @@ def stored(dtype: np.dtype, machine: str, text: str) -> str:
     same = machine == dtype.name or machine == "bool"
     same = same or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
     return text if same else f"npt_as<{stored_type(dtype)}>::from({text})"
+
+
+def copied(dtype: np.dtype, before: np.dtype, text: str) -> str:
+    """An element of an array that is `before`, as one that is `dtype` has it."""
+    if dtype == before:
+        return text
+    # Nothing is computed with half floats as they are stored.
+    machine = "float32" if before == np.float16 else before.name
+    return stored(dtype, machine, loaded(machine, before, text))

@@ -39,7 +39,7 @@ from ...language.ir import (
 from ...lowering.abreast import abreast
 from ...lowering.cost import operation
 from .borders import Border
-from .functions import Array, Function, loaded, plus, stored
+from .functions import Array, Function, copied, loaded, plus, stored
 from .operations import C_TYPES
 from .source import Launch
 
@@ -636,7 +636,7 @@ class _Function(Function):
         """The value of the field in the place of an output."""
         name, dtype = self.kernel.fields[position]
         source = self._here(self.use(self.part.arrays[name]))
-        return stored(self.part.targets[position].dtype, dtype.name, source)
+        return copied(self.part.targets[position].dtype, dtype, source)
 
     def _here(self, array: Array) -> str:
         return array.at([f"i{axis}" for axis in range(self.ndim)])

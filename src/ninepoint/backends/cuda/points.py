@@ -37,7 +37,7 @@ from ...lowering.kept import needed
 from ...lowering.machine import machine_type
 from ...lowering.typed import Apply, Given, To
 from .borders import border_of
-from .functions import Array, Function, field_arrays, loaded, out_arrays, plus, stored
+from .functions import Array, Function, copied, field_arrays, loaded, out_arrays, plus, stored
 from .operations import C_TYPES, Operations, number
 from .patches import Part, padded, patched
 from .source import Launch, Scratch, Source
@@ -202,7 +202,7 @@ class _Region(Function):
                 """The value of the field in the place of the output."""
                 name, dtype = self.kernel.fields[k]
                 source = self._here(self.use(self.sources[name]))
-                return stored(target.dtype, dtype.name, source)
+                return copied(target.dtype, dtype, source)
 
             lines += self.border.store(reach, target.dtype, self._here(target), text, kept)
         return self._around(lines)
