@@ -19,6 +19,7 @@ from .analysis.footprint import extents
 from .arrays.bands import KEPT, NARROW
 from .arrays.iterating import Chain
 from .arrays.joint import Joint, joint
+from .arrays.run import AtOnce
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_fused
 from .graph import Graph, Node, reads
@@ -41,7 +42,8 @@ class Group:
     says what the values are called there.  `asked` tells that the schedule names one of them,
     so that arrays of any size are done so, and `tile` is the schedule's.  `program` has the
     numbers of all nodes; they are one call, `joint`, where one border is enough for all.  Several
-    `steps` of an iteration are a `chain`.
+    `steps` of an iteration are a `chain`.  `at_once` does all nodes on whole arrays of a GPU, if
+    that can be.
     """
 
     nodes: tuple[Node, ...]
@@ -56,6 +58,7 @@ class Group:
     joint: Joint | None = None
     steps: tuple[Group, ...] = ()
     chain: Chain | None = None
+    at_once: AtOnce | None = None
 
     @property
     def turned(self) -> tuple[Node, ...]:
@@ -77,19 +80,6 @@ def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     found = graph.plans.get(key)
     if found is None:
         found = graph.plans[key] = _planned(graph, wanted, schedule)
-    return found
-
-
-def singly(graph: Graph, wanted: Sequence[int]) -> Plan:
-    """Do the nodes one by one, in order; nothing is compiled for it."""
-    key = "singly", tuple(wanted)
-    found = graph.plans.get(key)
-    if found is None:
-        groups = [
-            Group((node,), tuple(dict.fromkeys(node.fields)), node.outputs)
-            for node in graph.needed(wanted)
-        ]
-        found = graph.plans[key] = Plan(tuple(groups), {})
     return found
 
 

@@ -36,7 +36,7 @@ from .flow import Flow, Leaves
 from .graph import Graph, Node, graph_of
 from .language import ir
 from .lowering.schedule import Schedule
-from .onepass import together
+from .onepass import settled
 from .options import Place
 from .planning import Group, lowered, plan, sets
 from .running import evaluate, least_axes
@@ -447,38 +447,14 @@ def _pass_step(
     targets: Mapping[int, Any],
 ) -> Step | None:
     """Prepare calls on arrays of a GPU in one pass; nothing where they have to be done singly."""
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    if len(nodes) < 2:
+    found = settled(turned, nodes, wanted, schedule, known, targets)
+    if found is None:
         return None
-    others = {v for node in turned.needed(wanted) if node not in nodes for v in node.fields}
-    outside = set(wanted) | others
-    outputs = [v for node in nodes for v in node.outputs if v in outside]
-    one = together(turned, nodes, outputs, schedule)
-    if one is None or len({value in targets for value in outputs}) > 1:
-        return None
-    inputs = [known[value] for value in one.fields]
-    shape = inputs[0].shape
-    along = nodes[-1].along
-    if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
-        return None
-    dtypes = [turned.dtypes[value] for value in one.fields]
-    last = nodes[-1].compiled
-    work = cuda.one_pass(
-        last.name, one.source, dtypes, one.out_dtypes, one.coefficients, one.scalar_types,
-        one.borders, last.fastmath,
-    )  # fmt: skip
-    into = _into(tuple(outputs), targets)
-    group = Group(tuple(nodes), one.fields, tuple(outputs))
-    core = tuple(shape[axis] for axis in along)
-    return Step(
-        cuda.Settled(work, inputs, into, along),
-        one.fields,
-        tuple(outputs),
-        _joint_numbers(graph, group, core),
-        into is not None,
-    )
+    one, run = found
+    group = Group(tuple(nodes), one.fields, one.outputs)
+    core = tuple(known[one.fields[0]].shape[axis] for axis in nodes[-1].along)
+    into = _into(one.outputs, targets)
+    return Step(run, one.fields, one.outputs, _joint_numbers(graph, group, core), into is not None)
 
 
 def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:

@@ -22,7 +22,8 @@ from .arrays.run import Block, run
 from .chaining import in_steps
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .planning import Plan, in_sets, plan, singly
+from .onepass import on_gpu
+from .planning import Group, Plan, in_sets, plan
 from .remembered import Remembered
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
@@ -87,7 +88,7 @@ class Program:
     ) -> list[Array]:
         """Compute the wanted values from a block; see `arrays.run.run`."""
         if any(map(is_cupy, block.arrays)):
-            groups = singly(self.graph, self.wanted).groups
+            groups: Sequence[Group] = on_gpu(self.graph, self.wanted, self.schedule)
         else:
             groups = self.plan.groups
         return run(groups, block, self.wanted, region=region, outs=outs, threads=threads)

@@ -214,7 +214,7 @@ def test_passes_end_where_somebody_looks(cupy, monkeypatch):
     found = heat.iterate(there, 0.25, steps=12, every=4, until=0.0)
     names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
     names = [name for name in names if not name.endswith("_ends")]
-    assert names == ["npt_heat_3_plain", "npt_heat"] * 3
+    assert [name.removesuffix("_plain") for name in names] == ["npt_heat_3", "npt_heat"] * 3
     same(found, heat.iterate(X[0], 0.25, steps=12))
 
 
@@ -231,12 +231,13 @@ def test_several_calls_in_one_pass(cupy):
     there = cupy.asarray(X)
     for options in ({}, {"axes": (2, 0)}):
         wanted = twice.debug(X, 0.25, **options)
-        same(twice(there, 0.25, **options), wanted)
-        cupy.fake.log.clear()
-        same(twice(there, 0.25, **options), wanted)
-        names = {one[0] for one in cupy.fake.log if isinstance(one, tuple)}
-        assert names
-        assert not {"npt_heat", "npt_heat_plain"} & names
+        # The first call, and one that is settled.
+        for _ in range(2):
+            cupy.fake.log.clear()
+            same(twice(there, 0.25, **options), wanted)
+            names = {one[0] for one in cupy.fake.log if isinstance(one, tuple)}
+            assert names
+            assert not {"npt_heat", "npt_heat_plain"} & names
         out = cupy.empty(X.shape, "float32")
         for _ in range(2):
             twice(there, 0.5, out=out, **options)

@@ -12,7 +12,7 @@ else its nodes are done one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -42,6 +42,10 @@ from .views import plain, stacked
 CACHED = 1 << 23
 
 Spans: TypeAlias = tuple[Span, ...]
+
+# What some nodes make of values, by number, with arrays to write others to; None if they have to
+# be done one by one.
+AtOnce: TypeAlias = Callable[[Mapping[int, Array], Mapping[int, Array]], dict[int, Array] | None]
 
 
 class Group(Protocol):
@@ -81,6 +85,10 @@ class Group(Protocol):
     @property
     def chain(self) -> Chain | None:
         """The steps in one pass, of which `program` has the numbers."""
+
+    @property
+    def at_once(self) -> AtOnce | None:
+        """What does the nodes on whole arrays of a GPU in one pass, if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +263,10 @@ def _group(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What a group gives."""
+    if group.at_once is not None and work.shape is None:
+        made = group.at_once(values, outs)
+        if made is not None:
+            return made
     if group.joint is not None:
         made = _as_one(work, group.joint, values, threads, outs)
         if made is not None:
