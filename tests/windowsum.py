@@ -31,6 +31,10 @@ class WindowSum:
     out_dtypes: tuple[np.dtype[Any], ...]
 
     @property
+    def takes_elements(self) -> bool:
+        return False
+
+    @property
     def ndim(self) -> int:
         return len(next(iter(self.outputs[0]))[1])
 
@@ -169,6 +173,7 @@ class Alone:
     program: None = None
     joint: None = None
     chain: None = None
+    at_once: None = None
     steps: tuple[Alone, ...] = ()
     asked: bool = False
     tile: int = 0
