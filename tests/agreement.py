@@ -42,6 +42,10 @@ class Plain:
     def takes_commands(self) -> bool:
         return False
 
+    @property
+    def takes_elements(self) -> bool:
+        return False
+
     def within(self, core: tuple[int, ...]) -> Plain:
         return Plain(self.bound.within(core))
 
