@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <sys/mman.h>
 #include <tuple>
 #include <type_traits>
 #include <ucontext.h>
@@ -61,7 +62,21 @@ enum State { READY, AT_WARP, AT_BLOCK, DONE };
 struct Fiber { ucontext_t context; jmp_buf place; bool begun = false; State state = READY; uint3 index; unsigned turn = 0; };
 static const size_t STACK = 256 << 10;
 static std::vector<Fiber> fibers;
-static std::vector<char> stacks;
+inline void fail(const char *what) { std::fprintf(stderr, "cuda_on_cpu: %s\n", what); std::abort(); }
+// A text is a library of its own, and many are loaded at once: pages that were never touched take no
+// memory, and none are kept after a launch.
+struct Stacks {
+  char *memory;
+  size_t size;
+  explicit Stacks(size_t size) : size(size) {
+    void *found = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (found == MAP_FAILED) fail("there is no memory for the stacks of fibers");
+    memory = static_cast<char *>(found);
+  }
+  ~Stacks() { munmap(memory, size); }
+};
+static char *stacks;
 static char *dynamic = nullptr;
 static unsigned current;
 static jmp_buf scheduler;
@@ -69,7 +84,6 @@ static void (*entry)();
 struct Slot { unsigned long long value[2][32]; };
 static std::vector<Slot> slots;
 
-inline void fail(const char *what) { std::fprintf(stderr, "cuda_on_cpu: %s\n", what); std::abort(); }
 inline void leave(State state) {
   Fiber &own = fibers[current];
   own.state = state;
@@ -135,9 +149,10 @@ inline void launch(dim3 grid, dim3 threads, size_t shared, bool barriers, void (
   size_t count = size_t(threads.x) * threads.y * threads.z;
   std::vector<char> memory(shared + 128);
   dynamic = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128) % 128;
+  Stacks own(barriers ? count * STACK : 1);
+  stacks = own.memory;
   if (barriers) {
     if (fibers.size() < count) fibers.resize(count);
-    if (stacks.size() < count * STACK) stacks.resize(count * STACK);
     slots.assign((count + 31) / 32, Slot());
   }
   for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) {
