@@ -1,7 +1,7 @@
 """Run CUDA C++ on the CPU: g++ with cuda_on_cpu.h, called as CUDA's driver is called.
 
     one, two = compiled([text, other])               many texts in one run of g++
-    one["npt_smooth"](grid, threads, arguments)      an array for a pointer, else a NumPy value
+    one["kernel_smooth"](grid, threads, arguments)      an array for a pointer, else a NumPy value
 
 The addresses, the casts, the shifts and the bounds of arrays in registers are checked by UBSan:
 the process ends with a message where one of them is wrong.  `guarded` copies an array to memory

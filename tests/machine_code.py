@@ -1,6 +1,6 @@
 """What a compiler for GPUs makes of a text: registers, spills and instructions, without a GPU.
 
-    reports([text, other], "sm_90")["npt_smooth"]      ->     Report(registers=40, ...)
+    reports([text, other], "sm_90")["kernel_smooth"]      ->     Report(registers=40, ...)
 
 nvcc makes machine code, for which no driver is needed; its instructions are read by NVIDIA's
 cuobjdump and nvdisasm, which have wheels of their own names, "nvidia-cuda-cuobjdump" and so on.
@@ -15,7 +15,8 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ninepoint.backends.cuda.source import OPTIONS
@@ -58,30 +59,71 @@ def inside(text: str) -> str:
     return _FRAMES.sub("", _INSIDE.sub("const bool inside = true;", text))
 
 
+def functions(text: str) -> list[str]:
+    """The names of the functions of a text."""
+    return _FUNCTION.findall(text)
+
+
 def reports(texts: Sequence[str], arch: str, *, code: bool = False) -> Mapping[str, Report]:
-    """What each function of all texts takes, by its name and the number of its text: "npt_f.0"."""
-    assert NVCC
+    """What each function of all texts takes, by its name and the number of its text: "kernel_f.0"."""
+    with tempfile.TemporaryDirectory() as folder:
+        told = _told(texts, folder, [f"-arch={arch}", "-cubin"])
+        listing = _listing(Path(folder, "made")) if code else {}
+    return {
+        ".".join(symbol.rsplit("__", 1)): replace(report, instructions=listing.get(symbol, ()))
+        for (_, symbol), report in told.items()
+    }
+
+
+def in_parts(
+    texts: Mapping[str, str], archs: Sequence[str], each: int = 25
+) -> dict[tuple[str, str, str], Report]:
+    """What each function takes, by the architecture, the name of its text and its own name.
+
+    So many texts are compiled in a run, once for all architectures, and two runs go on at a time.
+    """
+    names = list(texts)
+    parts = [names[k : k + each] for k in range(0, len(names), each)]
+
+    def of(part: Sequence[str]) -> dict[tuple[str, str, str], Report]:
+        # Only the assembler is told of the architecture: texts are the same for all.
+        least = min(archs, key=lambda arch: int(arch.removeprefix("sm_")))
+        code = f"arch={least.replace('sm', 'compute')},code=[{','.join(archs)}]"
+        with tempfile.TemporaryDirectory() as folder:
+            told = _told([texts[name] for name in part], folder, ["-gencode", code, "-fatbin"])
+        found = {}
+        for (arch, symbol), report in told.items():
+            function, number = symbol.rsplit("__", 1)
+            found[arch, part[int(number)], function] = report
+        return found
+
+    with ThreadPoolExecutor(2) as pool:
+        return {key: one for found in pool.map(of, parts) for key, one in found.items()}
+
+
+def _told(
+    texts: Sequence[str], folder: str, options: Sequence[str]
+) -> dict[tuple[str, str], Report]:
+    """What the assembler says of each function, by the architecture and its name and number.
+
+    The machine code is "made" in the folder.
+    """
     parts = [support()]
     for number, text in enumerate(texts):
-        for name in _FUNCTION.findall(text):
+        for name in functions(text):
             text = re.sub(rf"\b{name}\b", f"{name}__{number}", text)
         parts += [f"namespace text{number} {{", text.removeprefix(support()), "}"]
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "texts.cu"), Path(folder, "texts.cubin")
-        source.write_text("\n".join(parts), encoding="utf-8")
-        options = [*OPTIONS, f"-arch={arch}", "-Xptxas", "-v", "-cubin", "-w", "-t", "0"]
-        done = subprocess.run(
-            [NVCC, *options, "-o", str(made), str(source)], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[:4000]
-        listing = _listing(made) if code else {}
-    found: dict[str, Report] = {}
-    for part in done.stderr.split("Compiling entry function '")[1:]:
-        symbol = part[: part.index("'")]
+    source, made = Path(folder, "texts.cu"), Path(folder, "made")
+    source.write_text("\n".join(parts), encoding="utf-8")
+    command = [str(NVCC), *OPTIONS, *options, "-Xptxas", "-v", "-w", "-o", str(made), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:4000]
+    found: dict[tuple[str, str], Report] = {}
+    for part in done.stderr.split("Compiling entry function ")[1:]:
+        symbol, arch = re.match(r"'(\w+)' for '(\w+)'", part).groups()  # type: ignore[union-attr]
         registers = int(re.search(r"Used (\d+) registers", part)[1])  # type: ignore[index]
         spilled = sum(map(int, re.findall(r"(\d+) bytes spill", part)))
-        name, number = symbol.rsplit("__", 1)
-        found[f"{name}.{number}"] = Report(registers, spilled, listing.get(symbol, ()))
+        found[arch, symbol] = Report(registers, spilled)
     return found
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from .arrays.borders import Border
 from .backends.cuda import choose
 from .backends.cuda.source import Source
-from .backends.cuda.writing import support
+from .backends.cuda.writing import support, title
 from .backends.pipeline import Forms
 from .chaining import unfit
 from .graph import Graph, Node
@@ -84,7 +84,7 @@ def together(
 
     def text() -> Source | None:
         return choose.group(
-            _title(nodes[-1]),
+            title(nodes[-1].compiled.name),
             parts.links,
             given,
             [names[value] for value in outputs],
@@ -128,7 +128,7 @@ def steps_together(
 
     def text() -> Source | None:
         return choose.chain(
-            f"{_title(nodes[-1])}_{steps}",
+            f"{title(nodes[-1].compiled.name)}_{steps}",
             parts.links,
             [(names[value], graph.dtypes[value]) for value in fields],
             [names[value] for value in range(len(wanted))],
@@ -268,10 +268,6 @@ def _key(parts: _Parts, nodes: Sequence[Node]) -> tuple[Any, ...]:
         tuple((one.border, one.keeps, one.leaves, one.unbounded) for one in parts.links),
         tuple(border for border, _ in parts.borders),
     )
-
-
-def _title(node: Node) -> str:
-    return "npt_" + "".join(c if c.isascii() else "_" for c in node.compiled.name)
 
 
 def _remembered(

@@ -160,7 +160,7 @@ def test_states_stay_there(cupy):
     there, flat = cupy.asarray(X[0]), X[0]
     cupy.fake.log.clear()
     found = heat.iterate(there, 0.25, steps=7)
-    assert [one[0].removesuffix("_plain") for one in cupy.fake.log] == ["npt_heat"] * 7
+    assert [one[0].removesuffix("_plain") for one in cupy.fake.log] == ["kernel_heat"] * 7
     same(found, heat.iterate(flat, 0.25, steps=7))
     np.testing.assert_array_equal(there.get(), flat)
     none = heat.iterate(there, 0.25, steps=0)
@@ -188,9 +188,9 @@ def test_several_steps_in_one_pass(cupy, monkeypatch):
     found = heat.iterate(there, rates, steps=5)
     names = [one[0] for one in cupy.fake.log]
     # Two steps, two steps, and one by itself.
-    assert names[-1].removesuffix("_plain") == "npt_heat"
-    assert {name.partition("_2")[0] for name in names[:-1]} == {"npt_heat"}
-    assert not {"npt_heat"} & set(names[:-1])
+    assert names[-1].removesuffix("_plain") == "kernel_heat"
+    assert {name.partition("_2")[0] for name in names[:-1]} == {"kernel_heat"}
+    assert not {"kernel_heat"} & set(names[:-1])
     for rate in rates:
         wanted = heat.debug(wanted, float(rate))
     same(found, wanted)
@@ -205,7 +205,7 @@ def test_passes_end_where_somebody_looks(cupy, monkeypatch):
     cupy.fake.log.clear()
     heat.iterate(there, 0.25, steps=12, every=3, callback=lambda _, u: seen.append(u))
     names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
-    assert [name for name in names if not name.endswith("_ends")] == ["npt_heat_3_plain"] * 4
+    assert [name for name in names if not name.endswith("_ends")] == ["kernel_heat_3_plain"] * 4
     heat.iterate(X[0], 0.25, steps=12, every=3, callback=lambda _, u: wanted.append(u))
     for one, other in zip(seen, wanted, strict=True):
         same(one, other)
@@ -214,7 +214,7 @@ def test_passes_end_where_somebody_looks(cupy, monkeypatch):
     found = heat.iterate(there, 0.25, steps=12, every=4, until=0.0)
     names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
     names = [name for name in names if not name.endswith("_ends")]
-    assert [name.removesuffix("_plain") for name in names] == ["npt_heat_3", "npt_heat"] * 3
+    assert [name.removesuffix("_plain") for name in names] == ["kernel_heat_3", "kernel_heat"] * 3
     same(found, heat.iterate(X[0], 0.25, steps=12))
 
 
@@ -237,7 +237,7 @@ def test_several_calls_in_one_pass(cupy):
             same(twice(there, 0.25, **options), wanted)
             names = {one[0] for one in cupy.fake.log if isinstance(one, tuple)}
             assert names
-            assert not {"npt_heat", "npt_heat_plain"} & names
+            assert not {"kernel_heat", "kernel_heat_plain"} & names
         out = cupy.empty(X.shape, "float32")
         for _ in range(2):
             twice(there, 0.5, out=out, **options)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import emulator
+import ninepoint as npt
 from ninepoint.backends.numba import support
 
 pytestmark = pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
@@ -25,6 +26,10 @@ BODIES = {
     "rounded(const double *x, float *y)": "y[i] = npt_round_to_half(x[i]);",
     "exp32(const float *x, float *y)": "y[i] = npt_exp_float32(x[i]);",
     "exp64(const double *x, double *y)": "y[i] = npt_exp_float64(x[i]);",
+    "radians32(const float *x, float *y)": "y[i] = npt_deg2rad(x[i]);",
+    "radians64(const double *x, double *y)": "y[i] = npt_deg2rad(x[i]);",
+    "degrees32(const float *x, float *y)": "y[i] = npt_rad2deg(x[i]);",
+    "degrees64(const double *x, double *y)": "y[i] = npt_rad2deg(x[i]);",
     "keys32(const float *x, unsigned *y)": "y[i] = npt_key(x[i]);",
     "keys64(const double *x, npt_uint64 *y)": "y[i] = npt_key(x[i]);",
     "keyed32(const float *x, float *y)": "y[i] = npt_keyed(npt_key(x[i]));",
@@ -123,6 +128,23 @@ def test_exponentials_have_the_bits_of_the_cpu(run):
         single = values.astype(np.float32)
         same(run("exp32", np.float32, single), [support.exp_float32(v) for v in single])
         same(run("exp64", np.float64, values), [support.exp_float64(v) for v in values])
+
+
+def test_degrees_and_radians_have_the_bits_of_the_cpu(run):
+    degrees, radians = npt.stencil(_degrees), npt.stencil(_radians)
+    for bits in (32, 64):
+        with np.errstate(over="ignore"):
+            values = np.array(FLOATS).astype(f"float{bits}")
+        same(run(f"degrees{bits}", values.dtype, values), degrees(values))
+        same(run(f"radians{bits}", values.dtype, values), radians(values))
+
+
+def _degrees(x):
+    return np.rad2deg(x[0])
+
+
+def _radians(x):
+    return np.deg2rad(x[0])
 
 
 def test_keys_are_in_the_order_of_floats(run):

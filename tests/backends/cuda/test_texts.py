@@ -6,6 +6,7 @@ difference.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,7 @@ import pytest
 import ninepoint as npt
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.cuda.points import points
-from ninepoint.backends.cuda.writing import targeted, written
+from ninepoint.backends.cuda.writing import support, targeted, written
 
 FOLDER = Path(__file__).parent / "golden"
 
@@ -96,3 +97,26 @@ def test_a_text_holds_all_that_it_needs():
     assert {launch.function for launch in source.launches} <= set(
         source.text.replace("(", " ").split()
     )
+
+
+def index(x):
+    return x[-1] + x[1]
+
+
+def half(x):
+    return x[-1] * x[1]
+
+
+def geometry(x):
+    return x[-1] - x[1]
+
+
+@pytest.mark.parametrize("function", [index, half, geometry])
+def test_kernels_may_be_called_like_what_every_text_has(function):
+    """Compilers refused a function npt_index, besides the type."""
+    _, forms, _ = npt.stencil(function).definition.compiled([np.dtype("float16")], {}, False)
+    source = written(forms, (("nearest", "nearest"),))
+    words = set(re.findall(r"\w+", support()))
+    functions = {launch.function for launch in source.launches}
+    assert functions
+    assert not functions & words

@@ -143,9 +143,9 @@ NPT_FUNCTION_OF_TWO(fmin, fminf, fmin)
 NPT_FUNCTION_OF_TWO(fmax, fmaxf, fmax)
 NPT_FUNCTION_OF_TWO(copysign, copysignf, copysign)
 
-NPT float npt_deg2rad(float x) { return x * 0x1.1df46a2529d39p-6f; }
+NPT float npt_deg2rad(float x) { return x * 0x1.1df46ap-6f; }
 NPT double npt_deg2rad(double x) { return x * 0x1.1df46a2529d39p-6; }
-NPT float npt_rad2deg(float x) { return x * 0x1.ca5dc1a63c1f8p+5f; }
+NPT float npt_rad2deg(float x) { return x * 0x1.ca5dc2p+5f; }
 NPT double npt_rad2deg(double x) { return x * 0x1.ca5dc1a63c1f8p+5; }
 NPT bool npt_signbit(float x) { return __float_as_int(x) < 0; }
 NPT bool npt_signbit(double x) { return __double_as_longlong(x) < 0; }

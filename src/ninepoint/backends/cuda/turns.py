@@ -67,8 +67,8 @@ class StripFunction:
         """What the function is given first."""
         return self.function.arrays
 
-    def lines(self) -> list[str]:
-        """The text."""
+    def lines(self, blocks: int = 0) -> list[str]:
+        """The text, for registers of which there are enough for so many blocks."""
         first = plus("i0", -self.found.warm)
         turn = [*self._begun(), *(line for level in self._levels() for line in level)]
         body = [
@@ -80,7 +80,7 @@ class StripFunction:
             *_indented(turn),
             "}",
         ]
-        return self.function.lines(body, LANES * WARPS)
+        return self.function.lines(body, LANES * WARPS, blocks)
 
     def _unrolled(self) -> list[str]:
         """Several turns in one, after which each row is in its own registers again.

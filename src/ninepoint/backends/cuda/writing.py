@@ -40,11 +40,16 @@ def written(
     `patches` of several points each where they can.
     """
     kernel, compiled = targeted(forms, longest), forms.compiled
-    name = "npt_" + "".join(c if c.isascii() else "_" for c in compiled.name)
+    name = title(compiled.name)
     source = in_strips(forms, kernel, name, tuple(rules)) or points(
         kernel, name, compiled.reaches, compiled.out_dtypes, rules, patches=patches
     )
     return replace(source, text=support() + source.text)
+
+
+def title(name: str) -> str:
+    """What the functions of a kernel begin with; what every text has begins with "npt_"."""
+    return "kernel_" + "".join(c if c.isascii() else "_" for c in name)
 
 
 def targeted(forms: Forms, longest: int = LONGEST) -> Kernel:
