@@ -21,7 +21,7 @@ pytestmark = [
 
 HERE = Path(__file__).parent
 SPILLED = HERE / "spilled.json"
-SEEDS = range(720_000, 720_025)
+SEEDS = range(20)
 
 # Bytes that another nvcc may spill besides.
 MORE = 64

@@ -145,7 +145,8 @@ def _source(strip: Strip, name: str, apart: bool) -> Source:
             StripFunction(strip, name, "all", wide=True),
         ]
     blocks = BLOCKS if _needed(strip) > EASY else 0
-    lines = [line for part in parts for line in part.lines(blocks)]
+    # Strips near an end are few, and need more.
+    lines = [line for part in parts for line in part.lines(0 if part.mode == "ends" else blocks)]
     launches = [_launch(strip, parts[1], parts[0].name)]
     launches += [_launch(strip, part, "") for part in parts[2:]]
     text = "\n".join([*map_lines(strip), *lines, ""])
