@@ -65,7 +65,7 @@ def functions(text: str) -> list[str]:
 
 
 def reports(texts: Sequence[str], arch: str, *, code: bool = False) -> Mapping[str, Report]:
-    """What each function of all texts takes, by its name and the number of its text: "kernel.0"."""
+    """What each function of all texts takes, by its name and its text's number: "kernel_f.0"."""
     with tempfile.TemporaryDirectory() as folder:
         told = _told(texts, folder, [f"-arch={arch}", "-cubin"])
         listing = _listing(Path(folder, "made")) if code else {}

@@ -64,7 +64,7 @@ def test_frames_go_through_a_gpu(cupy, here, words, threads):
     cupy.fake.log.clear()
     device = ["--device", "cuda", "--threads", threads]
     assert main(["apply", kernel, "frames", "sent", *options, *device]) == 0
-    assert sum("npt_" in str(one) for one in cupy.fake.log) >= 7
+    assert sum("kernel_" in str(one) for one in cupy.fake.log) >= 7
     np.testing.assert_array_equal(written(here / "sent"), written(here / "plain"))
 
 
@@ -113,16 +113,16 @@ def test_chunks_are_sent_one_by_one(cupy, stencil, chunks):
     x = np.random.default_rng(1).random((30, 50))
     lazy = stencil(da.from_array(x, chunks=chunks), device="cuda")
     assert isinstance(lazy._meta, np.ndarray)
-    assert not any("npt_" in str(one) for one in cupy.fake.log)
+    assert not any("kernel_" in str(one) for one in cupy.fake.log)
     made = lazy.compute(scheduler="sync")
     assert type(made) is np.ndarray
-    assert any("npt_" in str(one) for one in cupy.fake.log)
+    assert any("kernel_" in str(one) for one in cupy.fake.log)
     np.testing.assert_array_equal(made, stencil(x))
 
 
 def test_each_thread_has_a_stream_of_its_own(cupy):
     x = da.from_array(np.zeros((40, 30), "float32"), chunks=(5, 30))
     around(x, device="cuda").compute(scheduler="sync")
-    streams = {one[1] for one in cupy.fake.log if "npt_" in str(one)}
+    streams = {one[1] for one in cupy.fake.log if "kernel_" in str(one)}
     assert len(streams) == 1
     assert streams != {0}

@@ -104,7 +104,7 @@ def test_no_register_is_spilled(tmp_path):
         done.stderr,
         re.S,
     )
-    assert {"npt_heat_8", "npt_harris", "npt_gauss5"} <= {name for name, *_ in found}
+    assert {"kernel_heat_8", "kernel_harris", "kernel_gauss5"} <= {name for name, *_ in found}
     for name, spilled, registers in found:
         assert int(spilled) == 0, (name, spilled, registers)
         assert int(registers) <= 168, (name, registers)
