@@ -38,6 +38,7 @@ from ..lowering.passes import (
     passed,
 )
 from ..lowering.storage import check_kept, natural_dtypes
+from ..undisturbed import imported
 from .backend import Backend, Module
 from .compiled import Compiled
 from .numba.cache import identifier
@@ -81,11 +82,12 @@ def compile_kernel(
         reason, place = error.reason, error.span
     else:
         return forms.compiled, forms, ""
-    # Imported here, not above: most programs have no such kernel.
-    from .numba.inferring import compile_general
+    # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
+    # class as it is made is a RuntimeError.
+    general = imported(".numba.inferring", __package__)
 
     # Not inside `except`: the user's mistakes would show what they are no consequence of.
-    compiled = compile_general(
+    compiled: Compiled = general.compile_general(
         function,
         arguments,
         request.neighborhood,
