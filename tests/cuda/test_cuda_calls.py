@@ -282,3 +282,12 @@ def test_arrays_too_large_for_32_bits_are_compiled_otherwise(cupy, monkeypatch):
     again._prepared.clear()
     np.testing.assert_array_equal(again(there).get(), wanted)
     assert cupy.fake.compiled == count + 1
+
+
+def test_positions_too_far_for_32_bits(cupy):
+    far = npt.stencil(lambda x: x[2**31 - 2] - x[1], boundary="wrap")
+    x = np.arange(7.0)
+    # The CPU would copy all that lies between.
+    places = np.arange(7)
+    wanted = x[(places + 2**31 - 2) % 7] - x[(places + 1) % 7]
+    assert np.array_equal(far(cupy.asarray(x)).get(), wanted)

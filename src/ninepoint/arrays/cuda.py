@@ -381,13 +381,14 @@ class Work:
     """What a text does: with which arrays and numbers it is called, and what it gives.
 
     `coefficients` are the types of small arrays, and `scalars` make of numbers what a function is
-    given.  For the lengths along the core axes `source` gives the text with its constants, and
-    `extents` the points that each output has.
+    given.  It looks `reach` elements away at most.  For the lengths along the core axes `source`
+    gives the text with its constants, and `extents` the points that each output has.
     """
 
     name: str
     fastmath: bool
     ndim: int
+    reach: int
     points: bool
     field_dtypes: tuple[np.dtype[Any], ...]
     out_dtypes: tuple[np.dtype[Any], ...]
@@ -416,6 +417,7 @@ def one_pass(
         name,
         fastmath,
         len(source.launches[0].tile),
+        0,  # What rolls in registers looks no farther than a few warps.
         False,
         tuple(fields),
         tuple(outs),
@@ -445,6 +447,7 @@ def _work(program: Bound, options: Options) -> Work:
         compiled.name,
         compiled.fastmath,
         program.ndim,
+        max(abs(end) for box in program.reaches for end in (*box.lo, *box.hi)),
         looks_at_points(program),
         program.field_dtypes,
         program.out_dtypes,
@@ -563,7 +566,7 @@ class Settled:
             stacks = merged([Strided(lead, one.steps[: len(one.steps) - ndim]) for one in lying])
             cores = [one.steps[len(one.steps) - ndim :] for one in lying]
         numbers = {name: k for k, name in enumerate(names)}
-        far = any(_is_far(core, steps) for steps in cores)
+        far = any(_is_far(core, steps, work.reach) for steps in cores)
         functions = cubins.functions(source.text, work.name, work.fastmath, far, driver.current())
         for offsets, frames in apart(stacks, STACK):
             places = [
@@ -717,10 +720,10 @@ def _start(
     )
 
 
-def _is_far(core: Shape, steps: Sequence[int]) -> bool:
-    """Whether distances in a frame, or positions along an axis, do not fit in 32 bits."""
+def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
+    """Whether distances in a frame, or places looked at along an axis, do not fit in 32 bits."""
     reached = sum(abs(step) * n for step, n in zip(steps, core, strict=True))
-    return max(reached, math.prod(core)) >= FAR_ELEMENTS
+    return max(reached, math.prod(core), max(core) + reach) >= FAR_ELEMENTS
 
 
 def _lies(array: DeviceArray, shape: Shape) -> Strided | None:

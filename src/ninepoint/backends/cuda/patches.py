@@ -68,6 +68,10 @@ _MUCH = 0.85
 _FILE = 65536
 _TOGETHER = 1024
 
+# How far apart the columns may be that a point reads: where any lies beyond an end, a thread maps
+# all that are between.
+_SPAN = 64
+
 # Operations of a thread, above which texts take seconds to compile.
 _LONGEST = 1600
 
@@ -144,6 +148,9 @@ def shape_of(part: Part) -> Shape | None:
     kernel = part.kernel
     plain = (Read, Element, Unary, Binary, Select, Cast, Call)
     if not all(isinstance(assign.value, plain) for assign in kernel.body):
+        return None
+    columns = [a.value.offset[-1] for a in kernel.body if isinstance(a.value, Read)]
+    if columns and max(columns) - min(columns) > _SPAN:
         return None
     best: Shape | None = None
     least = 0.0
