@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from test_docs import PAGES, blocks
+from test_docs import PAGES, blocks, without_gpu
 
 pytest.importorskip("IPython")
 
@@ -74,7 +74,7 @@ def test_pages(tmp_path):
     cells = [
         (f"{path.name}, line {block.line}", block.text)
         for path in PAGES
-        for block in blocks(path.read_text())
+        for block in blocks(without_gpu(path.read_text()))
         if block.language == "python"
     ]
     session(cells, tmp_path)

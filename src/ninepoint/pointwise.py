@@ -279,7 +279,37 @@ class Ufunc(Stencil):
         return _without_axis(made)
 
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
-        """Measure other schedules on real arrays and numbers; see `Stencil.tune`."""
+        """Measure other schedules on real arrays and numbers, as `Stencil.tune` does.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays and numbers.
+        seconds : float, optional
+            After so long nothing new is tried.
+
+        Returns
+        -------
+        Tuning
+            Prints what was tried.
+
+        Raises
+        ------
+        TypeError
+            If a field is no NumPy array and no number.
+        ValueError
+            If all are numbers, an array is empty, or the ufunc was decorated with a schedule.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def difference(x, y):
+        ...     return x - y
+        >>> difference.tune(np.zeros(1000), 1.5, seconds=0).gain
+        1.0
+        """
         found = self._for_numbers(args, named, partial(Stencil.tune, seconds=seconds))
         # What is quick is of the schedule before.
         for one in (self, *self._with_numbers.values()):
@@ -288,7 +318,37 @@ class Ufunc(Stencil):
         return found
 
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
-        """Measure a call on arrays and numbers; see `Stencil.bench`."""
+        """Measure a call on arrays and numbers, as `Stencil.bench` does.
+
+        Parameters
+        ----------
+        *args, **named
+            As for a call, with NumPy arrays and numbers.
+        repeat : int, optional
+            Samples of the call, and of a copy of its arrays.
+
+        Returns
+        -------
+        Measurement
+            Prints as one line.
+
+        Raises
+        ------
+        TypeError
+            If a field is no NumPy array and no number.
+        ValueError
+            If all are numbers, an array is empty, or `repeat` is less than 1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import ninepoint as npt
+        >>> @npt.ufunc
+        ... def difference(x, y):
+        ...     return x - y
+        >>> difference.bench(np.zeros(1000), 1.5, repeat=3).samples
+        3
+        """
         return self._for_numbers(args, named, partial(Stencil.bench, repeat=repeat))
 
     def _for_numbers(

@@ -409,7 +409,7 @@ def test_explain_what_a_gpu_does(here, capsys):
     assert main([*words]) == 0
     assert capsys.readouterr().out.startswith("later: x uint8 -> uint8, on a GPU\n")
     assert main([*words, "--source"]) == 0
-    assert "npt_later(" in capsys.readouterr().out
+    assert "kernel_later(" in capsys.readouterr().out
     assert main(["explain", "median", "--device", "cuda"]) == 0
     assert "rank_filter: x float64 -> float64, on a GPU" in capsys.readouterr().out
     assert main(["explain", "median", "--source", "--device", "cuda"]) == 0

@@ -259,7 +259,7 @@ def test_the_gpu_and_the_stream_of_the_arrays(cupy):
             found = inner(there)
             assert found.device.id == 1
     names = {one for one in cupy.fake.log if isinstance(one, tuple)}
-    assert names == {("npt_inner_plain", stream.ptr, 1)}
+    assert names == {("kernel_inner_plain", stream.ptr, 1)}
     assert cupy.fake.device == 0
     same(found, inner.debug(X))
 

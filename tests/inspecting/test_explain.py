@@ -137,11 +137,11 @@ def test_golden_of_a_gpu(stencil, dtype, golden):
 
 @pytest.mark.parametrize(("stencil", "dtype"), [(nine, "int8"), (blur, "uint8")])
 def test_every_launch_of_a_gpu_is_named_and_is_in_the_text(stencil, dtype):
-    said = re.findall(r"(npt_\w+)\(", stencil.explain(dtype, device="cuda"))
+    said = re.findall(r"(kernel_\w+)\(", stencil.explain(dtype, device="cuda"))
     text = stencil.source(dtype, target="cuda")
     assert said
     assert all(f"{name}(" in text for name in said)
-    assert f"npt_{stencil.__name__}" in said
+    assert f"kernel_{stencil.__name__}" in said
 
 
 def test_the_text_for_a_gpu_has_the_border_in_it():
@@ -156,11 +156,11 @@ def test_the_text_for_a_gpu_has_the_border_in_it():
 
 def test_texts_of_several_kernels_for_a_gpu():
     text = steepness.source("float32", target="cuda")
-    assert "npt_steepness(" in text
+    assert "kernel_steepness(" in text
     # In one pass over memory, which is what a call does.
-    assert "npt_slopes(" not in text
+    assert "kernel_slopes(" not in text
     assert "in one pass" in steepness.explain("float32", device="cuda")
-    assert "npt_waves(" in waves.source("float64", target="cuda")
+    assert "kernel_waves(" in waves.source("float64", target="cuda")
 
 
 def test_a_target_that_is_none_is_refused():
