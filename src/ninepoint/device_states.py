@@ -18,7 +18,7 @@ from .arrays.run import Block
 from .graph import Graph
 from .iteration import Iteration, check, is_worth_chains, state_shape
 from .lowering.schedule import Schedule
-from .onepass import OnePass, longest_steps, steps_together
+from .onepass import OnePass, longest_steps, steps_together, work_of
 from .preparing import Prepared, several
 from .program import Program
 from .running import STEPS, reaching
@@ -58,7 +58,7 @@ class OnDevice:
         self.longest = 1
         self._chain: OnePass | None = None
         self._passes: dict[Any, cuda.Settled] = {}
-        self._settle_chain(fields, last.fastmath)
+        self._settle_chain(fields)
         self._out = out
         self._target: list[Any] = []
         if out is not None:
@@ -66,7 +66,7 @@ class OnDevice:
                 shapes = [shape] * count
                 self._target = cuda.checked_out(out, shapes, self._dtypes, None, device)
 
-    def _settle_chain(self, fields: Sequence[Any], fastmath: bool) -> None:
+    def _settle_chain(self, fields: Sequence[Any]) -> None:
         """Find how many steps are done in one pass over memory, if any."""
         recorded, shape, plan = self._recorded, self._shape, self._plan
         size = math.prod(shape) * sum(dtype.itemsize for dtype in self._dtypes)
@@ -86,7 +86,7 @@ class OnDevice:
         if steps < found.steps:
             found = steps_together(graph, wanted, steps, schedule)
         if found is not None:
-            self._chain, self._fastmath, self.longest = found, fastmath, steps
+            self._chain, self.longest = found, steps
 
     def forward(self, first: int, length: int) -> None:
         """Do the steps in one pass over memory, or one by one where they cannot be."""
@@ -112,11 +112,8 @@ class OnDevice:
         key = tuple([cuda.array_key(field) for field in fields])
         found = self._passes.get(key)
         if found is None:
-            dtypes = [self._recorded.graph.dtypes[value] for value in chain.fields]
-            work = cuda.one_pass(
-                self._recorded.nodes[-1].compiled.name, chain.source, dtypes, chain.out_dtypes,
-                chain.coefficients, chain.scalar_types, chain.borders, self._fastmath,
-            )  # fmt: skip
+            recorded = self._recorded
+            work = work_of(chain, recorded.graph, recorded.nodes[-1].compiled)
             found = self._passes[key] = cuda.Settled(work, fields, results)
         coefficients, scalars = numbers
         made = found([fields[k] for k in chain.fields], (*coefficients, *scalars), tuple(results))

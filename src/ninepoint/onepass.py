@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .arrays.borders import Border
+from .backends.compiled import Compiled
 from .backends.cuda import choose
 from .backends.cuda.source import Source
 from .backends.cuda.writing import support, title
@@ -96,17 +97,8 @@ def together(
     source = _remembered(key, text, parts.forms)
     if source is None:
         return None
-    bounds = [node.program for node in nodes]
-    return OnePass(
-        source,
-        fields,
-        tuple(outputs),
-        tuple(graph.dtypes[value] for value in outputs),
-        tuple(array for bound in bounds for array in bound.coefficients),
-        tuple(value for bound in bounds for value in bound.scalars),
-        tuple(dtype for node in nodes for dtype in node.compiled.scalar_types),
-        parts.borders,
-    )
+    types = tuple(graph.dtypes[value] for value in outputs)
+    return _given(source, fields, tuple(outputs), types, nodes, parts.borders)
 
 
 def steps_together(
@@ -140,16 +132,30 @@ def steps_together(
     source = _remembered(("steps", *_key(parts, nodes), steps, schedule), text, parts.forms)
     if source is None:
         return None
+    types = nodes[-1].compiled.out_dtypes
+    return _given(source, fields, tuple(wanted), types, nodes, parts.borders, steps)
+
+
+def _given(
+    source: Source,
+    fields: tuple[int, ...],
+    outputs: tuple[int, ...],
+    out_dtypes: tuple[np.dtype, ...],
+    nodes: Sequence[Node],
+    borders: tuple[tuple[Border, Any], ...],
+    steps: int = 1,
+) -> OnePass:
+    """A text with the numbers that its calls are given, in each of the steps."""
     bounds = [node.program for node in nodes]
     return OnePass(
         source,
         fields,
-        tuple(wanted),
-        nodes[-1].compiled.out_dtypes,
+        outputs,
+        out_dtypes,
         tuple(array for bound in bounds for array in bound.coefficients),
         tuple(value for bound in bounds for value in bound.scalars) * steps,
         tuple(dtype for node in nodes for dtype in node.compiled.scalar_types) * steps,
-        parts.borders,
+        borders,
         steps,
     )
 
@@ -195,13 +201,19 @@ def settled(
     shape, along = inputs[0].shape, nodes[-1].along
     if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
         return None
-    last = nodes[-1].compiled
-    work = cuda.one_pass(
+    into = [targets[value] for value in outputs] if outputs[0] in targets else None
+    return one, cuda.Settled(work_of(one, graph, nodes[-1].compiled), inputs, into, along)
+
+
+def work_of(one: OnePass, graph: Graph, last: Compiled) -> cuda.Work:
+    """What a GPU does for calls of a graph, the last of which is compiled to this."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    return cuda.one_pass(
         last.name, one.source, [graph.dtypes[value] for value in one.fields], one.out_dtypes,
         one.coefficients, one.scalar_types, one.borders, last.fastmath,
     )  # fmt: skip
-    into = [targets[value] for value in outputs] if outputs[0] in targets else None
-    return one, cuda.Settled(work, inputs, into, along)
 
 
 def on_gpu(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:

@@ -22,6 +22,7 @@ from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging
 from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
 from ninepoint.arrays.recognise import is_device
+from ninepoint.arrays.strided import overlaps_itself
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import thread_count
@@ -217,7 +218,7 @@ def checked_out(
         check_target(array, dtype, in_place(shape, order))
         if not array.flags.writeable:
             raise ValueError("out is read-only.")
-        if _overlaps_itself(array):
+        if overlaps_itself(array.shape, array.strides, array.itemsize):
             raise shares_elements(array)
     for k, one in enumerate(given):
         if any(np.may_share_memory(one, other) for other in given[:k]):
@@ -281,20 +282,6 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
     if target.kind not in "biufc":
         return False
     return np.can_cast(values, target, "same_kind" if target.kind in "fc" else "safe")
-
-
-def _overlaps_itself(array: Array) -> bool:
-    """Whether two elements may be one: an axis does not step over all that shorter steps reach."""
-    if not array.size or array.flags.c_contiguous:
-        return False
-    reached = array.itemsize
-    for step, length in sorted(
-        (abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1
-    ):
-        if step < reached:
-            return True
-        reached += step * (length - 1)
-    return False
 
 
 def check_values(

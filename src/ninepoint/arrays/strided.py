@@ -41,17 +41,25 @@ class Strided:
 
     @property
     def overlaps_itself(self) -> bool:
-        """Whether two elements may be one: an axis does not step over all that others reach."""
-        if 0 in self.lengths:
-            return False
-        reached = 1
-        for step, length in sorted(
-            (abs(step), n) for step, n in zip(self.steps, self.lengths, strict=True) if n > 1
-        ):
-            if step < reached:
-                return True
-            reached += step * (length - 1)
+        """Whether two elements may be one."""
+        return overlaps_itself(self.lengths, self.steps, 1)
+
+
+def overlaps_itself(lengths: Sequence[int], steps: Sequence[int], size: int) -> bool:
+    """Whether two elements may be one: an axis does not step over all that shorter steps reach.
+
+    Steps are counted as the `size` of an element is, in elements or in bytes.
+    """
+    if 0 in lengths:
         return False
+    reached = size
+    for step, length in sorted(
+        (abs(step), n) for step, n in zip(steps, lengths, strict=True) if n > 1
+    ):
+        if step < reached:
+            return True
+        reached += step * (length - 1)
+    return False
 
 
 def contiguous(lengths: Shape) -> Strided:
