@@ -384,7 +384,7 @@ class ByCalls:
         longest: int,
     ) -> None:
         # Imported here: Dask is optional, and the caller has it.
-        from .arrays.dask import check as check_chunks
+        from .arrays.chunked import check as check_chunks
 
         self.longest = longest
         self._call, self._scalars, self._plan = call, scalars, plan

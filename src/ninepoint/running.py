@@ -181,7 +181,7 @@ def _on_dask(
 ) -> list[Any]:
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
-    from .arrays import dask as on_dask
+    from .arrays import chunked as on_dask
 
     on_dask.check(arrays)
     values: dict[int, Any] = dict(enumerate(arrays))

@@ -19,7 +19,7 @@ dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
 
-from ninepoint.arrays import dask as on_dask  # noqa: E402
+from ninepoint.arrays import chunked as on_dask  # noqa: E402
 
 RULES = ("fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap")
 SIDES = [rule for rule in RULES if rule != "wrap"]

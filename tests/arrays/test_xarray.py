@@ -24,7 +24,7 @@ def applied(
     named = on_xarray.Named(fields, prog.ndim, dims, axes)
     arrays = [on_xarray.arranged(field, named.dims) for field in named.fields]
     if any(is_dask(array) for array in arrays):
-        from ninepoint.arrays import dask as on_dask
+        from ninepoint.arrays import chunked as on_dask
 
         made = tuple(on_dask.lazily(work(prog, border, axes=named.axes), arrays))
     else:

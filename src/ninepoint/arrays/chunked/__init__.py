@@ -1,0 +1,116 @@
+"""Programs on Dask arrays, lazily.
+
+No core axis is cut:  one symbolic `blockwise` layer (`whole`).
+Else:                 one task a block, which takes the chunks it needs straight from the
+                      fields and puts them together itself (`materialized`).
+
+A program of many nodes has one halo for all of them.  Tasks hold the recipe (`job`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+from dask.base import tokenize
+
+from .. import accepted
+from .. import numpy as on_numpy
+from ..layout import Shape
+from ..recognise import is_cupy
+from ..regions import Node
+from .grid import Chunks, grid, kept_of
+from .job import Job, Work
+from .materialized import materialized
+from .outputs import extents, outputs_of
+from .places import check_places
+from .whole import symbolic, whole_cores
+
+__all__ = ["Work", "check", "chunks_of", "lazily"]
+
+# Most of Dask's functions carry no annotations.
+untyped: Any = da
+
+
+def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
+    """Give the wanted values as lazy arrays, in the chunks of the fields.
+
+    Parameters
+    ----------
+    work : Work
+    fields : sequence
+        Dask arrays, at least one, and arrays of NumPy, each with all axes that the nodes work
+        along.
+
+    Raises
+    ------
+    ValueError
+        As for NumPy arrays, and if a field has chunks of unknown size.
+    TypeError
+        As for NumPy arrays.
+    """
+    check(fields)
+    shape = on_numpy.broadcast_shape([np.shape(field) for field in fields])
+    outputs = outputs_of(work, shape)
+    chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
+    arrays = [_as_dask(field, shape, chunks) for field in fields]
+    core = frozenset(len(shape) + axis for node in work.nodes for axis in node.along)
+    job = Job(work, shape, tuple(work.field_dtypes))
+    identity = tokenize(
+        work.token, list(work.wanted), shape, chunks, [a.name for a in arrays],
+        [a.dtype.str for a in arrays],
+    )  # fmt: skip
+    names = [f"{work.name}-{identity}"]
+    if len(outputs) > 1:
+        names = [f"{work.name}-{k}-{identity}" for k in range(len(outputs))]
+    # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
+    whole = f"{work.name}-all-{identity}"
+    if whole_cores(arrays, chunks, core):
+        return symbolic(job, outputs, arrays, chunks, names, whole)
+    return materialized(job, outputs, arrays, chunks, names, whole)
+
+
+def chunks_of(
+    node: Node, fields: Sequence[Chunks | None], shapes: Sequence[Shape]
+) -> list[Chunks]:
+    """How each result of a node is cut, for fields of these shapes that are cut so, or not."""
+    shape = on_numpy.broadcast_shape(shapes)
+    chunks = grid(fields, shape)
+    return [
+        tuple(tuple(size for _, size in axis) for axis in kept_of(extent, chunks))
+        for extent in extents(node, shape)
+    ]
+
+
+def check(fields: Sequence[Any]) -> None:
+    """Raise where a field is no array that one can compute with."""
+    check_places(fields)
+    for field in fields:
+        if not isinstance(field, da.Array):
+            if not is_cupy(field):
+                accepted.as_field(field)
+            continue
+        accepted.refuse_mask(field._meta)
+        accepted.check_dtype(field.dtype)
+        if any(math.isnan(size) for sizes in field.chunks for size in sizes):
+            raise ValueError(
+                "a Dask array has chunks of unknown size, so its borders cannot be found; "
+                "call .compute_chunk_sizes() on it first."
+            )
+
+
+def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:
+    if isinstance(field, da.Array):
+        return field
+    there = is_cupy(field)
+    array = field if there else accepted.as_field(field)
+    cut = chunks[len(shape) - array.ndim :]
+    return untyped.from_array(
+        array,
+        chunks=tuple(c if n == sum(c) else (n,) for n, c in zip(array.shape, cut, strict=True)),
+        # To name it by its elements would be to fetch them.
+        **({"asarray": False, "name": False} if there else {}),
+    )

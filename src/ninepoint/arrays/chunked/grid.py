@@ -1,0 +1,54 @@
+"""How the axes of results are cut, and which blocks of the fields they come from."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from ..layout import Region, Shape
+from ..regions import Span
+
+Chunks: TypeAlias = tuple[tuple[int, ...], ...]
+
+
+def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
+    """Cut each axis as the first field does that is cut, and as long as the result."""
+    chunks: list[tuple[int, ...]] = []
+    for back in range(-len(shape), 0):
+        n = shape[back]
+        cuts = [c[back] for c in fields if c and len(c) >= -back and sum(c[back]) == n]
+        chunks.append(tuple(map(int, cuts[0])) if cuts else (n,))
+    return tuple(chunks)
+
+
+def cuts_of(sizes: Sequence[int]) -> list[Span]:
+    """From where to where each chunk of an axis is."""
+    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
+
+
+def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:
+    """Give one entry per axis of the result: NumPy aligns shapes at the last axis."""
+    return (missing,) * (ndim - len(entries)) + tuple(entries)
+
+
+def kept_of(extent: Region, chunks: Chunks) -> list[list[tuple[int, int]]]:
+    """For each axis, the blocks that an output has something of, each with its size there."""
+    axes: list[list[tuple[int, int]]] = []
+    for axis, sizes in enumerate(chunks):
+        first, last = extent.start[axis], extent.stop[axis]
+        if (first, last) == (0, sum(sizes)):
+            axes.append(list(enumerate(sizes)))
+            continue
+        inside = [max(0, min(b, last) - max(a, first)) for a, b in cuts_of(sizes)]
+        axes.append([(i, size) for i, size in enumerate(inside) if size] or [(0, 0)])
+    return axes
+
+
+def places_of(
+    places: list[list[tuple[int, int]]],
+) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Pair the place of every block in the output with its place among the fields' blocks."""
+    keys = itertools.product(*(range(len(axis)) for axis in places))
+    blocks = itertools.product(*([block for block, _ in axis] for axis in places))
+    return list(zip(keys, blocks, strict=True))

@@ -1,0 +1,41 @@
+"""Where the chunks of a Dask array lie, and arrays that lie there too."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..layout import Shape
+from ..recognise import is_cupy
+
+
+def check_places(fields: Sequence[Any]) -> None:
+    """Raise where some chunks lie on a GPU and others do not."""
+    there = [is_cupy(getattr(field, "_meta", field)) for field in fields]
+    if any(there) and not all(there):
+        raise TypeError(
+            "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
+            "takes neither to the other: give x.map_blocks(cupy.asarray) of the latter."
+        )
+
+
+def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
+    """Give an array without elements, of the kind that chunks like this one make."""
+    return nothing(like._meta, (0,) * ndim, dtype)
+
+
+def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
+    """Give an array of this shape where another one lies."""
+    if not is_cupy(like):
+        return np.empty(shape, dtype)
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda.driver import empty
+
+    return empty(shape, dtype)
+
+
+def in_memory(block: Any) -> Any:
+    """Give a chunk as an array that can be computed with where it is."""
+    return block if is_cupy(block) else np.asarray(block)

@@ -1,0 +1,99 @@
+"""Whole cores: no core axis is cut, so one symbolic `blockwise` layer is enough.
+
+A million chunks cost nothing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import dask.array as da
+import numpy as np
+
+from .grid import Chunks
+from .job import Job
+from .outputs import Output
+from .places import meta_of
+
+# Most of Dask's functions carry no annotations.
+untyped: Any = da
+
+
+def whole_cores(arrays: Sequence[Any], chunks: Chunks, core: frozenset[int]) -> bool:
+    """Whether every field is cut along the stack only, and all in the same way."""
+    for array in arrays:
+        offset = len(chunks) - array.ndim
+        for axis, sizes in enumerate(array.chunks):
+            wanted = chunks[axis + offset]
+            if axis + offset in core:
+                if len(sizes) != 1:
+                    return False
+            elif tuple(sizes) not in (wanted, (1,)):
+                return False
+    return all(len(chunks[axis]) == 1 for axis in core)
+
+
+def symbolic(
+    job: Job,
+    outputs: Sequence[Output],
+    arrays: Sequence[Any],
+    chunks: Chunks,
+    names: Sequence[str],
+    whole: str,
+) -> list[Any]:
+    """One call per chunk of the stack; the graph is a rule, not a list."""
+    ndim = len(chunks)
+    indices = tuple(range(ndim))
+    pairs: list[Any] = []
+    for array in arrays:
+        pairs += [array, indices[ndim - array.ndim :]]
+    sizes = [
+        {
+            k: b - a
+            for k, (a, b, n) in enumerate(
+                zip(o.extent.start, o.extent.stop, job.shape, strict=True)
+            )
+            if b - a != n
+        }
+        for o in outputs
+    ]
+    if len(names) == 1:
+        meta = meta_of(arrays[0], ndim, outputs[0].dtype)
+        result = untyped.blockwise(
+            job.on_whole,
+            indices,
+            *pairs,
+            name=names[0],
+            dtype=meta.dtype,
+            meta=meta,
+            adjust_chunks=sizes[0],
+            align_arrays=False,
+        )
+        return [result]
+    together = untyped.blockwise(
+        job.on_whole,
+        indices,
+        *pairs,
+        name=whole,
+        dtype=object,
+        meta=np.empty((0,) * ndim, object),
+        align_arrays=False,
+    )
+    results = []
+    for k, (name, output, size) in enumerate(zip(names, outputs, sizes, strict=True)):
+        results.append(
+            untyped.blockwise(
+                operator.itemgetter(k),
+                indices,
+                together,
+                indices,
+                name=name,
+                dtype=output.dtype,
+                meta=meta_of(arrays[0], ndim, output.dtype),
+                adjust_chunks=size,
+                align_arrays=False,
+            )
+        )
+    return results
