@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ninepoint.arrays import cuda
+from ninepoint.arrays.cuda import calls, work
 from ninepoint.backends.cuda import cubins, driver
 
 STANDIN = Path(__file__).with_name("standin")
@@ -19,7 +19,7 @@ def _forget():
     driver.cupy.cache_clear()
     driver.compiler.cache_clear()
     driver.processors.cache_clear()
-    for known in (cubins._modules, cuda._runs, cuda._uploaded, cuda._sources):
+    for known in (cubins._modules, calls._runs, work._uploaded, work._sources):
         known.clear()
     for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupy_backends")]:
         _modules[name] = sys.modules.pop(name)

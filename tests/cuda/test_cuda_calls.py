@@ -271,12 +271,12 @@ def test_colour_images_are_asked_about(cupy):
 
 
 def test_arrays_too_large_for_32_bits_are_compiled_otherwise(cupy, monkeypatch):
-    from ninepoint.arrays import cuda
+    from ninepoint.arrays.cuda import calls, settled
 
     there = cupy.asarray(X)
     wanted = inner(there).get()
-    monkeypatch.setattr(cuda, "FAR_ELEMENTS", 100)
-    cuda._runs.clear()
+    monkeypatch.setattr(settled, "FAR_ELEMENTS", 100)
+    calls._runs.clear()
     count = cupy.fake.compiled
     again = npt.stencil(boundary="valid")(inner.__wrapped__)
     again._prepared.clear()

@@ -118,15 +118,14 @@ def folder(tmp_path, monkeypatch):
 
 
 def anew():
-    from ninepoint.arrays import cuda
+    from ninepoint.arrays.cuda import calls
     from ninepoint.backends.cuda import cubins
 
     cubins._modules.clear()
-    cuda._runs.clear()
+    calls._runs.clear()
 
 
 def test_machine_code_is_kept(cupy, folder):
-    from ninepoint.arrays import cuda
 
     there = cupy.asarray(X)
     wanted = cross(there).get()
@@ -149,7 +148,7 @@ def test_machine_code_is_kept(cupy, folder):
         np.testing.assert_array_equal(again(cupy.asarray(X)).get(), wanted)
     assert cupy.fake.compiled == 2
     assert len(list(folder.glob("*.cubin"))) == 2
-    assert cuda.current()() == 0
+    assert driver.current() == 0
 
 
 def test_damaged_machine_code_is_made_anew(cupy, folder):

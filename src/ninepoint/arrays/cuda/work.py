@@ -1,0 +1,147 @@
+"""Work: what a text does, with which arrays and numbers it is called, and what it gives.
+
+a kernel with its border      ->     Work
+calls in one pass             ->     Work
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays.borders import Border, fitting_cval
+from ninepoint.arrays.layout import Region, Shape, layout
+from ninepoint.arrays.merging import looks_at_points
+from ninepoint.arrays.prepared import Options
+from ninepoint.backends.compiled import Bound, Compiled
+from ninepoint.backends.cuda import driver
+from ninepoint.backends.cuda.driver import DeviceArray
+from ninepoint.backends.cuda.source import Source
+from ninepoint.backends.cuda.writing import written
+from ninepoint.language import errors
+from ninepoint.remembered import Remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a text does: with which arrays and numbers it is called, and what it gives.
+
+    `coefficients` are the types of small arrays, and `scalars` make of numbers what a function is
+    given.  It looks `reach` elements away at most.  For the lengths along the core axes `source`
+    gives the text with its constants, and `extents` the points that each output has.
+    """
+
+    name: str
+    fastmath: bool
+    ndim: int
+    reach: int
+    points: bool
+    field_dtypes: tuple[np.dtype[Any], ...]
+    out_dtypes: tuple[np.dtype[Any], ...]
+    coefficients: tuple[np.dtype[Any], ...]
+    scalars: tuple[Callable[[Any], Any], ...]
+    source: Callable[[], tuple[Source, tuple[Any, ...]]]
+    extents: Callable[[Shape], Sequence[Region]]
+
+
+def one_pass(
+    name: str,
+    source: Source,
+    fields: Sequence[np.dtype[Any]],
+    outs: Sequence[np.dtype[Any]],
+    coefficients: Sequence[np.ndarray[Any, Any]],
+    scalar_types: Sequence[Any],
+    borders: Sequence[tuple[Border, Any]],
+    fastmath: bool,
+) -> Work:
+    """Say what calls do that are done at once, on fields of one shape."""
+    constants = tuple(
+        storage.type(fitting_cval(borders[number][1], storage, "the result"))
+        for number, storage, _ in source.constants
+    )
+    return Work(
+        name,
+        fastmath,
+        len(source.launches[0].tile),
+        0,  # What rolls in registers looks no farther than a few warps.
+        False,
+        tuple(fields),
+        tuple(outs),
+        tuple(array.dtype for array in coefficients),
+        tuple(map(_converter, scalar_types)),
+        lambda: (source, constants),
+        lambda core: [Region((0,) * len(core), core)] * len(outs),
+    )
+
+
+def one_call(program: Bound, options: Options) -> Work:
+    """Say what a call does."""
+    compiled, border, cval = program.compiled, options.border, options.cval
+
+    def source() -> tuple[Source, tuple[Any, ...]]:
+        found = source_of(compiled, border)
+        return found, tuple(
+            dtype.type(fitting_cval(cval, dtype, "the result")) for _, dtype, _ in found.constants
+        )
+
+    def extents(core: Shape) -> list[Region]:
+        plan = layout(core, program.reaches, border)
+        on_numpy.check_values(plan, cval, program.field_dtypes, program.out_dtypes)
+        return [output.extent for output in plan.outputs]
+
+    return Work(
+        compiled.name,
+        compiled.fastmath,
+        program.ndim,
+        max(abs(end) for box in program.reaches for end in (*box.lo, *box.hi)),
+        looks_at_points(program),
+        program.field_dtypes,
+        program.out_dtypes,
+        tuple(dtype for dtype, _ in compiled.coefficient_types),
+        tuple(map(_converter, compiled.scalar_types)),
+        source,
+        extents,
+    )
+
+
+def understood(compiled: Compiled) -> None:
+    """Raise where a kernel takes the general path, which leads to the CPU only."""
+    if not compiled.forms:
+        assert compiled.unread is not None
+        raise errors.gpu_general(compiled.unread, compiled.name, compiled.reason)
+
+
+def _converter(scalar: Any) -> Callable[[Any], Any]:
+    """Give what makes of a number an argument of its type."""
+    found: Callable[[Any], Any] = scalar.numpy.type
+    return found
+
+
+# Coefficient arrays by their elements, and by the GPU and the stream on which they are there.
+_uploaded: Remembered[tuple[Any, ...], DeviceArray] = Remembered(256)
+
+
+def coefficient(array: np.ndarray[Any, Any]) -> DeviceArray:
+    """Give a small array on the current GPU; taken there once."""
+    key = array.dtype.str, array.shape, array.tobytes(), driver.current(), driver.stream()
+    found = _uploaded.get(key)
+    if found is None:
+        found = _uploaded[key] = driver.uploaded(array)
+    return found
+
+
+# Texts, by the kernel and the border.
+_sources: Remembered[tuple[Any, ...], tuple[Compiled, Source]] = Remembered(256)
+
+
+def source_of(compiled: Compiled, border: Border) -> Source:
+    """Give the text of a kernel for one border, written once."""
+    key = id(compiled), border
+    found = _sources.get(key)
+    if found is None:
+        found = _sources[key] = compiled, written(compiled.forms[0], border.rules)
+    return found[1]
