@@ -1,0 +1,34 @@
+"""Graphs of cut arrays: what is sent, how long they take to build, tasks a chunk."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+
+import dask.array as da
+
+from .kernels import blur, laplace
+from .row import Row
+from .watching import equal, sent, varied, written
+
+
+def measure(*, quick: bool) -> Iterator[Row]:
+    """Give the rows."""
+    equal(laplace, varied((40, 50), 9, "f4"))
+    side = 50 if quick else 500
+    x = da.zeros((side * 64, side * 64), chunks=64, dtype="f4")
+    laplace(da.zeros((8, 8), chunks=4, dtype="f4"))
+    builds = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        y = laplace(x)
+        builds.append(time.perf_counter() - begin)
+    name = f"{side * side} chunks"
+    yield Row(f"{name}: build", statistics.median(builds), 0.3, "s")
+    yield Row(f"{name}: sent, of what zeros sends", sent(y) / sent(x), 1.3)
+    cut = da.zeros((6400, 6400), chunks=64, dtype="f4")
+    many = cut
+    for _ in range(4):
+        many = blur(many)
+    yield Row("pipeline of four: tasks a chunk with source", len(written(many)) / 10_000, 3, "")
