@@ -27,6 +27,8 @@ from .job import Job, Work
 from .materialized import materialized
 from .outputs import extents, outputs_of
 from .places import check_places
+from .regions import DECODING, costs, regions
+from .sources import source_of
 from .whole import symbolic, whole_cores
 
 __all__ = ["Work", "check", "chunks_of", "lazily"]
@@ -70,6 +72,12 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     whole = f"{work.name}-all-{identity}"
     if whole_cores(arrays, chunks, core):
         return symbolic(job, outputs, arrays, chunks, names, whole)
+    sources = [source_of(field) for field in fields]
+    known = [source for source in sources if source is not None]
+    if len(known) == len(sources) and costs(work, known, chunks) <= DECODING:
+        made = regions(work, known, chunks, outputs)
+        if made is not None:
+            return made
     return materialized(job, outputs, arrays, chunks, names, whole)
 
 

@@ -1,0 +1,148 @@
+"""Sources: what a Dask array is a plain view of, if it is one, and what reading it costs.
+
+    da.from_zarr, da.from_array(h5py or netCDF variable, memory map), xarray's open_*, open
+        ->   the object that is sliced, how Dask slices it, and its chunks
+
+Recognised from the graph: the layer in which Dask slices the object, with nothing between.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from dask._task_spec import DataNode, GraphNode, TaskRef
+from dask.array.core import getter, getter_inline, getter_nofancy
+from dask.base import tokenize
+from dask.blockwise import Blockwise
+from dask.highlevelgraph import HighLevelGraph
+from dask.layers import ArraySliceDep
+
+from ..borders import Array
+from .grid import Chunks
+
+GETTERS = (getter, getter_nofancy, getter_inline)
+
+# An array of NumPy beside sources is one node of the graph up to this size [bytes], which a worker
+# fetches once and keeps; a larger one is cut, as Dask does it.
+WHOLE = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Something with slices, a Dask array of which is a plain view.
+
+    `key` is its node in the graph, if it has one, `getter` what Dask slices it with, and `name`
+    names its elements.
+    """
+
+    held: Any
+    key: str | None
+    getter: Any
+    options: tuple[tuple[str, Any], ...]
+    chunks: Chunks
+    dtype: np.dtype[Any]
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of its axes."""
+        return tuple(map(sum, self.chunks))
+
+    @property
+    def pieces(self) -> tuple[int, ...] | None:
+        """How long along each axis that is which is decoded at once; None if nobody knows."""
+        found = _pieces(self.held, len(self.chunks))
+        return found if found is None or len(found) == len(self.chunks) else None
+
+
+def source_of(array: Any) -> Source | None:
+    """What a Dask array is a plain view of; None where its chunks are computed.
+
+    An array of NumPy is a source, too, unless it is large.
+    """
+    if type(array) is np.ndarray:
+        return _in_memory(array) if array.nbytes <= WHOLE else None
+    layers = getattr(getattr(array, "dask", None), "layers", {})
+    if type(getattr(array, "_meta", None)) is not np.ndarray:
+        return None
+    found = source_in(array.dask, array.name, array.dtype) if array.name in layers else None
+    return found if found is not None and found.chunks == array.chunks else None
+
+
+def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source | None:
+    """What a layer of a graph is a plain view of."""
+    layer: Any = graph.layers.get(name)
+    if type(layer) is not Blockwise or len(layer.indices) != 2 or layer.new_axes:
+        return None
+    held: Any
+    (held, absent), (slices, indices) = layer.indices
+    cut = layer.io_deps.get(slices) if isinstance(slices, str) else None
+    straight = absent is None and tuple(indices or ()) == tuple(layer.output_indices)
+    task = layer.task
+    if type(cut) is not ArraySliceDep or not straight or task.func not in GETTERS:
+        return None
+    if [getattr(a, "key", None) for a in task.args] != [f"__dask_blockwise__{k}" for k in (0, 1)]:
+        return None
+    key = None
+    if isinstance(held, TaskRef):
+        key = str(held.key)
+        node: Any = graph.layers.get(key, {})
+        held = node.get(key)
+        if isinstance(held, DataNode):
+            held = held.value
+    if held is None or isinstance(held, GraphNode) or not hasattr(held, "__getitem__"):
+        return None
+    options = tuple(sorted(task.kwargs.items()))
+    return Source(held, key, task.func, options, cut.chunks, dtype, name)
+
+
+def _in_memory(array: Array) -> Source:
+    name = f"array-{tokenize(array)}"
+    chunks = tuple((n,) for n in array.shape)
+    return Source(array, f"original-{name}", getter, (), chunks, array.dtype, name)
+
+
+def read(getter: Any, held: Any, index: tuple[slice, ...], options: Sequence[Any]) -> Array:
+    """Slice what is held, as Dask does it, with its locks."""
+    return np.asarray(getter(held, index, **dict(options)))
+
+
+def decoded(size: int, piece: int, spans: Sequence[tuple[int, int]]) -> int:
+    """How much of an axis is decoded for some spans of it, each on its own.
+
+    >>> decoded(100, 10, [(0, 10), (9, 21)])
+    40
+    """
+    return sum(
+        min(size, math.ceil(b / piece) * piece) - a // piece * piece for a, b in spans if b > a
+    )
+
+
+def _pieces(held: Any, ndim: int) -> tuple[int, ...] | None:
+    """Ask what is sliced, or what it wraps, how it is stored."""
+    if isinstance(held, np.ndarray):
+        return (1,) * ndim
+    key = getattr(getattr(held, "key", None), "tuple", None)
+    if hasattr(held, "array") and not hasattr(held, "chunks"):
+        inner = _pieces(held.array, len(key) if key else ndim)
+        if inner is None or key is None or len(inner) != len(key):
+            return inner
+        # Of xarray: a view, whose axes are those that it does not take one element of.
+        return tuple(p for p, k in zip(inner, key, strict=True) if isinstance(k, slice))
+    if hasattr(held, "get_array"):
+        return _pieces(held.get_array(), ndim)
+    if callable(getattr(held, "chunking", None)):
+        told = held.chunking()
+        return tuple(told) if isinstance(told, list | tuple) else (1,) * ndim
+    if hasattr(held, "chunks"):
+        told = held.chunks
+        if told is None:
+            # Of HDF5: not cut, so that any part can be read alone.
+            return (1,) * ndim
+        whole = isinstance(told, tuple) and all(isinstance(n, int) and n > 0 for n in told)
+        return tuple(told) if whole else None
+    return None

@@ -1,0 +1,162 @@
+"""The plan that reads regions: one task a chunk, no edges, bits as for NumPy."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from test_dask import RULES, SIDES, data, eagerly, lazily, random_cut
+
+from windowsum import program, window
+
+dask = pytest.importorskip("dask")
+
+import dask.array as da  # noqa: E402
+
+from ninepoint.arrays.chunked.regions import recut  # noqa: E402
+from ninepoint.arrays.chunked.sources import source_of  # noqa: E402
+
+
+class Stored:
+    """An array as a library of files has it: with slices, a shape, and chunks of its own."""
+
+    def __init__(self, array: np.ndarray, chunks: tuple[int, ...]) -> None:
+        self.array, self.chunks = array, chunks
+        self.shape, self.dtype, self.ndim = array.shape, array.dtype, array.ndim
+        self.asked: list[Any] = []
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        self.asked.append(index)
+        return self.array[index]
+
+    def __dask_tokenize__(self) -> Any:
+        return self.array.tobytes(), self.array.shape, self.chunks
+
+
+def stored(array: np.ndarray, chunks: Any, piece: int = 1) -> Any:
+    held = Stored(array, (piece,) * array.ndim)
+    return da.from_array(held, chunks=chunks, meta=np.empty((0,) * array.ndim, array.dtype))
+
+
+def is_one_task_a_chunk(made: Any) -> bool:
+    (graph,) = dask.optimize(made)
+    tasks = [key for key in dict(graph.__dask_graph__()) if isinstance(key, tuple)]
+    return len(tasks) == made.npartitions
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_regions_equal_numpy(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    core = int(rng.integers(1, 3))
+    shape = [int(k) for k in rng.integers(1, 9, core + int(rng.integers(0, 2)))]
+    rules: list[Any] = []
+    for _ in range(core):
+        rules.append("wrap" if rng.random() < 0.25 else tuple(map(str, rng.choice(SIDES, 2))))
+    outputs = []
+    for k in range(int(rng.integers(1, 3))):
+        low = rng.integers(-4, 3, core)
+        reach = [(int(a), int(a + rng.integers(0, 3))) for a in low]
+        outputs.append(window(reach, seed + k, field=int(rng.integers(0, 2))))
+    prog = program(*outputs, fields=2)
+    fields = [data(*shape, seed=seed + k) for k in range(2)]
+    if rng.random() < 0.3:
+        fields[1] = fields[1][tuple(slice(0, 1 if rng.random() < 0.5 else None) for _ in shape)]
+    if rng.random() < 0.2:
+        fields[1] = fields[1][0]
+    axes = tuple(int(a) for a in rng.permutation(len(shape))[:core])
+    cut: list[Any] = [stored(f, tuple(random_cut(rng, n) for n in f.shape)) for f in fields]
+    if rng.random() < 0.3:
+        cut[1] = fields[1]
+    got = lazily(prog, *cut, boundary=rules, cval=-9, axes=axes)
+    want = eagerly(prog, *fields, boundary=rules, cval=-9, axes=axes)
+    if len(outputs) == 1:
+        got, want = (got,), (want,)
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_array_equal(one.compute(scheduler="sync"), other)
+        assert one.dtype == other.dtype
+        again = recut(one, tuple(random_cut(rng, n) for n in one.shape))
+        if again is not None:
+            np.testing.assert_array_equal(again.compute(scheduler="sync"), other)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_chunk_is_one_task_that_reads_what_it_needs(rule: str) -> None:
+    prog = program(window([(-1, 1), (-1, 1)]))
+    x = data(30, 40)
+    source = stored(x, 10)
+    got = lazily(prog, source, boundary=rule, cval=3)
+    assert is_one_task_a_chunk(got)
+    held = source_of(source)
+    assert held is not None
+    held.held.asked.clear()
+    piece = got.blocks[1, 1].compute(scheduler="sync")
+    want = eagerly(prog, x, boundary=rule, cval=3)
+    np.testing.assert_array_equal(got.compute(scheduler="sync"), want)
+    assert held.held.asked[0] == (slice(9, 21, 1), slice(9, 21, 1))
+    assert piece.shape == (10, 10)
+
+
+def test_regions_are_read_only_where_little_is_decoded_twice() -> None:
+    prog = program(window([(-1, 1), (-1, 1)]))
+    x = data(80, 80)
+    assert is_one_task_a_chunk(lazily(prog, stored(x, 40, piece=5), boundary="nearest"))
+    # Chunks as stored: each would be decoded up to nine times.
+    assert not is_one_task_a_chunk(lazily(prog, stored(x, 10, piece=10), boundary="nearest"))
+
+
+def test_what_is_computed_is_no_source() -> None:
+    x = stored(data(20, 20), 10)
+    assert source_of(x) is not None
+    for other in (x + 1, x[2:], x.rechunk(5), x.T, da.from_array(data(20, 20), chunks=10)):
+        assert source_of(other) is None
+    frozen = np.ma.masked_array(data(4, 4))
+    assert source_of(da.from_array(frozen, chunks=2)) is None
+
+
+def test_values_are_cut_anew_without_moving_any() -> None:
+    prog = program(window([(-1, 1), (-1, 1)]))
+    x = data(24, 24)
+    plain = recut(stored(x, 6), ((12, 12), (24,)))
+    assert is_one_task_a_chunk(plain)
+    np.testing.assert_array_equal(plain.compute(scheduler="sync"), x)
+    # Regions of sources, also where a whole axis was one chunk.
+    for chunks in (12, (6, 24)):
+        made = lazily(prog, stored(x, chunks), boundary="valid")
+        again = recut(made, ((10, 12), (22,)))
+        assert is_one_task_a_chunk(again)
+        want = eagerly(prog, x, boundary="valid")
+        np.testing.assert_array_equal(again.compute(scheduler="sync"), want)
+    assert recut(da.ones((4, 4), chunks=2), ((4,), (4,))) is None
+
+
+def test_the_graph_is_as_small_as_that_of_zeros() -> None:
+    prog = program(window([(-1, 1), (-1, 1)]))
+    held = Stored(data(1, 1), (1, 1))
+    held.shape = (3000, 3000)
+    source = da.from_array(held, chunks=30, name="stored", meta=np.empty((0, 0), "f4"))
+    got = lazily(prog, source, boundary="nearest")
+    layer = got.dask.layers[got.name]
+    zeros = da.zeros((3000, 3000), chunks=30)
+    assert len(pickle.dumps(layer)) < 2 * len(pickle.dumps(zeros.dask.layers[zeros.name]))
+
+
+def test_locks_of_a_source_are_taken() -> None:
+    class Lock:
+        taken = 0
+
+        def acquire(self) -> None:
+            Lock.taken += 1
+
+        def release(self) -> None: ...
+
+        def __dask_tokenize__(self) -> Any:
+            return "lock"
+
+    held = Stored(data(40, 40), (1, 1))
+    source = da.from_array(held, chunks=20, lock=Lock(), meta=np.empty((0, 0)))
+    got = lazily(program(window([(-1, 1), (-1, 1)])), source, boundary="nearest")
+    assert is_one_task_a_chunk(got)
+    got.compute(scheduler="sync")
+    assert Lock.taken == 4
