@@ -17,7 +17,8 @@ _modules = {}
 
 def _forget():
     driver.cupy.cache_clear()
-    driver.compiler.cache_clear()
+    driver._told_by_pip.cache_clear()
+    driver._told_by_nvrtc.cache_clear()
     driver.processors.cache_clear()
     for known in (cubins._modules, calls._runs, work._uploaded, work._sources):
         known.clear()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 import sys
 
 import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends.cuda import driver
+from ninepoint.backends.cuda import driver, failures
 
 X = np.random.default_rng(0).random((12, 33)).astype("float32")
 
@@ -17,6 +18,11 @@ X = np.random.default_rng(0).random((12, 33)).astype("float32")
 @npt.stencil(boundary="nearest")
 def cross(x):
     return (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1]) / 4
+
+
+@npt.stencil
+def across(x):
+    return x[0, -1] - x[0, 1]
 
 
 def said(call):
@@ -103,9 +109,111 @@ def test_a_gpu_that_the_compiler_does_not_know(cupy, monkeypatch):
     )
 
 
-def test_a_text_that_is_refused_is_a_mistake_of_ours(cupy):
-    with pytest.raises(AssertionError, match="NVRTC refuses a text of ninepoint"):
-        driver.compiled("oops", "k", "90", ())
+REPORT = (
+    "This is a mistake of ninepoint: please report it, with the kernel and with what 'ninepoint "
+    "info' prints; arrays of NumPy, as cupy.asnumpy(x) gives, are computed on the CPU meanwhile."
+)
+
+
+def test_a_text_that_the_compiler_refuses(cupy):
+    kind, words = said(lambda: driver.compiled("oops", "k", "90", ()))
+    assert kind is RuntimeError
+    assert re.fullmatch(
+        r"CUDA's compiler NVRTC 13\.0\S* refuses the text of 'k' for architecture 90: .*error: .*"
+        + re.escape(f". {REPORT}"),
+        words,
+    )
+
+
+def test_more_arguments_than_an_old_compiler_takes(cupy, monkeypatch):
+    from cupy_backends.cuda.libs import nvrtc
+
+    log = "ptxas error : Formal parameter space overflowed (4200 bytes required, max 4096 bytes)"
+    monkeypatch.setattr(nvrtc, "getProgramLog", lambda _: log)
+    _, words = said(lambda: driver.compiled("oops", "k", "90", ()))
+    assert words.startswith("kernel 'k' has too many arguments, and CUDA before 12.1 takes 4,096")
+
+
+@pytest.mark.parametrize(
+    ("status", "size", "kind", "words"),
+    [
+        (
+            1,
+            0,
+            RuntimeError,
+            "the GPU does not start kernel 'NAME' (CUDA_ERROR_INVALID_VALUE: invalid argument). "
+            f"{REPORT}",
+        ),
+        (
+            1,
+            5000,
+            RuntimeError,
+            "kernel 'NAME' has SIZE bytes of arguments, and CUDA before 12.1 takes 4,096 bytes "
+            "(CUDA_ERROR_INVALID_VALUE: invalid argument); install a newer driver and NVRTC, or "
+            "give the scalars as one small array that standard_indexing names.",
+        ),
+        (
+            2,
+            0,
+            MemoryError,
+            "the GPU has no room: kernel 'NAME' needs memory beside its arrays, and FREE of "
+            "17,179,869,184 are free; give smaller arrays or a part of the stack, or let go of "
+            "what CuPy keeps with cupy.get_default_memory_pool().free_all_blocks().",
+        ),
+        (
+            701,
+            0,
+            RuntimeError,
+            "the GPU does not start kernel 'NAME' (more registers or shared memory than the GPU "
+            f"has). {REPORT}",
+        ),
+        (
+            702,
+            0,
+            RuntimeError,
+            "the GPU ended a kernel that ran longer than its driver allows "
+            "(CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated), and is lost to "
+            "this process: start Python anew, and give a part of the stack, or a GPU that no "
+            "display hangs on.",
+        ),
+    ],
+)
+def test_a_launch_that_fails(cupy, monkeypatch, status, size, kind, words):
+    there = cupy.asarray(X)
+    wanted = across(there)
+    cupy.fake.failing = status
+    if size:
+        monkeypatch.setattr(failures, "FEW_BYTES", 100)
+        words = words.replace("4,096", "100")
+    found, text = said(lambda: across(there))
+    assert found is kind
+    free = f"{cupy.fake.room - cupy.fake.used:,}"
+    text = re.sub(r"has \d+ bytes of", "has SIZE bytes of", text)
+    assert text.replace("kernel_across_plain", "NAME") == words.replace("FREE", free)
+    cupy.fake.failing = 0
+    np.testing.assert_array_equal(across(there).get(), wanted.get())
+
+
+def test_a_gpu_that_is_lost(cupy):
+    cupy.fake.broken = True
+    assert said(lambda: across(X, device="cuda")) == (
+        RuntimeError,
+        "the GPU is lost to this process (cudaErrorIllegalAddress: an illegal memory access was "
+        "encountered): it broke off in a kernel that was started before, of ninepoint or of "
+        "something else, or is no longer there; start Python anew, and see with nvidia-smi that "
+        "it is there. If it happens again where only ninepoint uses the GPU, please report it.",
+    )
+
+
+def test_the_compilers_version_is_its_own_once_it_is_loaded(cupy, monkeypatch):
+    versions = {"nvidia-cuda-nvrtc": "12.9.86"}
+    monkeypatch.setattr(importlib.metadata, "version", versions.__getitem__)
+    assert driver.compiler() == "12.9.86"
+    driver._told_by_nvrtc()
+    assert driver.compiler() == "13.0"
+    driver._told_by_pip.cache_clear()
+    versions["nvidia-cuda-nvrtc"] = "13.0.88"
+    assert driver.compiler() == "13.0.88"
 
 
 # What is kept on disk.

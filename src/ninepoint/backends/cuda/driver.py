@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ...undisturbed import imported
+from . import failures
 
 # An array in the memory of a GPU, of CuPy.
 DeviceArray: TypeAlias = Any
@@ -128,7 +129,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> DeviceArray:
     """
     try:
         return cupy().empty(shape, dtype)
-    except MemoryError:
+    except (MemoryError, RuntimeError):
         # Once more, for the words.
         return _with_room(cupy().empty, shape, dtype)
 
@@ -140,7 +141,7 @@ def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
 
 def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
     """Give an array of a GPU to NumPy, once all that was begun on the stream is done."""
-    found: np.ndarray[Any, Any] = cupy().asnumpy(array)
+    found: np.ndarray[Any, Any] = _with_room(cupy().asnumpy, array)
     return found
 
 
@@ -166,12 +167,14 @@ def _with_room(make: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return make(*arguments)
     except cupy().cuda.memory.OutOfMemoryError as error:
-        free, whole = memory()
-        raise MemoryError(
-            f"the GPU has no room: {_first_number(str(error))} bytes are needed at once, and "
-            f"{free:,} of {whole:,} are free; give smaller arrays or a part of the stack, or let "
-            "go of what CuPy keeps with cupy.get_default_memory_pool().free_all_blocks()."
-        ) from error
+        needed = f"{_first_number(str(error))} bytes are needed at once"
+        raise failures.no_room(needed, memory()) from error
+    except RuntimeError as error:
+        # What a kernel did that was started long before is told where the GPU is asked next.
+        gone = failures.lost(error)
+        if gone is None:
+            raise
+        raise gone from error
 
 
 def _first_number(text: str) -> str:
@@ -251,9 +254,20 @@ def described() -> str:
 # Machine code.
 
 
-@cache
 def compiler() -> str:
-    """The version of NVRTC, without loading it where pip brought it."""
+    """The version of NVRTC: what it says itself once it is loaded, till then what pip says.
+
+    To load it takes 50 ms, and it is needed only where there is something to compile.
+    """
+    found = _told_by_pip()
+    if found is not None and not _told_by_nvrtc.cache_info().currsize:
+        return found
+    itself = _told_by_nvrtc()
+    return found if found is not None and found.startswith(f"{itself}.") else itself
+
+
+@cache
+def _told_by_pip() -> str | None:
     # Imported here, not above: it takes 15 ms.
     from importlib.metadata import PackageNotFoundError, version
 
@@ -262,6 +276,11 @@ def compiler() -> str:
             return version(name)
         except PackageNotFoundError:
             continue
+    return None
+
+
+@cache
+def _told_by_nvrtc() -> str:
     return ".".join(map(str, _nvrtc().getVersion()))
 
 
@@ -275,11 +294,12 @@ def compiled(text: str, name: str, architecture: str, options: Sequence[str]) ->
     Raises
     ------
     RuntimeError
-        If NVRTC is missing, or does not know the GPU.
+        If NVRTC is missing, does not know the GPU, or refuses the text.
     """
     nvrtc = _nvrtc()
     try:
         program = nvrtc.createProgram(text, f"{name}.cu", [], [])
+        _told_by_nvrtc()
     except RuntimeError as error:
         raise RuntimeError(
             f"CUDA's compiler NVRTC cannot be loaded ({str(error).splitlines()[0]}). Install it "
@@ -291,12 +311,7 @@ def compiled(text: str, name: str, architecture: str, options: Sequence[str]) ->
         code: bytes = nvrtc.getCUBIN(program) + b"\0"
     except nvrtc.NVRTCError as error:
         log = nvrtc.getProgramLog(program)
-        if "gpu-architecture" in log or "gpu-architecture" in str(error):
-            raise RuntimeError(
-                f"CUDA's compiler NVRTC {compiler()} does not know GPUs of architecture "
-                f"{architecture}; install a newer one: pip install -U nvidia-cuda-nvrtc"
-            ) from error
-        raise AssertionError(f"NVRTC refuses a text of ninepoint ({error}):\n{log}") from error
+        raise failures.refused(error, log, name, architecture, compiler()) from error
     finally:
         nvrtc.destroyProgram(program)
     return code
@@ -309,22 +324,37 @@ def loaded(code: bytes) -> Any:
     ------
     ValueError
         If it is no machine code for this GPU.
+    RuntimeError
+        If the GPU does nothing more for this process.
     """
     module = cupy().cuda.Module()
     try:
         module.load(code)
     except RuntimeError as error:
-        raise ValueError(str(error)) from error
+        raise failures.lost(error) or ValueError(str(error)) from error
     return module
 
 
-def function(module: Any, name: str) -> Any:
-    """Give a function of a module, to be called with a grid, a block and arguments.
+def function(module: Any, name: str) -> Callable[..., None]:
+    """Give a function of a module, to be called with a grid, a block, arguments and shared bytes.
 
     Its arguments are whole numbers for pointers, scalars of NumPy, and what `by_value` gives; it
     is started on the current stream, and nobody waits for it.
     """
-    return module.get_function(name)
+    start = module.get_function(name)
+
+    def started(
+        grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any], shared: int
+    ) -> None:
+        try:
+            start(grid, block, arguments, shared)
+        except RuntimeError as error:
+            size = sum(getattr(one, "nbytes", 8) for one in arguments)
+            full = failures.number(error) == failures.OUT_OF_MEMORY
+            room = memory() if full else None
+            raise failures.not_started(error, name, size, room) from error
+
+    return started
 
 
 def by_value(values: np.ndarray[Any, Any]) -> Any:

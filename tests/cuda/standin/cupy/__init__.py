@@ -121,6 +121,8 @@ class ndarray(NDArrayOperatorsMixin):
 
     def get(self):
         fake.note("get")
+        if fake.broken:
+            raise cuda.CUDARuntimeError(700)
         return self._host.copy()
 
     def transpose(self, *axes):
@@ -296,4 +298,4 @@ def get_default_memory_pool():
     return fake.POOL
 
 
-from . import cuda  # noqa: E402, F401
+from . import cuda  # noqa: E402

@@ -18,6 +18,20 @@ class CUDARuntimeError(RuntimeError):
             35: "cudaErrorInsufficientDriver: CUDA driver version is insufficient for CUDA "
             "runtime version",
             100: "cudaErrorNoDevice: no CUDA-capable device is detected",
+            700: "cudaErrorIllegalAddress: an illegal memory access was encountered",
+        }
+        super().__init__(names[status])
+
+
+class CUDADriverError(RuntimeError):
+    def __init__(self, status):
+        self.status = status
+        names = {
+            1: "CUDA_ERROR_INVALID_VALUE: invalid argument",
+            2: "CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+            701: "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: too many resources requested for launch",
+            702: "CUDA_ERROR_LAUNCH_TIMEOUT: the launch timed out and was terminated",
+            719: "CUDA_ERROR_LAUNCH_FAILED: unspecified launch failure",
         }
         super().__init__(names[status])
 
@@ -122,6 +136,8 @@ class Function:
         assert all(type(n) is int and n > 0 for n in (*grid, *block)), (grid, block)
         held = [_by_value(one) for one in args]
         assert [one.nbytes for one in held] == self._sizes, (self._name, self._sizes)
+        if fake.failing:
+            raise CUDADriverError(fake.failing)
         # Each where any type may stand.
         places = [np.empty(one.nbytes + 16, np.uint8) for one in held]
         pointers = (ctypes.c_void_p * len(held))()

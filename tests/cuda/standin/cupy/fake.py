@@ -37,6 +37,10 @@ streams = _Streams()
 log = []
 # How often NVRTC compiled.
 compiled = 0
+# What CUDA numbers the error with which every launch fails, if it does.
+failing = 0
+# Whether a kernel of before broke off, so that nothing comes back from a GPU.
+broken = False
 architecture = "90"
 processors = 132
 # Arrays that lie on another GPU than the current one, by their addresses.
@@ -78,6 +82,8 @@ def given_back(size):
 def reset():
     """As it is at the beginning of a test."""
     global devices, driver, room, device, streams, compiled, architecture, processors
+    global failing, broken
+    failing, broken = 0, False
     devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
     architecture, processors = "90", 132
     log.clear()
