@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -203,8 +203,13 @@ class Work:
     token: str
     name: str = "windows"
 
-    def run(self, block: Block, region: Region | None) -> list[np.ndarray]:
-        return run([Alone(call) for call in self.nodes], block, self.wanted, region=region)
+    parted: bool = True
+
+    def run(
+        self, block: Block, region: Region | None, outs: Mapping[int, np.ndarray] | None = None
+    ) -> list[np.ndarray]:
+        groups = [Alone(call) for call in self.nodes]
+        return run(groups, block, self.wanted, region=region, outs=outs)
 
 
 def work(
@@ -237,6 +242,63 @@ def program(
     """Give a program whose fields share `dtype`, and whose outputs have dtype `out`."""
     result = np.dtype(dtype if out is None else out)
     return WindowSum(outputs, (np.dtype(dtype),) * fields, (result,) * len(outputs))
+
+
+SIDES = ("fill", "keep", "constant", "nearest", "reflect", "mirror")
+
+
+def random_calls(
+    rng: np.random.Generator, rank: int, rings: list[bool]
+) -> tuple[list[Call], list[int]]:
+    """A few calls on two fields and on each other, and what is wanted of them."""
+    calls: list[Call] = []
+    values = [0, 1]
+    for _ in range(int(rng.integers(1, 5))):
+        ndim = int(rng.integers(1, rank + 1))
+        along = tuple(int(a) - rank for a in rng.permutation(rank)[:ndim])
+        outputs = []
+        for k in range(int(rng.integers(1, 3))):
+            low = rng.integers(-3, 3, ndim)
+            high = low + rng.integers(0, 3, ndim)
+            reach = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
+            outputs.append(window(reach, int(rng.integers(99)), field=k % 2))
+        rules: list[Any] = [
+            ("wrap", "wrap") if rings[axis] else tuple(map(str, rng.choice(SIDES, 2)))
+            for axis in along
+        ]
+        fields = tuple(int(v) for v in rng.choice(values, 2))
+        made = tuple(range(len(values), len(values) + len(outputs)))
+        prog = program(*outputs, fields=2)
+        calls.append(Call(prog, Border(tuple(rules)), fields, made, along, 3))
+        values += made
+    wanted = {int(v) for v in rng.choice(values[2:], 2)} | {values[-1]}
+    # What is last may give fewer points than it is given.
+    if rng.random() < 0.3 and not any(rings[axis] for axis in calls[-1].along):
+        last = calls[-1]
+        valid = Border((("valid", "valid"),) * len(last.along))
+        calls[-1] = Call(last.program, valid, last.fields, last.outputs, last.along)
+    needed, used = set(wanted), []
+    for call in reversed(calls):
+        if needed & set(call.outputs):
+            used.append(call)
+            needed |= set(call.fields)
+    return used[::-1], sorted(wanted)
+
+
+def inside(calls: list[Call], value: int, shape: tuple[int, ...], region: Region) -> Any:
+    """Where the points of a region stand in a whole result."""
+    (call,) = (call for call in calls if value in call.outputs)
+    reach = call.reaches[call.outputs.index(value)]
+    cut = []
+    for axis, (a, b) in enumerate(zip(region.start, region.stop, strict=True), -len(shape)):
+        first = last = 0
+        if axis in call.along and call.border.uses("valid"):
+            k = call.along.index(axis)
+            first, last = max(0, -reach.lo[k]), max(0, reach.hi[k])
+        stop = max(first, shape[axis] - last)
+        a, b = max(a, first), min(b, stop)
+        cut.append(slice(a - first, max(a, b) - first))
+    return tuple(cut)
 
 
 Check = Callable[..., None]

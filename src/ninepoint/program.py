@@ -67,6 +67,11 @@ class Program:
         return self.graph.nodes[-1].call.definition.name.strip("<>")
 
     @property
+    def parted(self) -> bool:
+        """Whether parts of a block may be computed apart: it is done where the arrays are."""
+        return True
+
+    @property
     def plan(self) -> Plan:
         """Which calls are done together, and which steps of an iteration."""
         known = self

@@ -9,7 +9,7 @@ A piece is as large as the memory that is free allows.  Every piece gives what t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -94,8 +94,19 @@ class Sent:
         """What its last call is called."""
         return self.program.name
 
-    def run(self, block: Block, region: Region | None = None) -> list[Array]:
+    @property
+    def parted(self) -> bool:
+        """Whether parts of a block may be computed apart: they are better sent at once."""
+        return False
+
+    def run(
+        self,
+        block: Block,
+        region: Region | None = None,
+        outs: Mapping[int, Array] | None = None,
+    ) -> list[Array]:
         """Compute the wanted values from a block of the CPU's memory."""
+        assert not outs
         with driver.own_stream():
             arrays = tuple(map(driver.uploaded, block.arrays))
             results = self.program.run(replace(block, arrays=arrays), region)

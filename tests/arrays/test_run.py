@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -11,47 +9,7 @@ from ninepoint.arrays.borders import Border
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.regions import needed, wraps
 from ninepoint.arrays.run import Block, Domain, run
-from windowsum import Alone, Call, program, window
-
-SIDES = ("fill", "keep", "constant", "nearest", "reflect", "mirror")
-
-
-def random_calls(
-    rng: np.random.Generator, rank: int, rings: list[bool]
-) -> tuple[list[Call], list[int]]:
-    """A few calls on two fields and on each other, and what is wanted of them."""
-    calls: list[Call] = []
-    values = [0, 1]
-    for _ in range(int(rng.integers(1, 5))):
-        ndim = int(rng.integers(1, rank + 1))
-        along = tuple(int(a) - rank for a in rng.permutation(rank)[:ndim])
-        outputs = []
-        for k in range(int(rng.integers(1, 3))):
-            low = rng.integers(-3, 3, ndim)
-            high = low + rng.integers(0, 3, ndim)
-            reach = [(int(a), int(b)) for a, b in zip(low, high, strict=True)]
-            outputs.append(window(reach, int(rng.integers(99)), field=k % 2))
-        rules: list[Any] = [
-            ("wrap", "wrap") if rings[axis] else tuple(map(str, rng.choice(SIDES, 2)))
-            for axis in along
-        ]
-        fields = tuple(int(v) for v in rng.choice(values, 2))
-        made = tuple(range(len(values), len(values) + len(outputs)))
-        prog = program(*outputs, fields=2)
-        calls.append(Call(prog, Border(tuple(rules)), fields, made, along, 3))
-        values += made
-    wanted = {int(v) for v in rng.choice(values[2:], 2)} | {values[-1]}
-    # What is last may give fewer points than it is given.
-    if rng.random() < 0.3 and not any(rings[axis] for axis in calls[-1].along):
-        last = calls[-1]
-        valid = Border((("valid", "valid"),) * len(last.along))
-        calls[-1] = Call(last.program, valid, last.fields, last.outputs, last.along)
-    needed, used = set(wanted), []
-    for call in reversed(calls):
-        if needed & set(call.outputs):
-            used.append(call)
-            needed |= set(call.fields)
-    return used[::-1], sorted(wanted)
+from windowsum import Alone, Call, inside, program, random_calls, window
 
 
 @pytest.mark.parametrize("first", range(0, 300, 50))
@@ -81,23 +39,7 @@ def test_a_part_of_the_whole(first: int) -> None:
         block = Block(tuple(field[index] for field in fields), start, Domain(shape))
         parts = run(groups, block, wanted, region=region)
         for value, part, one in zip(wanted, parts, whole, strict=True):
-            np.testing.assert_array_equal(part, one[_inside(calls, value, shape, region)], seed)
-
-
-def _inside(calls: list[Call], value: int, shape: tuple[int, ...], region: Region) -> Any:
-    """Where the points of a region stand in a whole result."""
-    (call,) = (call for call in calls if value in call.outputs)
-    reach = call.reaches[call.outputs.index(value)]
-    cut = []
-    for axis, (a, b) in enumerate(zip(region.start, region.stop, strict=True), -len(shape)):
-        first = last = 0
-        if axis in call.along and call.border.uses("valid"):
-            k = call.along.index(axis)
-            first, last = max(0, -reach.lo[k]), max(0, reach.hi[k])
-        stop = max(first, shape[axis] - last)
-        a, b = max(a, first), min(b, stop)
-        cut.append(slice(a - first, max(a, b) - first))
-    return tuple(cut)
+            np.testing.assert_array_equal(part, one[inside(calls, value, shape, region)], seed)
 
 
 def test_a_block_gives_all_that_it_can() -> None:

@@ -93,9 +93,13 @@ class Group(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Domain:
-    """The whole array, of which a block is a part: its lengths along the last axes."""
+    """The whole array, of which a block is a part: its lengths along the last axes.
+
+    `lengths` are what programs are told of these, where positions are those in another array.
+    """
 
     shape: Shape
+    lengths: Shape | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +147,8 @@ def run(
         The points of the domain to give, as far as a value has them ("valid"); by default all
         for which the block has what is needed.
     outs : mapping, optional
-        Arrays of the right shape and type, of nobody else, to write values to; of whole arrays
-        only.
+        Arrays of the right shape and type, of nobody else, to write values to.  What is made in
+        another way is given as another array.
     threads : int, optional
         The greatest number of threads.
 
@@ -178,7 +182,9 @@ class _Work:
         region: Region | None,
     ) -> None:
         self.shape: Shape | None = None if block.domain is None else block.domain.shape
-        # The shape of the whole array along the last axes, where it is not the domain's.
+        # What programs are told of the lengths of the whole, and those along the last axes where
+        # the domain is another's.
+        self.lengths = None if block.domain is None else block.domain.lengths or self.shape
         self.whole: Shape | None = None
         # The span that each value has, what of it is needed, and what each node takes.
         self.at: dict[int, Spans] = {}
@@ -209,6 +215,13 @@ class _Work:
                     f"the block has the points {has} and {self.needs[value]} are needed to give "
                     f"{self.wanted}, each axis by itself; give a larger block or a smaller region."
                 )
+
+    def target(self, value: int, spans: Spans, outs: Mapping[int, Array]) -> Array | None:
+        """The array to write a value to that stands so; None if just these points have none."""
+        # An array is there for what is wanted of a value, so far as there is any.
+        if value not in outs or (self.shape is not None and not _within(spans, self.wanted)):
+            return None
+        return outs[value]
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
@@ -373,6 +386,7 @@ def _node(
 ) -> dict[int, Array]:
     """What one node makes; notes where it stands."""
     border, along = node.border, node.along
+    spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
     if work.shape is not None:
         taken = work.takes[id(node)]
         fields = [
@@ -380,15 +394,16 @@ def _node(
             for field, value in zip(fields, node.fields, strict=True)
         ]
         border = _opened(node, taken, work.shape)
+        spans = _made_at(node, border, taken)
+        work.at |= spans
     ends = tuple(range(-len(along), 0))
-    out: Any = None
-    if all(value in outs for value in node.outputs):
-        out = tuple(outs[value] for value in node.outputs)
+    targets = [work.target(value, at, outs) for value, at in spans.items()]
+    out: Any = None if any(one is None for one in targets) else tuple(targets)
     if along != ends:
         fields = [np.moveaxis(_ranked(field, along), along, ends) for field in fields]
         out = out and tuple(np.moveaxis(one, along, ends) for one in out)
     program = node.program
-    whole = work.whole or (work.shape and tuple(work.shape[axis] for axis in along))
+    whole = work.whole or (work.lengths and tuple(work.lengths[axis] for axis in along))
     if whole is not None:
         program = program.within(whole)
     apply = _apply(fields)
@@ -396,16 +411,21 @@ def _node(
     results = made if isinstance(made, tuple) else (made,)
     if along != ends:
         results = tuple(np.moveaxis(one, ends, along) for one in results)
-    if work.shape is not None:
-        for value, reaches in zip(node.outputs, node.reaches, strict=True):
-            spans = list(taken)
-            for k, axis in enumerate(along):
-                (first, last), (before, after) = spans[axis], border.rules[k]
-                start = first - min(0, reaches.lo[k]) if before == "valid" else first
-                stop = last - max(0, reaches.hi[k]) if after == "valid" else last
-                spans[axis] = start, max(start, stop)
-            work.at[value] = tuple(spans)
     return dict(zip(node.outputs, results, strict=True))
+
+
+def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:
+    """Where the results of a node stand, made of fields that stand so, by this border."""
+    found = {}
+    for value, reaches in zip(node.outputs, node.reaches, strict=True):
+        spans = list(taken)
+        for k, axis in enumerate(node.along):
+            (first, last), (before, after) = spans[axis], border.rules[k]
+            start = first - min(0, reaches.lo[k]) if before == "valid" else first
+            stop = last - max(0, reaches.hi[k]) if after == "valid" else last
+            spans[axis] = start, max(start, stop)
+        found[value] = tuple(spans)
+    return found
 
 
 def _apply(fields: Sequence[Array]) -> Any:
@@ -471,13 +491,13 @@ def _fused(
     results: dict[int, Array] = {}
     for value, dtype in _dtypes(group).items():
         if value in group.outputs:
-            out = outs.get(value)
+            out = work.target(value, gives, outs)
             out = None if out is None else np.moveaxis(out, along, ends)
             if out is None or not plain(out, dtype, ndim):
                 out = empty((*shape[: len(shape) - ndim], *core), dtype)
             results[value] = out
 
-    lengths = work.shape or shape
+    lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
     thin = partial(_thin, work, group, whole, margin, along, gives, has, sides)
     bound = program.within(whole)

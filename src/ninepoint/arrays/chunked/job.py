@@ -6,7 +6,7 @@ A job holds the recipe, never compiled code: the worker compiles or loads it, on
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -46,8 +46,17 @@ class Work(Protocol):
     def name(self) -> str:
         """Begins the name of the layers."""
 
-    def run(self, block: Block, region: Region | None) -> list[Array]:
-        """Compute the wanted values from a block."""
+    @property
+    def parted(self) -> bool:
+        """Whether parts of a block may be computed apart, each of them into its place."""
+
+    def run(
+        self, block: Block, region: Region | None, outs: Mapping[int, Array] | None = None
+    ) -> list[Array]:
+        """Compute the wanted values from a block, into arrays where it can.
+
+        Only what is `parted` is given such.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,205 @@
+"""Faces: what the neighbours of a chunk need of it, and a block computed with those of others.
+
+    chunk      +----------+      low and high face of each axis that is cut, corners included,
+               |##########|      copied into one small array: who holds them does not hold
+               |##      ##|      the chunk
+               |##########|
+               +----------+
+
+A block is its chunk with the faces around it.  It is computed in pieces (see `pieces`), most of it
+straight from the chunk into the result.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from ...backends.memory import empty
+from ...backends.scratch import Scratch, lent
+from ...backends.threads import serial
+from ..borders import Array
+from ..layout import Region, Shape
+from ..parts import write
+from ..recognise import is_cupy
+from ..regions import Span
+from ..run import Block, Domain
+from .pieces import LEAST, Offset, Piece, Source, pieces
+from .places import in_memory, nothing
+
+if TYPE_CHECKING:
+    from .job import Work
+
+# For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
+Depths: TypeAlias = Sequence[tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Faces:
+    """Copies of faces of a chunk of this shape, one after the other in one array.
+
+    Each is whole along the other axes, so that a corner lies in several.
+    """
+
+    shape: Shape
+    depths: tuple[tuple[int, int], ...]
+    memory: Array
+
+    def __reduce__(self) -> Any:
+        return Faces, (self.shape, self.depths, self.memory)
+
+    def __sizeof__(self) -> int:
+        # What a scheduler takes for the size of it.
+        return int(self.memory.nbytes) + sys.getsizeof(self.shape) + 128
+
+    def part(self, offset: Offset, spans: Sequence[Span]) -> Array:
+        """The elements at these positions, of which a face has all.
+
+        Along an axis on which the chunk stands before others (`offset` is -1) positions are
+        counted from its end, and are negative.
+        """
+        own = [
+            (a + n, b + n) if before < 0 else (a, b)
+            for before, n, (a, b) in zip(offset, self.shape, spans, strict=True)
+        ]
+        for axis, first, face, begin in _faces(self.shape, self.depths):
+            a, b = own[axis]
+            if first <= a and b <= first + face[axis]:
+                array = self.memory[begin : begin + math.prod(face)].reshape(face)
+                own[axis] = a - first, b - first
+                found: Array = array[tuple(slice(a, b) for a, b in own)]
+                return found
+        raise AssertionError((offset, spans, self.shape, self.depths))
+
+
+def _faces(shape: Shape, depths: Depths) -> Iterator[tuple[int, int, Shape, int]]:
+    """Of each face its axis, the position where it begins, its shape, and its place in memory."""
+    begin = 0
+    for axis, (low, high) in enumerate(depths):
+        for first, thick in ((0, low), (shape[axis] - high, high)):
+            if thick:
+                face = (*shape[:axis], thick, *shape[axis + 1 :])
+                yield axis, first, face, begin
+                begin += math.prod(face)
+
+
+def cut(chunk: Any, depths: Depths) -> Faces:
+    """Copy the faces of a chunk; all of it, where they are as large as that.
+
+    Parameters
+    ----------
+    chunk : array
+    depths : sequence of pairs
+        For each axis how many elements at its begin the chunk before needs, and how many at its
+        end the chunk after; as many as there are at most.
+    """
+    chunk = in_memory(chunk)
+    shape = chunk.shape
+    thick = tuple((min(a, n), min(b, n)) for (a, b), n in zip(depths, shape, strict=True))
+    size = sum(math.prod(face) for _, _, face, _ in _faces(shape, thick))
+    if shape and size > chunk.size:
+        size, thick = chunk.size, ((shape[0], 0), *(((0, 0),) * (len(shape) - 1)))
+    memory = nothing(chunk, (size,), chunk.dtype)
+    for axis, first, face, begin in _faces(shape, thick):
+        part = (slice(None),) * axis + (slice(first, first + face[axis]),)
+        memory[begin : begin + math.prod(face)].reshape(face)[...] = chunk[part]
+    return Faces(shape, thick, memory)
+
+
+def compute(
+    work: Work,
+    shape: Shape,
+    region: Region,
+    own: Sequence[Any],
+    around: Sequence[Mapping[Offset, Faces]],
+) -> list[Array]:
+    """Give the wanted values of a block, as far as they have its points.
+
+    Parameters
+    ----------
+    work : Work
+    shape : tuple of int
+        That of the whole fields, broadcast.
+    region : Region
+        The block: the points of the chunks.
+    own : sequence of arrays
+        The chunk of each field; a field may lack axes, or have one element along an axis.
+    around : sequence of mappings
+        For each field the faces of the chunks around, by where these stand: -1, 0 or 1 for each
+        axis of the whole.  None are asked for beyond the ends of the whole, but for a ring.
+    """
+    chunks = [_ranked(in_memory(chunk), len(shape)) for chunk in own]
+    there = any(map(is_cupy, chunks))
+    size = sum(chunk.nbytes for chunk in chunks)
+    lacking = tuple(
+        tuple(m == 1 != n for m, n in zip(chunk.shape, shape, strict=True)) for chunk in chunks
+    )
+    parted = work.parted and size >= LEAST and not there
+    found = pieces(work, shape, region, lacking, parted)
+    if not region.points:
+        return [nothing(chunks[0], *result) for result in found.results]
+    with serial(), lent() as scratch:
+        block = _Block(work, found.domain, chunks, around, None if there else scratch)
+        if len(found.pieces) == 1:
+            return block.computed(found.pieces[0])
+        results = [empty(*result) for result in found.results]
+        for piece in found.pieces:
+            block.write(piece, results)
+    return results
+
+
+def _ranked(array: Array, ndim: int) -> Array:
+    """The array with axes of one element for those that it lacks."""
+    return array[(None,) * (ndim - array.ndim)] if array.ndim < ndim else array
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of fields: its own chunks, the faces around it, and memory to put them together."""
+
+    work: Work
+    domain: Domain
+    chunks: Sequence[Array]
+    around: Sequence[Mapping[Offset, Faces]]
+    scratch: Scratch | None
+
+    def computed(self, piece: Piece, outs: Mapping[int, Array] | None = None) -> list[Array]:
+        """What is wanted of some points."""
+        fields = [self._field(source, number) for number, source in enumerate(piece.fields)]
+        block = Block(tuple(fields), piece.start, self.domain)
+        if outs is None:
+            return self.work.run(block, piece.region)
+        return self.work.run(block, piece.region, outs)
+
+    def write(self, piece: Piece, results: Sequence[Array]) -> None:
+        """Compute some points, and write what is wanted of them where they stand."""
+        targets = [result[where] for result, where in zip(results, piece.targets, strict=True)]
+        outs = dict(zip(self.work.wanted, targets, strict=True))
+        for target, made in zip(targets, self.computed(piece, outs), strict=True):
+            if made is not target and not np.may_share_memory(target, made):
+                write(target, made)
+
+    def _field(self, source: Source, number: int) -> Array:
+        """What a piece needs of a field."""
+        chunk, around = self.chunks[number], self.around[number]
+        if len(source.strips) == 1 and source.strips[0].own:
+            whole: Array = chunk[tuple(slice(a, b) for a, b in source.strips[0].source)]
+            return whole
+        dtype = self.work.field_dtypes[number]
+        field: Array
+        if self.scratch is None:
+            field = nothing(chunk, source.shape, dtype)
+        else:
+            field = self.scratch.array(number, source.shape, dtype)
+        for strip in source.strips:
+            if strip.own:
+                found = chunk[tuple(slice(a, b) for a, b in strip.source)]
+            else:
+                found = around[strip.offset].part(strip.offset, strip.source)
+            field[strip.target] = found
+        return field

@@ -1,0 +1,113 @@
+"""Blocks from their own chunk and the faces around: what they give is that part of the whole."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ninepoint.arrays.chunked import pieces
+from ninepoint.arrays.chunked.faces import Faces, compute, cut
+from ninepoint.arrays.layout import Region
+from ninepoint.arrays.run import Block, run
+from windowsum import Alone, Work, inside, random_calls
+
+
+def random_cuts(
+    rng: np.random.Generator, n: int, least: int, whole: bool
+) -> list[tuple[int, int]]:
+    """Chunks of an axis that are all of some length at least."""
+    marks = [0]
+    while not whole and n - marks[-1] >= 2 * least and rng.random() < 0.8:
+        marks.append(
+            marks[-1]
+            + int(rng.integers(least, max(least + 1, min(n - marks[-1] - least, 3 * least))))
+        )
+    return list(itertools.pairwise([*marks, n]))
+
+
+@pytest.mark.parametrize("first", range(0, 300, 50))
+def test_blocks_of_a_whole(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pipelines of any rules and axes, several results, fields that broadcast, any chunks."""
+    monkeypatch.setattr("ninepoint.arrays.chunked.faces.LEAST", 0)
+    for seed in range(first, first + 50):
+        rng = np.random.default_rng(seed)
+        monkeypatch.setattr(pieces, "LONG", int(rng.integers(1, 3)))
+        rank = int(rng.integers(1, 4))
+        shape = tuple(int(n) for n in rng.integers(1, 40 if rank < 3 else 24, rank))
+        rings = [bool(rng.random() < 0.3) for _ in range(rank)]
+        calls, wanted = random_calls(rng, rank, rings)
+        work = Work(tuple(calls), tuple(wanted), (np.dtype(float),) * 2, f"{seed}")
+        looks = pieces.looks(work, rank)
+        chunks = [
+            random_cuts(rng, n, max(1, high - low + 1), rng.random() < 0.2)
+            for n, (low, high, _) in zip(shape, looks, strict=True)
+        ]
+        # A program's nodes work on fields of one shape: none reads the thin field alone.
+        thin = tuple(n if rng.random() < 0.7 else 1 for n in shape)
+        thin = thin if all({*call.fields} != {1} for call in calls) else shape
+        fields = [rng.integers(0, 9, one).astype(float) for one in (shape, thin)]
+        whole = run([Alone(call) for call in calls], Block(tuple(fields)), wanted)
+        check(seed, work, shape, chunks, fields, whole, rings)
+
+
+def check(
+    seed: int,
+    work: Work,
+    shape: tuple[int, ...],
+    chunks: list[list[tuple[int, int]]],
+    fields: list[np.ndarray],
+    whole: list[np.ndarray],
+    rings: list[bool],
+) -> None:
+    rank = len(shape)
+    looks = pieces.looks(work, rank)
+    depths = [
+        (high, -low) if len(cuts) > 1 else (0, 0)
+        for cuts, (low, high, _) in zip(chunks, looks, strict=True)
+    ]
+
+    def chunk(field: np.ndarray, place: tuple[int, ...]) -> np.ndarray:
+        where = [chunks[axis][k] for axis, k in enumerate(place)][rank - field.ndim :]
+        part = tuple(
+            slice(0, 1) if n == 1 else slice(a, b)
+            for n, (a, b) in zip(field.shape, where, strict=True)
+        )
+        found = field[part].copy()
+        found.flags.writeable = False
+        return found
+
+    def faces(field: np.ndarray, place: tuple[int, ...]) -> Faces:
+        thick = [
+            (0, 0) if n == 1 else depth
+            for n, depth in zip(field.shape, depths[rank - field.ndim :], strict=True)
+        ]
+        return pickle.loads(pickle.dumps(cut(chunk(field, place), thick)))
+
+    for place in itertools.product(*(range(len(cuts)) for cuts in chunks)):
+        spans = [chunks[axis][k] for axis, k in enumerate(place)]
+        region = Region(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+        around: list[dict[tuple[int, ...], Any]] = []
+        for field in fields:
+            known = {}
+            for offset in itertools.product((-1, 0, 1), repeat=rank):
+                other = []
+                for k, o, cuts, ring in zip(place, offset, chunks, rings, strict=True):
+                    other.append((k + o) % len(cuts) if ring else k + o)
+                lacks = any(
+                    o and n == 1
+                    for o, n in zip(offset[rank - field.ndim :], field.shape, strict=True)
+                )
+                there = all(0 <= k < len(cuts) for k, cuts in zip(other, chunks, strict=True))
+                if any(offset) and there and not lacks:
+                    known[offset] = faces(field, tuple(other))
+            around.append(known)
+        own = [chunk(field, place) for field in fields]
+        made = compute(work, shape, region, own, around)
+        for value, one, result in zip(work.wanted, made, whole, strict=True):
+            expected = result[inside(list(work.nodes), value, shape, region)]
+            assert one.dtype == expected.dtype
+            np.testing.assert_array_equal(one, expected, f"{seed} {place}")
