@@ -16,7 +16,7 @@ import numpy as np
 from .arrays import accepted
 from .arrays.channels import check_steps, may_hold
 from .arrays.datasets import over_variables
-from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
+from .arrays.recognise import is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of
@@ -146,7 +146,7 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 
     def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
-        if any(map(is_dask, arrays)):
+        if any(map(is_chunked, arrays)):
             return iterate(ByCalls(record, stepped, arrays, scalars, plan, STEPS), scalars, plan)
         schedule = definition.schedule_for(types)
         if any(map(is_cupy, arrays)):

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import accepted
-from .arrays.recognise import is_dask, is_xarray, refuse_foreign
+from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
 from .backends import tuned
 from .backends.compiled import Compiled
 from .backends.pipeline import Forms, compile_kernel
@@ -370,7 +370,7 @@ def _restored(token: str, function: Function, options: Options) -> Definition:
 
 def argument(name: str, value: Any, standard: bool) -> Argument:
     """The type of a parameter that is no field, from its value."""
-    if is_dask(value) or is_xarray(value):
+    if is_chunked(value) or is_xarray(value):
         raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
     refuse_foreign(value, f"'{name}'")
     if standard and np.ndim(value) == 0:

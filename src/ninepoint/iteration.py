@@ -14,6 +14,7 @@ import numpy as np
 from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
+from .arrays.engines import engine_of
 from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
 from .arrays.parts import write
@@ -325,13 +326,13 @@ def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
 
 def state_shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> tuple[int, ...]:
     """The shape of the state after a step, which must be that of all steps."""
-    shape = on_numpy.broadcast_shape([np.shape(array) for array in arrays])
+    shape = on_numpy.broadcast_shape([array.shape for array in arrays])
     ndim = graph.nodes[-1].ndim
     if len(shape) < ndim:
         raise on_numpy.too_few_axes(ndim, shape)
     if len(graph.needed(wanted)) > 1:
         reached = reaching(graph, arrays)
-        made = graph.shapes(map(np.shape, reached))[wanted[0]]
+        made = graph.shapes([array.shape for array in reached])[wanted[0]]
         if made != shape:
             raise ValueError(
                 f"the state would have shape {made} after a step, and {shape} before; give all "
@@ -383,9 +384,6 @@ class ByCalls:
         plan: Iteration,
         longest: int,
     ) -> None:
-        # Imported here: Dask is optional, and the caller has it.
-        from .arrays.chunked import check as check_chunks
-
         self.longest = longest
         self._call, self._scalars, self._plan = call, scalars, plan
         dtypes = [accepted.native(np.dtype(field.dtype)) for field in fields]
@@ -394,7 +392,7 @@ class ByCalls:
         self._count = len(compiled.out_dtypes)
         check(compiled, dtypes, self._count)
         plan.border(compiled.ndim)
-        check_chunks(fields)
+        engine_of(fields).check(fields)
         state_shape(graph, wanted, fields)
         self._states = self._before = list(fields)
 

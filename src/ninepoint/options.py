@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.borders import Boundary
-from .arrays.recognise import is_dask, is_dataset, is_xarray
+from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
 from .language.frame import FAR, Neighborhood
 from .language.stages import OPTIONS
@@ -86,7 +86,7 @@ class Place:
         else:
             if self.dims is not None:
                 raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
-            if any(map(is_dask, fields)):
+            if any(map(is_chunked, fields)):
                 self._refuse_out("Dask arrays")
         if self.threads is not None:
             thread_count(self.threads)

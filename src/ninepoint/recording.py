@@ -15,7 +15,7 @@ from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, axes_key, number_key, out_key
-from .arrays.recognise import is_dask, is_xarray
+from .arrays.recognise import is_chunked, is_xarray
 from .calls import Call
 from .flow import Flow, Leaves, flow_of, leaves_key
 from .graph import Graph
@@ -284,7 +284,7 @@ def lazy(x: Any) -> Lazy:
     """
     if isinstance(x, Lazy):
         return x
-    return Lazy(x if is_dask(x) or is_xarray(x) else as_fields([x], [""])[0])
+    return Lazy(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
 
 
 def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:

@@ -12,8 +12,9 @@ from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
+from .arrays.engines import engine_of
 from .arrays.parts import write
-from .arrays.recognise import is_cupy, is_dask, is_device, is_xarray
+from .arrays.recognise import is_chunked, is_cupy, is_device, is_xarray
 from .arrays.run import Block
 from .backends.memory import empty
 from .calls import Call
@@ -61,9 +62,9 @@ def evaluate(
     arrays = reaching(graph, arrays)
     if any(node.border.uses("valid") for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
-        graph.shapes(map(np.shape, arrays))
-    if any(is_dask(a) for a in arrays):
-        return _on_dask(graph, arrays, wanted, schedule, device)
+        graph.shapes([array.shape for array in arrays])
+    if any(map(is_chunked, arrays)):
+        return _on_chunks(graph, arrays, wanted, schedule, device)
     if any(map(is_cupy, arrays)):
         return _on_device(graph, arrays, wanted, schedule, out)
     if device is not None:
@@ -74,14 +75,14 @@ def evaluate(
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
     """Give arrays of kinds that a stencil takes, all of which can be together in a call."""
     there = any(map(is_device, values))
-    if there and not any(is_dask(value) or is_xarray(value) for value in values):
+    if there and not any(is_chunked(value) or is_xarray(value) for value in values):
         # Imported here: CuPy is optional, and the caller has it, or what CuPy can look at.
         from .arrays import cuda
 
         return cuda.as_fields(values, names)
     return [
         value
-        if is_dask(value) or is_xarray(value) or is_device(value)
+        if is_chunked(value) or is_xarray(value) or is_device(value)
         else accepted.as_field(value, name)
         for value, name in zip(values, names, strict=True)
     ]
@@ -172,7 +173,7 @@ def _on_device(
     return on_numpy.each_out(out, len(given))
 
 
-def _on_dask(
+def _on_chunks(
     graph: Graph,
     arrays: Sequence[Any],
     wanted: Sequence[int],
@@ -181,17 +182,18 @@ def _on_dask(
 ) -> list[Any]:
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
-    from .arrays import chunked as on_dask
+    from .arrays.chunked import Work, chunks_of
 
-    on_dask.check(arrays)
+    engine = engine_of(arrays)
+    engine.check(arrays)
     values: dict[int, Any] = dict(enumerate(arrays))
-    chunks = {value: array.chunks for value, array in values.items() if is_dask(array)}
-    shapes = graph.shapes(map(np.shape, arrays))
+    chunks = {value: array.chunks for value, array in values.items() if is_chunked(array)}
+    shapes = graph.shapes([array.shape for array in arrays])
     lazily = []
     for node in graph.needed(wanted):
         fields = [chunks.get(value) for value in node.fields]
         if any(fields):
-            found = on_dask.chunks_of(node, fields, [shapes[value] for value in node.fields])
+            found = chunks_of(node, fields, [shapes[value] for value in node.fields])
             chunks |= zip(node.outputs, found, strict=True)
             lazily.append(node)
     # What depends on arrays of NumPy alone is done at once.
@@ -215,26 +217,26 @@ def _on_dask(
         order = sorted(inside & outside)
         program = Program(part, tuple(numbers[v] for v in order), schedule, part.token)
         sources = [value for value in numbers if value not in inside]
-        work: on_dask.Work = program
+        work: Work = program
         if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
             # Imported here: CuPy is optional.
             from .sending import Sent
 
             work = Sent.of(program)
-        made = on_dask.lazily(work, [values[value] for value in sources])
+        made = engine.lazily(work, [values[value] for value in sources])
         values |= zip(order, made, strict=True)
     return [values[value] for value in wanted]
 
 
 def reaching(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
     """The arrays, each with all axes of the calls that depend on it."""
-    least = least_axes(graph, map(np.ndim, arrays))
-    if all(np.ndim(array) >= n for array, n in zip(arrays, least, strict=True)):
+    least = least_axes(graph, [array.ndim for array in arrays])
+    if all(array.ndim >= n for array, n in zip(arrays, least, strict=True)):
         return arrays
     shape = whole_shape(arrays)
     if len(shape) < max(least):
         # Raises, and says which call needs more of them.
-        graph.shapes(map(np.shape, arrays))
+        graph.shapes([array.shape for array in arrays])
     return [stretched(array, n, shape) for array, n in zip(arrays, least, strict=True)]
 
 

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .numpy import broadcast_shape, core_axes
-from .recognise import is_dask
+from .recognise import is_chunked, is_cubed, library_of
 
 # Axes of an array, counted from the last, which is -1.
 Behind: TypeAlias = tuple[int, ...]
@@ -29,25 +29,21 @@ def behind(axes: Any, rank: int, ndim: int) -> Behind:
 
 def stretched(field: Any, least: int, shape: tuple[int, ...]) -> Any:
     """The field, of the whole shape if it has fewer than `least` axes."""
-    if np.ndim(field) >= least or len(shape) < least:
+    if field.ndim >= least or len(shape) < least:
         return field
-    if is_dask(field):
-        # Imported here: Dask is optional, and the caller has it.
-        import dask.array
-
-        untyped: Any = dask.array
-        if any(0 in sizes and sum(sizes) for sizes in field.chunks):
+    if is_chunked(field):
+        if not is_cubed(field) and any(0 in sizes and sum(sizes) for sizes in field.chunks):
             # Dask repeats no chunk of length 0.
             field = field.rechunk(
                 tuple(tuple(n for n in sizes if n) or (0,) for sizes in field.chunks)
             )
-        return untyped.broadcast_to(field, shape)
+        return library_of(field).broadcast_to(field, shape)
     return np.broadcast_to(field, shape)
 
 
 def whole_shape(fields: Sequence[Any]) -> tuple[int, ...]:
     """The shape that all fields broadcast to."""
-    return broadcast_shape([np.shape(field) for field in fields])
+    return broadcast_shape([field.shape for field in fields])
 
 
 def last_of(axes: Behind, ndim: int, name: str) -> Behind:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +100,29 @@ def _empty(blocks: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype[Any]
 
     found: Array = driver.empty(shape, dtype)
     return found
+
+
+def gathered(parts: Sequence[Part], blocks: Iterable[Array], dtype: np.dtype[Any]) -> Array:
+    """Put a block together from chunks that come one after the other, each held only for a while.
+
+    They may lack the first axes of the block.
+    """
+    if all(part.whole for part in parts):
+        (block,) = blocks
+        return block[(None,) * (len(parts) - block.ndim)]
+    result = empty(tuple(part.length for part in parts), dtype)
+    places = itertools.product(*(range(len(part.chunks)) for part in parts))
+    for place, block in zip(places, blocks, strict=True):
+        chunk = block[(None,) * (len(parts) - block.ndim)]
+        for strips in itertools.product(
+            *(
+                [s for s in part.strips if s.chunk == k]
+                for part, k in zip(parts, place, strict=True)
+            )
+        ):
+            target = tuple(strip.target for strip in strips)
+            result[target] = chunk[tuple(strip.source for strip in strips)]
+    return result
 
 
 def assemble(parts: Sequence[Part], blocks: Sequence[Array], dtype: np.dtype[Any]) -> Array:

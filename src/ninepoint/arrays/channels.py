@@ -14,7 +14,7 @@ import numpy as np
 
 from ..language.colour import colour_shape, coloured_shape
 from ..language.warned import ChannelWarning, warn
-from .recognise import is_cupy, is_dask, is_xarray
+from .recognise import is_chunked, is_cupy, is_dask, is_expression, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(
@@ -42,7 +42,7 @@ def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ..
     """
     if not any(map(may_hold, fields)):
         return None
-    shapes = [tuple(np.shape(field)) for field in fields]
+    shapes = [tuple(field.shape) for field in fields]
     try:
         shape = np.broadcast_shapes(*shapes)
     except (ValueError, TypeError):
@@ -91,11 +91,11 @@ def check_steps(fields: Sequence[Any], ndim: int, kernel: str) -> None:
         "np.moveaxis(images, -1, 0), and back afterwards."
     )
     for field in fields:
-        if ndim < np.ndim(field) and has_channels(field):
+        if ndim < field.ndim and has_channels(field):
             raise ValueError(f"the last axis of these colour images holds their channels; {words}")
         if ndim == 2 and _looks_coloured(field):
             warn(
-                f"'{kernel}' takes the last axis of {' x '.join(map(str, np.shape(field)))} for "
+                f"'{kernel}' takes the last axis of {' x '.join(map(str, field.shape))} for "
                 f"columns, and it looks like the channels of colour images; {words}",
                 ChannelWarning,
             )
@@ -114,7 +114,7 @@ def has_channels(field: Any) -> bool:
     """
     if is_xarray(field):
         field = field.data
-    if not is_dask(field) or field.ndim < 3:
+    if not is_dask(field) or is_expression(field) or field.ndim < 3:
         return False
     for name in (field.name, *getattr(field.dask, "layers", ())):
         source = colour_shape(name)
@@ -136,13 +136,13 @@ def has_channels(field: Any) -> bool:
 
 def may_hold(field: Any) -> bool:
     """Whether it is worth asking if these are colour images; costs next to nothing."""
-    if is_dask(field) or is_xarray(field):
+    if is_chunked(field) or is_xarray(field):
         return True
     return (isinstance(field, np.ndarray) or is_cupy(field)) and coloured_shape(field.shape)
 
 
 def _looks_coloured(field: Any) -> bool:
-    shape = np.shape(field)
+    shape = field.shape
     if not coloured_shape(shape) or 0 in shape:
         return False
     if is_xarray(field):
@@ -157,7 +157,7 @@ def _looks_coloured(field: Any) -> bool:
         return True
     if not isinstance(field, np.ndarray):
         # To look at numbers on a GPU would be to wait for them.
-        return is_dask(field)
+        return is_chunked(field)
     # A few of the numbers: an image's are not negative, none is beyond 255, and they differ.
     rows, columns = shape[-3:-1]
     image = field[(0,) * (len(shape) - 3)][:: -(-rows // 64), :: -(-columns // 64)]

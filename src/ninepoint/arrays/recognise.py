@@ -19,6 +19,31 @@ def is_dask(value: object) -> bool:
     return _isinstance(value, "dask.array", "Array")
 
 
+def is_expression(value: object) -> bool:
+    """Whether `value` is of dask-array, or of Dask with query planning: an expression."""
+    if _isinstance(value, "dask_array", "Array"):
+        return True
+    return is_dask(value) and hasattr(value, "expr")
+
+
+def is_cubed(value: object) -> bool:
+    """Whether `value` is an array of Cubed."""
+    return _isinstance(value, "cubed", "Array")
+
+
+def is_chunked(value: object) -> bool:
+    """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
+    if type(value) is np.ndarray:
+        return False
+    return is_dask(value) or _isinstance(value, "dask_array", "Array") or is_cubed(value)
+
+
+def library_of(value: object) -> Any:
+    """The module of a lazy array in chunks, which has the functions of arrays."""
+    name = type(value).__module__.partition(".")[0]
+    return sys.modules["dask.array" if name == "dask" else name]
+
+
 def is_xarray(value: object) -> bool:
     """Whether `value` is an xarray DataArray."""
     return _isinstance(value, "xarray", "DataArray")

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..arrays.datasets import over_variables
-from ..arrays.recognise import is_dask, is_dataset, is_xarray
+from ..arrays.recognise import is_chunked, is_dataset, is_xarray
 from ..language.elsewhere import hint
 from ..options import PLACE, Place
 from ..recording import Lazy
@@ -131,7 +131,7 @@ class Filtering:
                 f"'{unknown[0]}' is no option of a filter; there are "
                 f"{', '.join(Options.__annotations__)}{hint(unknown[0])}."
             )
-        is_known = is_dask(x) or is_xarray(x) or isinstance(x, Lazy | Typed)
+        is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy | Typed)
         self.image = x if is_known else as_fields([x], [""])[0]
         self.options = options
         self.named = _named_axes(options)

@@ -9,12 +9,10 @@ A program of many nodes has one halo for all of them.  Tasks hold the recipe (`j
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import dask.array as da
-import numpy as np
 from dask.base import tokenize
 
 from .. import accepted
@@ -26,7 +24,7 @@ from .grid import Chunks, grid, kept_of
 from .job import Job, Work
 from .materialized import materialized
 from .outputs import extents, outputs_of
-from .places import check_places
+from .places import check_places, refuse_unknown
 from .regions import DECODING, costs, regions
 from .sources import source_of
 from .whole import symbolic, whole_cores
@@ -55,7 +53,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         As for NumPy arrays.
     """
     check(fields)
-    shape = on_numpy.broadcast_shape([np.shape(field) for field in fields])
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
     outputs = outputs_of(work, shape)
     chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
     arrays = [_as_dask(field, shape, chunks) for field in fields]
@@ -103,11 +101,7 @@ def check(fields: Sequence[Any]) -> None:
             continue
         accepted.refuse_mask(field._meta)
         accepted.check_dtype(field.dtype)
-        if any(math.isnan(size) for sizes in field.chunks for size in sizes):
-            raise ValueError(
-                "a Dask array has chunks of unknown size, so its borders cannot be found; "
-                "call .compute_chunk_sizes() on it first."
-            )
+        refuse_unknown(field)
 
 
 def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,15 @@ def check_places(fields: Sequence[Any]) -> None:
         raise TypeError(
             "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
             "takes neither to the other: give x.map_blocks(cupy.asarray) of the latter."
+        )
+
+
+def refuse_unknown(field: Any) -> None:
+    """Raise where nobody knows how long some chunks are."""
+    if any(math.isnan(size) for sizes in field.chunks for size in sizes):
+        raise ValueError(
+            "a Dask array has chunks of unknown size, so its borders cannot be found; "
+            "call .compute_chunk_sizes() on it first."
         )
 
 

@@ -1,0 +1,188 @@
+"""Programs on arrays that are expressions: those of dask-array, and of Dask with query planning.
+
+    smooth(x), x of dask-array     ->     Blocks(recipe, x), a node of the expression
+
+The node names the program and its sources.  Its tasks, one a block, are written out when the
+expression is computed, from the chunks that its sources have then.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from dask._task_spec import Task, TaskRef
+from dask.base import tokenize
+
+from . import accepted
+from . import numpy as on_numpy
+from .chunked.grid import Chunks, cuts_of, grid, kept_of, places_of
+from .chunked.job import Job, Work
+from .chunked.outputs import Output, outputs_of
+from .chunked.places import check_places, meta_of, refuse_unknown
+from .chunked.reads import Reads, compute
+from .layout import Shape
+from .recognise import is_dask, is_expression, library_of
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A program on arrays of a shape, and how its results are cut; equal tokens, equal results."""
+
+    job: Job
+    outputs: tuple[Output, ...]
+    # Of the blocks: those of the results are these, without what "valid" leaves out.
+    chunks: Chunks
+    metas: tuple[Any, ...]
+    token: str
+
+    def __dask_tokenize__(self) -> str:
+        return self.token
+
+    def kept(self, output: int) -> list[list[tuple[int, int]]]:
+        """For each axis, the blocks that a result has something of, each with its size there."""
+        return kept_of(self.outputs[output].extent, self.chunks)
+
+    def cut(self, output: int) -> Chunks:
+        """The chunks of a result."""
+        return tuple(tuple(size for _, size in axis) for axis in self.kept(output))
+
+
+class _Node:
+    """What both nodes have in common, beside a class of expressions."""
+
+    _parameters: ClassVar[list[str]]
+    operand: Any
+    operands: Any
+    deterministic_token: str
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        found: Recipe = self.operand("recipe")
+        return found
+
+    @cached_property
+    def _name(self) -> str:
+        return f"{self.recipe.job.work.name}-{self.deterministic_token}"
+
+    def _requires_grid_preservation(self, dependency: Any) -> bool:
+        return False
+
+
+class BlocksNode(_Node):
+    """The blocks of a program: arrays, or tuples of them where it has several results."""
+
+    _parameters: ClassVar[list[str]] = ["recipe"]
+
+    @cached_property
+    def _meta(self) -> Any:
+        metas = self.recipe.metas
+        return metas[0] if len(metas) == 1 else np.empty((0,) * len(self.recipe.chunks), object)
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        return self.recipe.cut(0) if len(self.recipe.metas) == 1 else self.recipe.chunks
+
+    def _layer(self) -> dict[Any, Task]:
+        recipe, name = self.recipe, self._name
+        sources = self.operands[len(self._parameters) :]
+        cuts = [cuts_of(sizes) for sizes in recipe.chunks]
+        reads = Reads.of(recipe.job, cuts, [source.chunks for source in sources])
+        whole = [list(enumerate(sizes)) for sizes in recipe.chunks]
+        blocks = recipe.kept(0) if len(recipe.metas) == 1 else whole
+        tasks: dict[Any, Task] = {}
+        for place, block in places_of(blocks):
+            needed = [
+                TaskRef((source._name, *at))
+                for source, places in zip(sources, reads.places(block), strict=True)
+                for at in places
+            ]
+            key = (name, *place)
+            tasks[key] = Task(
+                key,
+                compute,
+                recipe.job,
+                reads.region(block),
+                reads.start(block),
+                reads.recipes(block),
+                *needed,
+            )
+        return tasks
+
+
+class ResultNode(_Node):
+    """One of several results."""
+
+    _parameters: ClassVar[list[str]] = ["recipe", "which", "blocks"]
+
+    @cached_property
+    def _meta(self) -> Any:
+        return self.recipe.metas[self.operand("which")]
+
+    @cached_property
+    def chunks(self) -> Chunks:
+        return self.recipe.cut(self.operand("which"))
+
+    def _layer(self) -> dict[Any, Task]:
+        which, blocks = self.operand("which"), self.operand("blocks")
+        return {
+            (self._name, *place): Task(
+                (self._name, *place), operator.getitem, TaskRef((blocks._name, *block)), which
+            )
+            for place, block in places_of(self.recipe.kept(which))
+        }
+
+
+def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
+    """Give the wanted values as lazy arrays, in the chunks of the fields; see `chunked.lazily`."""
+    first = next(filter(is_expression, fields))
+    blocks, result, collection = _nodes_of(first)
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    outputs = outputs_of(work, shape)
+    chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
+    arrays = [_lazy(field, shape, chunks, library_of(first)) for field in fields]
+    job = Job(work, shape, tuple(work.field_dtypes))
+    metas = tuple(meta_of(arrays[0], len(shape), output.dtype) for output in outputs)
+    token = tokenize(work.token, list(work.wanted), shape, chunks)
+    recipe = Recipe(job, tuple(outputs), chunks, metas, token)
+    together = blocks(recipe, *(array.expr for array in arrays))
+    if len(outputs) == 1:
+        return [collection(together)]
+    return [collection(result(recipe, k, together)) for k in range(len(outputs))]
+
+
+def check(fields: Sequence[Any]) -> None:
+    """Raise where a field is no array that one can compute with."""
+    check_places(fields)
+    for field in fields:
+        if not is_expression(field):
+            accepted.as_field(field)
+            continue
+        accepted.refuse_mask(field._meta)
+        accepted.check_dtype(field.dtype)
+        refuse_unknown(field)
+
+
+def _lazy(field: Any, shape: Shape, chunks: Chunks, library: Any) -> Any:
+    if is_expression(field):
+        return field
+    array = accepted.as_field(field)
+    cut = chunks[len(shape) - array.ndim :]
+    cut = tuple(c if n == sum(c) else (n,) for n, c in zip(array.shape, cut, strict=True))
+    return library.from_array(array, chunks=cut)
+
+
+def _nodes_of(array: Any) -> tuple[Any, Any, Any]:
+    """The classes of the two nodes for an array, and what makes an array of one."""
+    # Imported here: each library is optional, and the caller has the one of the array.
+    if is_dask(array):
+        from . import query_planning_nodes as planned
+
+        return planned.Blocks, planned.Result, planned.collection
+    from . import dask_array_nodes as ours
+
+    return ours.Blocks, ours.Result, ours.collection

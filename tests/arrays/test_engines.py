@@ -1,0 +1,145 @@
+"""Lazy arrays of other libraries: results of the same kind, lazy, equal to NumPy to the bit."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+
+X = np.random.default_rng(0).random((20, 30), dtype="float32")
+K = np.arange(30, dtype="float32")
+
+
+@npt.stencil
+def mean9(u):
+    s = u[-1, -1] + u[-1, 0] + u[-1, 1] + u[0, -1] + u[0, 0] + u[0, 1]
+    return (s + u[1, -1] + u[1, 0] + u[1, 1]) / 9
+
+
+@npt.stencil
+def staged(u, v):
+    a = mean9(u)
+    b = mean9(a)
+    return b[0, 1] - v[0, -2], a[0, 0] * v[0, 0]
+
+
+class DaskArray:
+    """The library dask-array, on the threads of this process."""
+
+    def __init__(self, folder):
+        self.library = pytest.importorskip("dask_array")
+
+    def cut(self, array, chunks):
+        return self.library.from_array(array, chunks=chunks)
+
+    def computed(self, array):
+        return array.compute(scheduler="sync")
+
+
+class Cubed:
+    """The library Cubed, which keeps to its memory."""
+
+    def __init__(self, folder):
+        self.library = pytest.importorskip("cubed")
+        self.spec = self.library.Spec(work_dir=str(folder), allowed_mem="2MB")
+
+    def cut(self, array, chunks):
+        return self.library.from_array(array, chunks=chunks, spec=self.spec)
+
+    def computed(self, array):
+        return array.compute()
+
+
+@pytest.fixture(scope="module", params=[DaskArray, Cubed])
+def engine(request, tmp_path_factory):
+    return request.param(tmp_path_factory.mktemp("engine"))
+
+
+def assert_same(engine, found, wanted):
+    assert isinstance(found, engine.library.Array)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(engine.computed(found), wanted)
+
+
+@pytest.mark.parametrize("boundary", ["reflect", "wrap", "valid", ("constant", "nearest")])
+def test_equal_to_numpy_to_the_bit(engine, boundary):
+    x = engine.cut(X, (7, 11))
+    assert_same(engine, mean9(x, boundary=boundary), mean9(X, boundary=boundary))
+
+
+@pytest.mark.parametrize("chunks", [(7, 11), (2, 30)])
+def test_a_program_of_several_results_beside_arrays_of_numpy(engine, chunks):
+    found = staged(engine.cut(X, chunks), K, boundary="mirror")
+    for one, wanted in zip(found, staged(X, K, boundary="mirror"), strict=True):
+        assert_same(engine, one, wanted)
+
+
+def test_axes_stacks_slices_and_steps(engine):
+    stack = np.stack([X, X[::-1]])
+    x = engine.cut(stack, (1, 20, 30))
+    wanted = mean9(stack, boundary="nearest")
+    assert_same(engine, mean9(x, boundary="nearest")[0:1, 3:9], wanted[0:1, 3:9])
+    wanted = mean9(stack, boundary="nearest", axes=(0, 2))
+    assert_same(engine, mean9(x, boundary="nearest", axes=(0, 2)), wanted)
+    wanted = mean9.iterate(X, steps=3, boundary="wrap")
+    assert_same(engine, mean9.iterate(engine.cut(X, (10, 30)), steps=3, boundary="wrap"), wanted)
+    assert_same(engine, npt.filters.mean(engine.cut(X, 9), 3), npt.filters.mean(X, 3))
+
+
+def test_names_of_dimensions(engine):
+    x = xr.DataArray(engine.cut(X, (7, 11)), dims=("y", "x"), attrs={"units": "K"})
+    found = mean9(x, dims=("x", "y"), boundary="nearest")
+    assert found.dims == ("y", "x")
+    assert found.attrs == {"units": "K"}
+    assert_same(engine, found.data, mean9(X, axes=(1, 0), boundary="nearest"))
+
+
+def test_libraries_are_not_mixed(engine):
+    da = pytest.importorskip("dask.array")
+    with pytest.raises(TypeError, match=r"dask.Array .*lazy arrays of different libraries"):
+        staged(engine.cut(X, 7), da.from_array(X, chunks=7))
+
+
+def test_an_expression_is_a_few_kilobytes():
+    """Its tasks are written out where it is computed, not where it is made."""
+    library = DaskArray(None).library
+    x = library.zeros((100, 100), chunks=1, dtype="float32")
+    assert len(pickle.dumps(mean9(x, boundary="wrap").expr)) < 10_000
+
+
+def test_memory_that_cubed_may_not_take(tmp_path):
+    engine = Cubed(tmp_path)
+    x = engine.library.ones((1200, 400), chunks=(1200, 400), dtype="float32", spec=engine.spec)
+    with pytest.raises(ValueError, match="exceeds allowed_mem"):
+        mean9(x).compute()
+
+
+PLANNED = """
+import dask
+dask.config.set({"array.query-planning": True})
+import dask.array as da, numpy as np, ninepoint as npt
+@npt.stencil(boundary="wrap")
+def two(u):
+    return u[1, 0] - u[0, 0], u[0, 1] - u[-1, 0]
+x = np.arange(120.0).reshape(10, 12)
+for found, wanted in zip(two(da.from_array(x, chunks=4)), two(x)):
+    assert isinstance(found, da.Array) and hasattr(found, "expr")
+    np.testing.assert_array_equal(found.compute(scheduler="sync"), wanted)
+"""
+
+
+def test_query_planning_of_dask(tmp_path):
+    """It is settled when Dask is imported, so in a process of its own."""
+    (tmp_path / "planned.py").write_text(PLANNED)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "planned.py"],
+        capture_output=True, text=True, check=False, env=dict(os.environ),
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
