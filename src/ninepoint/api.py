@@ -324,6 +324,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         threads: int | None = None,
         progress: bool | Callable[[int, int], None] | None = None,
         out: Any = None,
+        device: str | None = None,
         **named: Any,
     ) -> Any:
         """Apply the stencil again and again, each time to its own result.
@@ -361,6 +362,10 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         out : array or tuple of arrays, optional
             Where to write the last state, for NumPy arrays: one for each state.  They may be the
             fields themselves, which are then changed, so that one more state is held, not two.
+        device : {"cuda"}, optional
+            Take NumPy arrays to the GPU once, do all steps there, and take the state back; it is
+            taken back before too for each call of `callback`.  All of it must fit, save for
+            Dask arrays, whose chunks are taken there one by one.
 
         Returns
         -------
@@ -391,7 +396,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             options.cval if cval is None else cval,
             steps, every, until, callback, threads, progress,
         )  # fmt: skip
-        return calling.iterated(self.definition, self._bound(args, named), plan, out)
+        return calling.iterated(self.definition, self._bound(args, named), plan, out, device)
 
     # Looking inside.
 

@@ -124,7 +124,13 @@ def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
     return made[0] if len(made) == 1 else tuple(made)
 
 
-def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration, out: Any) -> Any:
+def iterated(
+    definition: Definition,
+    values: Mapping[str, Any],
+    plan: Iteration,
+    out: Any,
+    device: str | None,
+) -> Any:
     """The state after the steps, for arrays of any kind."""
     fields = [known(values[name]) for name in definition.fields]
     if any(map(is_dataset, fields)):
@@ -133,13 +139,15 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
             "as dataset[name]."
         )
     fields = as_fields(fields, definition.fields)
-    Place(out=out, threads=plan.threads).check(fields)
+    Place(out=out, threads=plan.threads, device=device).check(fields)
+    # On a GPU no kernel is slow: what is not understood is refused there.
+    there = device is not None or any(map(is_device, fields))
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
 
     def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-        return graph_of(replace(call, scalars=others), types, looked=any(map(is_device, fields)))
+        return graph_of(replace(call, scalars=others), types, looked=there)
 
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     if plan.steps and any(map(may_hold, fields)):
@@ -149,12 +157,12 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
         if any(map(is_chunked, arrays)):
             return iterate(ByCalls(record, stepped, arrays, scalars, plan, STEPS), scalars, plan)
         schedule = definition.schedule_for(types)
-        if any(map(is_cupy, arrays)):
+        if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
             # Imported here: CuPy is optional, and the caller has it.
-            from .device_states import OnDevice
+            from .device_states import OnDevice, Sent
 
-            there = OnDevice(record, schedule, arrays, scalars, plan, out)
-            return iterate(there, scalars, plan)
+            kind = OnDevice if any(map(is_cupy, arrays)) else Sent
+            return iterate(kind(record, schedule, arrays, scalars, plan, out), scalars, plan)
         state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
         return iterate(state, scalars, plan)
 
@@ -164,7 +172,7 @@ def iterated(definition: Definition, values: Mapping[str, Any], plan: Iteration,
         size = sum(state.nbytes for state in states)
         if not schedule.steps and not is_worth_chains(size, plan.steps):
             schedule = replace(schedule, steps=1)
-        return evaluate_steps(calls, states, schedule, plan.threads)
+        return evaluate_steps(calls, states, schedule, plan.threads, device)
 
     if any(map(is_xarray, fields)):
         states = _by_names(graph_of(call, types)[0], fields, plan, after)

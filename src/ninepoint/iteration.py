@@ -95,12 +95,22 @@ class Iteration:
             every = 1
         return Iteration(boundary, cval, int(steps), every, until, callback, threads, progress)
 
-    def ends(self, step: int, state: Sequence[Any], before: Sequence[Any]) -> bool:
-        """Show the state after so many steps, and say whether it is the last."""
+    def ends(
+        self,
+        step: int,
+        state: Sequence[Any],
+        before: Sequence[Any],
+        shown: Sequence[Any] | None = None,
+    ) -> bool:
+        """Show the state after so many steps, and say whether it is the last.
+
+        What is `shown` is the state as a caller has it, where that is another one.
+        """
         close = self.until is not None and all(
             _change(a, b) <= self.until for a, b in zip(state, before, strict=True)
         )
-        return bool(self.callback is not None and self.callback(step, *state)) or close
+        given = state if shown is None else shown
+        return bool(self.callback is not None and self.callback(step, *given)) or close
 
     def border(self, ndim: int) -> Border:
         """The border rule, which must leave the state as large as it is."""
@@ -213,15 +223,11 @@ class InMemory:
     ) -> None:
         arrays = [accepted.as_field(field) for field in fields]
         dtypes = [accepted.native(array.dtype) for array in arrays]
-        self._recorded = recorded = Recorded(record, dtypes, scalars)
+        self._recorded, self._shape = recorded, shape = begun(record, arrays, scalars, plan)
         self._known, self._schedule, self._plan = known, schedule, plan
-        last = recorded.nodes[-1].compiled
+        last, core = recorded.nodes[-1].compiled, recorded.core
         self._ndim, count = last.ndim, len(last.out_dtypes)
-        check(last, dtypes, count)
-        plan.border(last.ndim)
-        self._shape = shape = state_shape(recorded.graph, recorded.wanted, arrays)
         self._dtypes = dtypes[:count]
-        recorded.core = core = shape[len(shape) - last.ndim :]
         given, self._others = arrays[:count], arrays[count:]
         if len(recorded.nodes) == 1:
             # The calls of a graph are given the fields as they are.
@@ -318,6 +324,20 @@ class InMemory:
         if self._target or self._states is not self._given:
             return self._target or self._states
         return [np.array(state) for state in self._states]
+
+
+def begun(
+    record: Record, arrays: Sequence[Any], scalars: Scalars, plan: Iteration
+) -> tuple[Recorded, tuple[int, ...]]:
+    """What the steps are on arrays in memory, of the CPU or a GPU, and the shape of the state."""
+    dtypes = [accepted.native(array.dtype) for array in arrays]
+    recorded = Recorded(record, dtypes, scalars)
+    last = recorded.nodes[-1].compiled
+    check(last, dtypes, len(last.out_dtypes))
+    plan.border(last.ndim)
+    shape = state_shape(recorded.graph, recorded.wanted, arrays)
+    recorded.core = shape[len(shape) - last.ndim :]
+    return recorded, shape
 
 
 def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:

@@ -57,7 +57,6 @@ _REFUSED = {
     "cval": "looks at no neighbour, so there is no border",
     "axes": "works along all axes",
     "dims": "works along all dimensions",
-    "device": "is computed where its arrays are, which is on a GPU for those of CuPy",
 }
 
 # A dimension for DataArrays that have none; not one of a user's.
@@ -122,6 +121,7 @@ class Ufunc(Stencil):
         dtype: Any = None,
         overflow: str | None = None,
         threads: int | None = None,
+        device: str | None = None,
         **named: Any,
     ) -> Any:
         """Apply the function to each element of arrays.
@@ -142,6 +142,8 @@ class Ufunc(Stencil):
             What happens to an integer that `dtype` cannot hold.
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute on the GPU what lies in the memory of the CPU; as for a stencil.
 
         Returns
         -------
@@ -173,7 +175,7 @@ class Ufunc(Stencil):
         if named or len(args) != self._arguments.count:
             _refuse(self.__name__, named)
             values = self._arguments.bound(args, named)
-        plain = dtype is None and overflow is None and threads is None
+        plain = dtype is None and overflow is None and threads is None and device is None
         if values is not None:
             last = self._last
             if plain and last is not None and list(map(type, values)) == last.kinds:
@@ -182,10 +184,12 @@ class Ufunc(Stencil):
                     return made
             for value, field in zip(values, self._plain, strict=True):
                 if field and not ((type(value) is np.ndarray or is_cupy(value)) and value.ndim):
-                    options = {"dtype": dtype, "overflow": overflow, "threads": threads}
+                    options = {
+                        "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
+                    }  # fmt: skip
                     return self._special(values, out, options)
         result = super().__call__(
-            *args, out=out, dtype=dtype, overflow=overflow, threads=threads, **named
+            *args, out=out, dtype=dtype, overflow=overflow, threads=threads, device=device, **named
         )
         if plain and values is not None:
             self._last = self._quick(values)

@@ -75,13 +75,15 @@ class Lazy(NDArrayOperatorsMixin):
         """How many axes it has."""
         return len(self.shape)
 
-    def compute(self, *, threads: int | None = None) -> Any:
+    def compute(self, *, threads: int | None = None, device: str | None = None) -> Any:
         """Do all recorded calls that this value needs, as far as they were not done before.
 
         Parameters
         ----------
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
+        device : {"cuda"}, optional
+            Compute on the GPU what lies in the memory of the CPU; as for a call.
 
         Returns
         -------
@@ -98,7 +100,7 @@ class Lazy(NDArrayOperatorsMixin):
         >>> difference(difference(npt.lazy(np.array([1, 4, 9, 16])))).compute()
         array([ 2,  2, -7,  0])
         """
-        return compute(self, threads=threads)[0]
+        return compute(self, threads=threads, device=device)[0]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         """Compute it for NumPy."""
@@ -287,7 +289,9 @@ def lazy(x: Any) -> Lazy:
     return Lazy(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
 
 
-def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:
+def compute(
+    *values: Any, threads: int | None = None, device: str | None = None
+) -> tuple[Any, ...]:
     """Compute several lazy values together: what they share is done once.
 
     Parameters
@@ -296,6 +300,9 @@ def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:
         What stencils gave for lazy arrays; other arrays are given back as they are.
     threads : int, optional
         The greatest number of threads; by default all that the process may use.
+    device : {"cuda"}, optional
+        Compute on the GPU what lies in the memory of the CPU; by default what some call of them
+        was asked to be computed there is, with all others.
 
     Returns
     -------
@@ -311,11 +318,12 @@ def compute(*values: Any, threads: int | None = None) -> tuple[Any, ...]:
     >>> [array.shape for array in npt.compute(smooth, edges)]
     [(5, 5), (5, 5)]
     """
+    Place(threads=threads, device=device).check(())
     missing = {id(v): v for v in values if isinstance(v, Lazy) and v._value is None}
     for with_names in (False, True):
         wanted = [v for v in missing.values() if (v.dims is not None) is with_names]
         if wanted:
-            _compute(wanted, threads)
+            _compute(wanted, threads, device=device)
     return tuple(map(known, values))
 
 
@@ -339,7 +347,9 @@ def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
     return results[0] if len(results) == 1 else results
 
 
-def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> None:
+def _compute(
+    wanted: Sequence[Lazy], threads: int | None, out: Any = None, device: str | None = None
+) -> None:
     leaves: dict[int, Lazy] = {}
     calls: dict[int, _Made] = {}
     pending: list[Lazy] = list(wanted)
@@ -356,7 +366,8 @@ def _compute(wanted: Sequence[Lazy], threads: int | None, out: Any = None) -> No
     for made in order:
         if made.threads is not None:
             threads = min(made.threads, made.threads if threads is None else threads)
-    device = next((made.device for made in order if made.device is not None), None)
+    devices = (device, *(made.device for made in order))
+    device = next((one for one in devices if one is not None), None)
     arrays = [leaf._value for leaf in leaves.values()]
     along = [like.axes for like in likes]
     dims: Dims = ()

@@ -89,14 +89,18 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
 
 
 def evaluate_steps(
-    calls: Sequence[Call], states: Sequence[Any], schedule: Schedule, threads: int | None
+    calls: Sequence[Call],
+    states: Sequence[Any],
+    schedule: Schedule,
+    threads: int | None,
+    device: str | None = None,
 ) -> list[Any]:
     """The state after some calls, each of which gets what the one before gave."""
     types = [accepted.native(np.dtype(state.dtype)) for state in states]
     graph, wanted = repeated(calls, types)
     # Whether these are colour images was asked before: the axes are the last ones.
     graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
-    return evaluate(graph, states, wanted, schedule, threads=threads)
+    return evaluate(graph, states, wanted, schedule, threads=threads, device=device)
 
 
 def _on_numpy(

@@ -53,6 +53,16 @@ def twice(u, r):
     return s[0, 1] - r * s[-1, 0]
 
 
+@npt.ufunc
+def over(x, y, *, gain=1.0):
+    return gain * (x - y) if x > y else x
+
+
+@npt.gufunc("(n)->()")
+def total(x):
+    return x.sum()
+
+
 def pairs(found, wanted):
     if not isinstance(wanted, tuple):
         found, wanted = (found,), (wanted,)
@@ -140,11 +150,9 @@ def test_what_lies_there_stays_there(cupy):
         (lambda: inner(X, device="gpu"), ValueError, "device='gpu' is unknown; use \"cuda\""),
         (lambda: inner(X, device=0), ValueError, "device=0 is unknown"),
         (lambda: inner(npt.lazy(X), device="gpu"), ValueError, "device='gpu' is unknown"),
-        (
-            lambda: heat.iterate(X, 0.25, steps=1, device="cuda"),
-            TypeError,
-            "'device=' is an option of calls only",
-        ),
+        (lambda: heat.iterate(X, 0.25, steps=1, device=0), ValueError, "device=0 is unknown"),
+        (lambda: npt.lazy(X).compute(device="gpu"), ValueError, "device='gpu' is unknown"),
+        (lambda: total(X, device="cuda"), TypeError, r"total\(\) is computed on the CPU, as all"),
         (lambda: inner.bench(X, device="cuda"), TypeError, "measures the CPU"),
     ],
 )
@@ -180,7 +188,7 @@ def test_states_stay_there(cupy):
 def test_several_steps_in_one_pass(cupy, monkeypatch):
     from ninepoint import device_states
 
-    monkeypatch.setattr(device_states, "is_worth_chains", lambda *_: True)
+    monkeypatch.setattr(device_states, "is_worth_passes", lambda *_: True)
     there, wanted = cupy.asarray(X), X
     rates = np.linspace(0.125, 0.25, 5)
     monkeypatch.setattr(device_states, "STEPS", 2)
@@ -200,7 +208,7 @@ def test_several_steps_in_one_pass(cupy, monkeypatch):
 def test_passes_end_where_somebody_looks(cupy, monkeypatch):
     from ninepoint import device_states
 
-    monkeypatch.setattr(device_states, "is_worth_chains", lambda *_: True)
+    monkeypatch.setattr(device_states, "is_worth_passes", lambda *_: True)
     there, seen, wanted = cupy.asarray(X[0]), [], []
     cupy.fake.log.clear()
     heat.iterate(there, 0.25, steps=12, every=3, callback=lambda _, u: seen.append(u))
@@ -219,12 +227,95 @@ def test_passes_end_where_somebody_looks(cupy, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("most", "steps", "found"), [(8, 16, 8), (8, 11, 5), (8, 10, 5), (2, 3, 2), (8, 100, 8)]
+    ("most", "steps", "found", "short"),
+    [(8, 16, 8, 8), (8, 11, 5, 6), (8, 10, 5, 5), (2, 3, 2, 2), (8, 100, 7, 8), (5, 9, 3, 5)],
 )
-def test_few_steps_are_left_over(most, steps, found):
+def test_few_steps_are_left_over(most, steps, found, short):
     from ninepoint.device_states import fewest_passes
 
     assert fewest_passes(most, steps) == found
+    # What is left over in a shorter pass.
+    assert fewest_passes(most, steps, lambda rest: rest > 1) == short
+
+
+def test_steps_left_over_are_one_pass_where_they_take_long(cupy, monkeypatch):
+    from ninepoint import device_states
+
+    assert not device_states.is_worth_passes(4096, 1000)
+    # A launch each is long enough.
+    assert device_states.is_worth_passes(4096, 10_000)
+    assert device_states.is_worth_passes(1 << 28, 600)
+    monkeypatch.setattr(device_states, "is_worth_passes", lambda *_: True)
+    monkeypatch.setattr(device_states, "STEPS", 3)
+    cupy.fake.log.clear()
+    found = heat.iterate(cupy.asarray(X[0]), 0.25, steps=5)
+    names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
+    names = [name.removesuffix("_plain") for name in names if not name.endswith("_ends")]
+    assert names == ["kernel_heat_3", "kernel_heat_2"]
+    same(found, heat.iterate(X[0], 0.25, steps=5))
+
+
+def halved(_, u):
+    u[0] /= 2
+
+
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        ({}, (1, 1)),
+        ({"until": 0.02}, (1, 1)),
+        # It is shown, and taken there again as it was left.
+        ({"callback": halved, "every": 3}, (3, 3)),
+        ({"callback": lambda step, _: step == 4, "every": 2}, (2, 2)),
+    ],
+)
+def test_states_are_sent_once_and_come_back_once(cupy, options, times):
+    wanted = heat.iterate(X, 0.25, steps=8, **options)
+    cupy.fake.log.clear()
+    found = heat.iterate(X, 0.25, steps=8, device="cuda", **options)
+    assert type(found) is np.ndarray
+    same(found, wanted)
+    assert (cupy.fake.log.count("upload"), cupy.fake.log.count("get")) == times
+    out = np.empty_like(X)
+    assert heat.iterate(X, 0.25, steps=8, device="cuda", out=out, **options) is out
+    same(out, wanted)
+
+
+def test_states_of_all_kinds_are_sent(cupy):
+    wanted = heat.iterate(X, 0.25, steps=3)
+    named = heat.iterate(xr.DataArray(X, dims=tuple("tyx")), 0.25, steps=3, device="cuda")
+    same(named.data, wanted)
+    cupy.fake.log.clear()
+    with dask.config.set(scheduler="sync"):
+        lazily = heat.iterate(da.from_array(X, chunks=(4, 20, 17)), 0.25, steps=3, device="cuda")
+        same(lazily.compute(), wanted)
+    assert "upload" in cupy.fake.log
+    same(
+        wave.iterate(X[0], X[1, :1], steps=3, device="cuda"),
+        wave.iterate(X[0], X[1, :1], steps=3),
+    )
+    found = heat.iterate(X, 0.25, steps=0, device="cuda")
+    assert found is not X
+    same(found, X)
+
+
+def test_a_state_that_has_no_room_is_refused(cupy):
+    cupy.fake.room = cupy.fake.used + 15_000
+    with pytest.raises(MemoryError, match="the GPU has no room: 10,560 bytes"):
+        heat.iterate(X, 0.25, steps=2, device="cuda")
+
+
+def test_functions_of_numbers_are_sent(cupy):
+    for given in ((X, ROW), (X, 0.5), (0.25, ROW), (X[0, 0, 0], X[1, 0, 0])):
+        cupy.fake.log.clear()
+        found, wanted = over(*given, gain=3, device="cuda"), over(*given, gain=3)
+        assert type(found) is type(wanted)
+        np.testing.assert_array_equal(found, wanted)
+        assert "upload" in cupy.fake.log
+    cupy.fake.log.clear()
+    found = over(inner(npt.lazy(X)), 0.5).compute(device="cuda")
+    np.testing.assert_array_equal(found, over(inner(X), 0.5))
+    assert "upload" in cupy.fake.log
 
 
 def test_several_calls_in_one_pass(cupy):

@@ -83,6 +83,11 @@ def arguments(
     options = Options(**{name: named.pop(name) for name in own}) if own else _NOTHING
     found = definition.arguments.bound(args, named)
     if found is None:
+        if "device" in named and "device" not in definition.parameters:
+            raise TypeError(
+                f"{definition.name}() is computed on the CPU, as all gufuncs are: their bodies "
+                "are loops of any kind. Leave device= out, or write it as a stencil."
+            )
         # Imported here, not above: only a mistake needs what calls of stencils need.
         from ..calling import unfit
 

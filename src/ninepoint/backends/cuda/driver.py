@@ -139,6 +139,11 @@ def uploaded(array: np.ndarray[Any, Any]) -> DeviceArray:
     return _with_room(cupy().array, array.astype(array.dtype.newbyteorder("="), copy=False))
 
 
+def refill(array: DeviceArray, values: np.ndarray[Any, Any]) -> None:
+    """Give an array on a GPU other elements, in C order as these."""
+    _with_room(array.set, np.ascontiguousarray(values))
+
+
 def downloaded(array: DeviceArray) -> np.ndarray[Any, Any]:
     """Give an array of a GPU to NumPy, once all that was begun on the stream is done."""
     found: np.ndarray[Any, Any] = _with_room(cupy().asnumpy, array)
