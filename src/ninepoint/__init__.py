@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
+    from .stores.opening import open
 
 __version__ = "0.1.0"
 
@@ -53,6 +54,7 @@ __all__ = [
     "imsave",
     "info",
     "lazy",
+    "open",
     "stencil",
     "ufunc",
 ]
@@ -76,6 +78,7 @@ _LAZY = {
     "imsave": ".files",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
+    "open": ".stores.opening",
     "stencil": ".decorate",
     "ufunc": ".pointwise",
 }

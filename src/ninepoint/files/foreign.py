@@ -9,13 +9,10 @@ _ANIMATED = (
     "this format is not read here: take the frames with Pillow or imageio, "
     "np.stack(imageio.v3.imread(path)), or save them as PNG"
 )
-_HDF5 = (
-    "it is an HDF5 file, not an image: dask.array.from_array(h5py.File(path)['name']) "
-    "makes an array of one of its datasets"
-)
-_NETCDF = "it is a NetCDF file, not an image: xarray.open_dataset(path, chunks={}) opens it"
-_ZARR = "it is a Zarr store, not an image: dask.array.from_zarr(path) opens it lazily"
-_NUMPY = "it is an array of NumPy, not an image: np.load(path) opens it, lazily with mmap_mode='r'"
+_HDF5 = "it is an HDF5 file, not an image: ninepoint.open(path) opens one of its datasets lazily"
+_NETCDF = "it is a NetCDF file, not an image: ninepoint.open(path) opens a variable lazily"
+_ZARR = "it is a Zarr store, not an image: ninepoint.open(path) opens it lazily"
+_NUMPY = "it is an array of NumPy, not an image: ninepoint.open(path) opens it lazily"
 _MICROSCOPE = "this format of a microscope is not read here: convert it to OME-TIFF or Zarr"
 
 _CURES = {

@@ -1,0 +1,1 @@
+"""Arrays in files and stores: `open` reads them lazily, region by region."""

@@ -1,0 +1,335 @@
+"""open: every format as NumPy has it, read by regions, and one clear error for each mistake."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.stores.blocks import natural
+
+dask = pytest.importorskip("dask")
+zarr = pytest.importorskip("zarr")
+xr = pytest.importorskip("xarray")
+h5py = pytest.importorskip("h5py")
+tifffile = pytest.importorskip("tifffile")
+
+A = np.random.default_rng(0).random((60, 80), dtype="f4")
+
+
+@npt.stencil(boundary="reflect")
+def rise(x):
+    return x[1, 0] - x[-1, -2]
+
+
+WANT = rise(A)
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def is_right(opened: Any, want: np.ndarray = WANT) -> bool:
+    """Whether a stencil gives what it gives for NumPy, one task a chunk, also in a pickle."""
+    made = rise(opened)
+    data = pickle.loads(pickle.dumps(getattr(made, "data", made)))
+    return bool((data.compute(scheduler="sync") == want).all())
+
+
+def put(path: str, array: np.ndarray = A, **options: Any) -> Any:
+    options = {"chunks": (5, 5), "shards": (20, 20)} | options
+    made = zarr.create_array(path, shape=array.shape, dtype=array.dtype, overwrite=True, **options)
+    made[...] = array
+    return made
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_zarr_arrays(version: int) -> None:
+    put("a.zarr", zarr_format=version, **({"shards": None} if version == 2 else {}))
+    opened = npt.open("a.zarr", chunks=20)
+    assert isinstance(opened, dask.array.Array)
+    assert is_right(opened)
+    assert npt.open("a.zarr", chunks=20).name == opened.name
+    assert npt.open("a.zarr", chunks=30).name != opened.name
+    assert (opened[::-3, 4, None].compute() == A[::-3, 4, None]).all()
+    assert npt.open(Path("a.zarr"), chunks={1: 10}).chunksize[1] == 10
+
+
+def test_chunks_follow_shards() -> None:
+    put("a.zarr", A[:40, :40])
+    assert npt.open("a.zarr").chunks == ((20, 20), (20, 20))
+    assert natural((100000, 100000), 4, (100, 100), (2000, 2000)) == (2000, 2000)
+    # A shard that is too large is read piece by piece.
+    assert natural((10**5, 10**5), 4, (100, 100), (10**5, 10**5)) == (3200, 1600)
+    assert natural((1000, 1000, 1000), 1, (1, 1000, 1000)) == (32, 1000, 1000)
+    assert natural((5, 0), 4, (1, 1)) == (5, 1)
+
+
+def test_groups() -> None:
+    zarr.open_group("g.zarr/deep", mode="w")
+    zarr.open_group("g.zarr", mode="a")
+    put("g.zarr/one")
+    assert is_right(npt.open("g.zarr", chunks=20))
+    put("g.zarr/deep/two", 2 * A)
+    put("g.zarr/deep/three", 3 * A)
+    assert is_right(npt.open("g.zarr", variable="deep/two", chunks=20), rise(2 * A))
+    assert is_right(npt.open("g.zarr/deep", variable="three", chunks=20), rise(3 * A))
+    with pytest.raises(ValueError, match=r"several arrays: '.*', '.*'.*variable="):
+        npt.open("g.zarr", variable="deep")
+    with pytest.raises(ValueError, match=r"no array 'four'; it holds '"):
+        npt.open("g.zarr/deep", variable="four")
+    zarr.open_group("h.zarr/below", mode="w")
+    zarr.open_group("h.zarr", mode="a")
+    with pytest.raises(ValueError, match=r"Open one of its groups: .below."):
+        npt.open("h.zarr")
+
+
+def dataset(**more: Any) -> Any:
+    u = xr.DataArray(A, dims=("y", "x"), attrs={"units": "K"})
+    return xr.Dataset({"u": u, **more}, coords={"y": np.arange(60) / 2})
+
+
+def test_labels_of_zarr() -> None:
+    dataset().to_zarr("u.zarr", encoding={"u": {"chunks": (5, 5), "shards": (20, 20)}},
+                      zarr_format=3, consolidated=False)  # fmt: skip
+    opened = npt.open("u.zarr", chunks={"x": 20})
+    made = rise(opened)
+    assert (made.dims, made.y.values[1]) == (("y", "x"), 0.5)
+    assert opened.attrs == {"units": "K"}
+    assert is_right(opened)
+    single = npt.open("u.zarr/u", chunks=20)
+    assert single.dims == ("y", "x")
+    assert is_right(single)
+
+
+@pytest.mark.parametrize("engine", ["h5netcdf", "scipy"])
+def test_netcdf(engine: Any) -> None:
+    pytest.importorskip(engine)
+    dataset(v=(("y", "x"), 2 * A)).to_netcdf("a.nc", engine=engine)
+    with pytest.raises(ValueError, match=r"several arrays: 'u', 'v'"):
+        npt.open("a.nc")
+    opened = npt.open("a.nc", variable="u", chunks=20)
+    assert opened.attrs["units"] == "K"
+    assert opened.y.values[1] == 0.5
+    assert is_right(opened)
+    assert is_right(npt.open("a.nc", variable="v"), rise(2 * A))
+
+
+def test_missing_values_of_netcdf_are_nan() -> None:
+    pytest.importorskip("h5netcdf")
+    x = np.arange(600, dtype="i2").reshape(20, 30)
+    d = xr.Dataset({"u": (("y", "x"), np.where(x == 33, np.nan, x / 4).astype("f4"))})
+    code = {"dtype": "i2", "scale_factor": 0.25, "_FillValue": -1, "chunksizes": (5, 5)}
+    d.to_netcdf("a.nc", engine="h5netcdf", encoding={"u": code})
+    opened = npt.open("a.nc", chunks=10)
+    with xr.open_dataset("a.nc", engine="h5netcdf") as other:
+        np.testing.assert_array_equal(rise(opened).values, rise(other.u.values))
+        assert opened.dtype == other.u.dtype
+
+
+def test_hdf5() -> None:
+    with h5py.File("a.h5", "w") as file:
+        file.create_dataset("deep/u", data=A, chunks=(5, 5))
+        file["words"] = "no numbers"
+    opened = npt.open("a.h5", chunks=20)
+    assert isinstance(opened, dask.array.Array)
+    assert is_right(opened)
+    with h5py.File("b.h5", "w") as file:
+        file["u"] = A
+        file["y"] = np.arange(60) / 2
+        file["x"] = np.arange(80)
+        for k, name in enumerate("yx"):
+            file[name].make_scale(name)
+            file["u"].dims[k].attach_scale(file[name])
+    pytest.importorskip("h5netcdf")
+    scaled = npt.open("b.h5")
+    assert scaled.dims == ("y", "x")
+    assert is_right(scaled)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy(order: Any) -> None:
+    np.save("a.npy", np.asarray(A, order=order))
+    assert is_right(npt.open("a.npy", chunks=20))
+    np.save("empty.npy", A[:0])
+    assert npt.open("empty.npy").compute().shape == (0, 80)
+    np.save("objects.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"'objects.npy' cannot be read as an array of NumPy"):
+        npt.open("objects.npy")
+    np.savez("a.npz", A)
+    with pytest.raises(ValueError, match="holds several arrays, compressed"):
+        npt.open("a.npz")
+
+
+@pytest.mark.parametrize("options", [{"tile": (16, 32)}, {"rowsperstrip": 7}])
+def test_one_image_of_a_tiff(options: Any) -> None:
+    tifffile.imwrite("a.tif", A, compression="zlib", **options)
+    opened = npt.open("a.tif", chunks=30)
+    assert opened.shape == A.shape
+    assert is_right(opened)
+    colour = (A[..., None] * [9, 8, 7]).astype("u1")
+    tifffile.imwrite("c.tif", colour, tile=(16, 16), photometric="rgb")
+    made = rise(npt.open("c.tif", chunks=(30, 30, 3)))
+    np.testing.assert_array_equal(made.compute(scheduler="sync"), rise(npt.imread("c.tif"))[0])
+
+
+def test_images_are_read_by_imread() -> None:
+    stack = (A[None] * [[[1]], [[200]]]).astype("u1")
+    npt.imsave(stack, "a.tif", progress=False)
+    npt.imsave(stack, "f/{}.png", progress=False)
+    for found in (npt.open("a.tif"), npt.open("f"), npt.open("f/*.png"), npt.open(["f/0.png"])):
+        assert found.shape[1:] == A.shape
+    assert (npt.open("a.tif", chunks=1).compute() == stack).all()
+
+
+def overviews(path: str, **options: Any) -> None:
+    with tifffile.TiffWriter(path) as file:
+        file.write(A, tile=(16, 16), subifds=0, **options)
+        file.write(A[::2, ::2], tile=(16, 16), subfiletype=1)
+
+
+def test_overviews_are_no_frames() -> None:
+    overviews("a.tif")
+    assert npt.imread("a.tif").shape == (1, 60, 80)
+    assert is_right(npt.open("a.tif"))
+    with pytest.raises(ValueError, match=r"level=1 means nothing for 'a.tif'.*overviews"):
+        npt.open("a.tif", level=1)
+
+
+# Of the library that rasterio multiplies its matrices with.
+@pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
+def test_geotiff() -> None:
+    rasterio = pytest.importorskip("rasterio")
+    pytest.importorskip("rioxarray")
+    where = rasterio.transform.Affine(2, 0, 10, 0, -2, 20)
+    with rasterio.open("a.tif", "w", driver="COG", height=600, width=800, count=1, blocksize=128,
+                       dtype="float32", crs="EPSG:32633", transform=where) as file:  # fmt: skip
+        file.write(np.tile(A, (10, 10)), 1)
+    with rasterio.open("a.tif") as file:
+        assert file.overviews(1)
+    opened = npt.open("a.tif", chunks={"x": 512, "y": 512})
+    assert opened.dims == ("band", "y", "x")
+    made = rise(opened)
+    assert made.rio.crs.to_epsg() == 32633
+    np.testing.assert_array_equal(made.values[0], rise(np.tile(A, (10, 10))))
+    assert npt.imread("a.tif").shape == (1, 600, 800)
+
+
+def image(path: str, version: str) -> None:
+    levels = [
+        {"path": str(k), "coordinateTransformations": [
+            {"type": "scale", "scale": [1, 0.5 * 2**k, 0.25 * 2**k]},
+            {"type": "translation", "translation": [0, 3, 0]}]}
+        for k in range(2)
+    ]  # fmt: skip
+    axes = [
+        {"name": "c", "type": "channel"},
+        {"name": "y", "type": "space", "unit": "micrometer"},
+        {"name": "x", "type": "space", "unit": "micrometer"},
+    ]
+    said: Any = {
+        "multiscales": [{"name": "cells", "axes": axes, "datasets": levels}],
+        "omero": {"channels": [{"label": "DAPI"}, {"label": "GFP"}]},
+    }
+    form = 2 if version == "0.4" else 3
+    zarr.open_group(path, mode="w", zarr_format=form,
+                    attributes=said if form == 2 else {"ome": said})  # fmt: skip
+    for k in range(2):
+        put(f"{path}/{k}", np.stack([A, 2 * A])[:, :: k + 1, :: k + 1], chunks=(1, 5, 5),
+            shards=None, zarr_format=form)  # fmt: skip
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_ome_zarr(version: str) -> None:
+    image("i.zarr", version)
+    opened = npt.open("i.zarr", chunks={"y": 30, "x": 40})
+    assert (opened.name, opened.dims) == ("cells", ("c", "y", "x"))
+    assert list(opened.c.values) == ["DAPI", "GFP"]
+    assert opened.y.values[:2].tolist() == [3, 3.5]
+    assert opened.x.attrs["units"] == "micrometer"
+    made = rise(opened.sel(c="GFP"))
+    assert (made.values == rise(2 * A)).all()
+    small = npt.open("i.zarr", level=1)
+    assert (small.shape, small.y.values[1]) == ((2, 30, 40), 4)
+    with pytest.raises(ValueError, match=r"has 2 levels.*there is no level=2"):
+        npt.open("i.zarr", level=2)
+    put("a.zarr")
+    with pytest.raises(ValueError, match=r"level=1 is for OME-Zarr"):
+        npt.open("a.zarr", level=1)
+
+
+def test_urls_of_zarr() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    put("a.zarr")
+    target = fsspec.filesystem("memory")
+    for folder, _, names in os.walk("a.zarr"):
+        for name in names:
+            target.pipe(f"/{folder}/{name}", Path(folder, name).read_bytes())
+    assert is_right(npt.open("memory://a.zarr", chunks=20))
+
+
+def test_nothing_to_open() -> None:
+    for path in ("no.zarr", "no.nc", "no.h5", "no.npy", "no.tif", "no.png"):
+        with pytest.raises(FileNotFoundError, match="no"):
+            npt.open(path)
+    Path("bad.npy").write_bytes(b"no array")
+    with pytest.raises(ValueError, match=r"'bad.npy' is no .npy file"):
+        npt.open("bad.npy")
+    Path("empty.zarr").mkdir()
+    with pytest.raises(ValueError, match="is no Zarr store"):
+        npt.open("empty.zarr")
+    with pytest.raises(ValueError, match="holds no variables"):
+        npt.open("bad.npy", variable="u")
+    put("a.zarr")
+    with pytest.raises(ValueError, match=r"chunks names 'z'"):
+        npt.open("a.zarr", chunks={"z": 3})
+    with pytest.raises(ValueError, match="is one array, and holds no variable 'u'"):
+        npt.open("a.zarr", variable="u")
+    zarr.open_array("a.zarr").attrs["incomplete"] = "parts are missing"
+    with pytest.raises(ValueError, match=r"is not finished.*resume=True"):
+        npt.open("a.zarr")
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may read all")
+def test_what_one_may_not_read() -> None:
+    np.save("a.npy", A)
+    os.chmod("a.npy", 0)
+    with pytest.raises(PermissionError, match=r"a\.npy"):
+        npt.open("a.npy")
+
+
+def test_a_store_that_has_changed_is_no_longer_read() -> None:
+    np.save("a.npy", A)
+    opened = rise(npt.open("a.npy", chunks=40))
+    np.save("a.npy", A[:9])
+    with pytest.raises(OSError, match=r"a\.npy' has changed since it was opened; open it again"):
+        opened.compute(scheduler="sync")
+    assert npt.open("a.npy").shape == (9, 80)
+    os.remove("a.npy")
+    with pytest.raises(FileNotFoundError, match="was there when it was opened"):
+        opened.compute(scheduler="sync")
+    put("a.zarr")
+    opened = npt.open("a.zarr")
+    put("a.zarr", A[:20])
+    with pytest.raises(OSError, match="has changed since it was opened"):
+        opened.compute(scheduler="sync")
+
+
+def test_a_worker_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    put("a.zarr")
+    opened = npt.open("a.zarr", chunks=20)
+    from ninepoint.stores import stored
+
+    stored._opened.cache_clear()
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"pip install 'zarr>=3'"):
+        opened.compute(scheduler="sync")
+    with pytest.raises(ImportError, match=r"pip install 'zarr>=3'"):
+        npt.open("a.zarr")
