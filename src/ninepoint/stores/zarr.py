@@ -72,16 +72,13 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Named:
             raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
         _refuse_level(path, level)
         return _array(path, "", node)
-    group: Any = node
-    name: str | None = variable
-    if variable is not None and variable.strip("/") in node:
-        inner = node[variable.strip("/")]
-        if isinstance(inner, zarr.Group):
-            group, name = inner, None
-        else:
-            parent, _, name = variable.strip("/").rpartition("/")
-            group = node[parent] if parent else node
-    return _from_group(path, group, name, level)
+    if variable is None or variable.strip("/") not in node:
+        return _from_group(path, node, variable, level)
+    inner = node[variable.strip("/")]
+    if isinstance(inner, zarr.Group):
+        return _from_group(path, inner, None, level)
+    parent, _, last = variable.strip("/").rpartition("/")
+    return _from_group(path, node[parent] if parent else node, last, level)
 
 
 def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Named:
