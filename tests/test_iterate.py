@@ -8,12 +8,14 @@ import sys
 import tracemalloc
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
 
 import ninepoint as npt
+from ninepoint import lazy_states
 from ninepoint.arrays.iterating import CACHED, block_length, even_length
 from ninepoint.language.box import Box
 from ninepoint.lowering.schedule import Schedule
@@ -537,6 +539,27 @@ def test_dask_with_callback_and_until():
     lazy = da.from_array(x, chunks=20)
     made = driven.iterate(lazy, steps=50, until=2, callback=lambda step, u: seen.append(step))
     same(made.compute(), one_by_one(driven, x, steps=seen[-1]))
+
+
+def test_dask_goes_on_from_the_state_at_a_look():
+    x = image("float64", (40,))
+    made = []
+    lazy = da.from_array(x, chunks=20).map_blocks(lambda b: made.append(1) or b, meta=x[:0])
+    with dask.config.set(scheduler="sync"):
+        got = driven.iterate(lazy, steps=9, every=2, until=0, callback=lambda step, u: step > 7)
+        assert len(made) == lazy.npartitions
+        same(got.compute(), one_by_one(driven, x, steps=8))
+        assert len(made) == lazy.npartitions
+
+
+def test_dask_ends_graphs_that_would_grow_for_ever(monkeypatch):
+    monkeypatch.setattr(lazy_states, "LATER", 8)
+    monkeypatch.setattr(lazy_states, "LEAST", 2)
+    x = image("float64", (40,))
+    with dask.config.set(scheduler="sync"):
+        made = driven.iterate(da.from_array(x, chunks=20), steps=200)
+    assert len(made.dask.layers) < 5
+    same(made.compute(), one_by_one(driven, x, steps=200))
 
 
 def test_several_states_in_dask():

@@ -20,11 +20,12 @@ from .arrays.recognise import is_chunked, is_cupy, is_dataset, is_device, is_xar
 from .calls import Call
 from .definition import Definition
 from .graph import Graph, graph_of
-from .iteration import ByCalls, InMemory, Iteration, is_worth_chains, iterate
+from .iteration import InMemory, Iteration, is_worth_chains, iterate
 from .language.elsewhere import hint
+from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
-from .running import STEPS, as_fields, evaluate, evaluate_steps, named_results
+from .running import as_fields, evaluate, evaluate_steps, named_results
 from .stepping import Scalars
 
 
@@ -154,9 +155,13 @@ def iterated(
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 
     def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
-        if any(map(is_chunked, arrays)):
-            return iterate(ByCalls(record, stepped, arrays, scalars, plan, STEPS), scalars, plan)
         schedule = definition.schedule_for(types)
+        if any(map(is_chunked, arrays)):
+            # Imported here: Dask is optional, and the caller has it or its like.
+            from .lazy_states import InChunks
+
+            chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
+            return iterate(chunked, scalars, plan)
         if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
             # Imported here: CuPy is optional, and the caller has it.
             from .device_states import OnDevice, Sent
@@ -168,11 +173,14 @@ def iterated(
 
     def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> list[Any]:
         calls = [replace(call, scalars=others) for others in each]
+        return evaluate_steps(calls, states, in_tasks(states), plan.threads, device)
+
+    def in_tasks(states: Sequence[Any]) -> Schedule:
         schedule = definition.schedule_for(types)
         size = sum(state.nbytes for state in states)
         if not schedule.steps and not is_worth_chains(size, plan.steps):
-            schedule = replace(schedule, steps=1)
-        return evaluate_steps(calls, states, schedule, plan.threads, device)
+            return replace(schedule, steps=1)
+        return schedule
 
     if any(map(is_xarray, fields)):
         states = _by_names(graph_of(call, types)[0], fields, plan, after)

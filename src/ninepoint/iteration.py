@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
@@ -14,7 +14,6 @@ import numpy as np
 from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
-from .arrays.engines import engine_of
 from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
 from .arrays.parts import write
@@ -101,16 +100,27 @@ class Iteration:
         state: Sequence[Any],
         before: Sequence[Any],
         shown: Sequence[Any] | None = None,
+        far: Callable[[Any, Any], float] | None = None,
     ) -> bool:
         """Show the state after so many steps, and say whether it is the last.
 
-        What is `shown` is the state as a caller has it, where that is another one.
+        What is `shown` is the state as a caller has it, where that is another one.  `far` tells
+        how much an array has changed, where that is not for `change` to tell.
         """
-        close = self.until is not None and all(
-            _change(a, b) <= self.until for a, b in zip(state, before, strict=True)
-        )
+        close = self.is_close(state, before, far or change)
         given = state if shown is None else shown
         return bool(self.callback is not None and self.callback(step, *given)) or close
+
+    def is_close(
+        self,
+        state: Sequence[Any],
+        before: Sequence[Any],
+        far: Callable[[Any, Any], float],
+    ) -> bool:
+        """Whether the last step has changed so little that it is the last of all."""
+        return self.until is not None and all(
+            far(a, b) <= self.until for a, b in zip(state, before, strict=True)
+        )
 
     def border(self, ndim: int) -> Border:
         """The border rule, which must leave the state as large as it is."""
@@ -135,17 +145,13 @@ def _check_watching(callback: Any, until: Any, progress: Any) -> None:
         raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
 
 
-def _change(after: Any, before: Any) -> float:
+def change(after: Any, before: Any) -> float:
     """The greatest change of an element; NaN where one is no number."""
     if is_cupy(after):
         # Imported here: CuPy is optional, and the caller has it.
-        from .arrays.cuda import change
+        from .arrays import cuda
 
-        return change(after, before)
-    if not isinstance(after, np.ndarray):
-        if after.dtype.kind in "bu":
-            after, before = after.astype("float64"), before.astype("float64")
-        return float(abs(after - before).max()) if after.size else 0.0
+        return cuda.change(after, before)
     greatest = 0.0
     a, b = after.reshape(-1), before.reshape(-1)
     # In parts: an iteration promises to hold two states and no more.
@@ -385,50 +391,6 @@ def _longest(
         return 1
     together = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
     return even_length(block_length(reach, core, itemsize), together)
-
-
-class ByCalls:
-    """The state of an iteration as arrays of Dask.
-
-    `call` does as many steps as it gets scalars for, `longest` of them at most.
-    """
-
-    shorter = True
-
-    def __init__(
-        self,
-        record: Record,
-        call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], list[Any]],
-        fields: Sequence[Any],
-        scalars: Scalars,
-        plan: Iteration,
-        longest: int,
-    ) -> None:
-        self.longest = longest
-        self._call, self._scalars, self._plan = call, scalars, plan
-        dtypes = [accepted.native(np.dtype(field.dtype)) for field in fields]
-        graph, wanted = record(dtypes, scalars.at(0))
-        compiled = graph.nodes[-1].compiled
-        self._count = len(compiled.out_dtypes)
-        check(compiled, dtypes, self._count)
-        plan.border(compiled.ndim)
-        engine_of(fields).check(fields)
-        state_shape(graph, wanted, fields)
-        self._states = self._before = list(fields)
-
-    def forward(self, first: int, length: int) -> None:
-        """Do the steps in as few tasks as can be."""
-        each = [self._scalars.at(step) for step in range(first, first + length)]
-        self._before = self._states
-        self._states = [*self._call(self._states, each), *self._states[self._count :]]
-
-    def ends(self, step: int) -> bool:
-        """Show the state."""
-        return self._plan.ends(step, self.final(), self._before[: self._count])
-
-    def final(self) -> list[Any]:
-        """Give the state without the fields beside it."""
-        return self._states[: self._count]
 
 
 def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:

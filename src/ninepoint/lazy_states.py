@@ -1,0 +1,173 @@
+"""The state of an iteration as lazy arrays: several steps in a task, and graphs that end.
+
+T steps     one task a chunk, which takes its neighbours' points once for all of them
+a look      the state is computed where it is, and the next steps go on from there
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .arrays import accepted
+from .arrays.engines import engine_of
+from .arrays.numpy import broadcast_shape
+from .arrays.recognise import is_dask
+from .cadence import Steps
+from .iteration import Iteration, change, check, state_shape
+from .lowering.schedule import Schedule
+from .stepping import Record, Scalars
+
+# What a task costs besides its work, with all that is done for it elsewhere [s]: some 0.2 ms on
+# threads and 1 ms on a cluster.
+TASK = 0.5e-3
+
+# Tasks that are left to be done later at most, and steps between two exchanges that are recorded
+# whatever their tasks are many.  Beyond that the state is computed, and held, before the next.
+LATER, LEAST = 100_000, 16
+
+
+class InChunks:
+    """The state of an iteration as lazy arrays.
+
+    `call` does as many steps as it gets scalars for, `longest` of them at most.
+    """
+
+    shorter = True
+
+    def __init__(
+        self,
+        record: Record,
+        call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], list[Any]],
+        schedule: Schedule,
+        fields: Sequence[Any],
+        scalars: Scalars,
+        plan: Iteration,
+    ) -> None:
+        self._call, self._scalars, self._plan = call, scalars, plan
+        dtypes = [accepted.native(np.dtype(field.dtype)) for field in fields]
+        graph, wanted = record(dtypes, scalars.at(0))
+        compiled = graph.nodes[-1].compiled
+        self._count = len(compiled.out_dtypes)
+        check(compiled, dtypes, self._count)
+        plan.border(compiled.ndim)
+        engine_of(fields).check(fields)
+        state_shape(graph, wanted, fields)
+        self._states = self._before = list(fields)
+        chunks = chunks_of(fields)
+        self._tasks = 2 * self._count * math.prod(map(len, chunks))
+        self._later = 0
+        part = [max(sizes) for sizes in chunks]
+        cut = [
+            axis
+            for axis in range(-compiled.ndim, 0)
+            if len(chunks[axis]) > 1 and Steps(graph, wanted, 1).looks(axis) != (0, 0)
+        ]
+        steps = Steps.of(graph, wanted, schedule)
+        # As little beyond the next chunk as can be, but chunks of a few points are no reason for
+        # an exchange at each step.
+        self.longest = max(steps.between(part, cut, TASK), min(steps.together, _least(chunks)))
+
+    def forward(self, first: int, length: int) -> None:
+        """Do the steps in as few tasks as can be."""
+        if self._later >= max(LATER, LEAST * self._tasks):
+            self._states = _held(self._states)
+            self._later = 0
+        each = [self._scalars.at(step) for step in range(first, first + length)]
+        self._before = self._states
+        self._states = [*self._call(self._states, each), *self._states[self._count :]]
+        self._later += self._tasks
+
+    def ends(self, step: int) -> bool:
+        """Show the state, which is computed for it; the next steps go on from there."""
+        if self._plan.until is None and self._plan.callback is None:
+            return False
+        count = self._count
+        before = self._before[:count] if self._plan.until is not None else []
+        held = _held([*self._states[:count], *before])
+        self._states[:count] = held[:count]
+        self._before = held[count:] or self._states
+        self._later = 0
+        return self._plan.ends(step, self.final(), self._before[:count], far=changed)
+
+    def final(self) -> list[Any]:
+        """Give the state without the fields beside it."""
+        return self._states[: self._count]
+
+
+def chunks_of(fields: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
+    """How a state is cut: each axis as in the first field that is cut there."""
+    shape = broadcast_shape([field.shape for field in fields])
+    chunks: list[tuple[int, ...]] = []
+    for axis in range(-len(shape), 0):
+        cuts = (getattr(field, "chunks", ()) for field in fields)
+        own = (c[axis] for c in cuts if len(c) >= -axis and sum(c[axis]) == shape[axis])
+        chunks.append(next(own, (shape[axis],)))
+    return tuple(chunks)
+
+
+def _least(chunks: Sequence[Sequence[int]]) -> int:
+    return min((size for sizes in chunks if len(sizes) > 1 for size in sizes), default=1)
+
+
+def _held(arrays: Sequence[Any]) -> list[Any]:
+    """The arrays, computed where their chunks are, once that is done."""
+    lazy = [array for array in arrays if is_dask(array)]
+    if not lazy:
+        # Of other libraries: they are computed where somebody asks for their elements.
+        return list(arrays)
+    # Imported here: it is optional, and the caller has it.
+    import dask.base
+
+    base: Any = dask.base
+    made = iter(base.persist(*lazy))
+    held = [next(made) if is_dask(array) else array for array in arrays]
+    futures = _futures(held)
+    if futures:
+        # Imported here: it is optional, and who has futures has it.
+        import distributed
+
+        wait: Any = distributed.wait
+        # Raises what a task has raised.
+        for done in wait(futures).done:
+            if done.status != "finished":
+                done.result()
+    return held
+
+
+def _futures(arrays: Sequence[Any]) -> list[Any]:
+    """Those that arrays hold; without a cluster there are none."""
+    return [
+        value
+        for array in arrays
+        if is_dask(array)
+        for value in dict(array.dask).values()
+        if hasattr(value, "status") and hasattr(value, "result")
+    ]
+
+
+def changed(after: Any, before: Any) -> float:
+    """The greatest change of an element of lazy arrays; NaN where one is no number."""
+    if not is_dask(after):
+        if after.dtype.kind in "bu":
+            after, before = after.astype("float64"), before.astype("float64")
+        return float(abs(after - before).max()) if after.size else 0.0
+    # Imported here: it is optional, and the caller has it.
+    import dask.array
+
+    arrays: Any = dask.array
+    # The first state may be of another shape, or cut otherwise.
+    before = arrays.broadcast_to(before, after.shape).rechunk(after.chunks)
+    far = arrays.map_blocks(
+        _far, after, before, dtype="float64", chunks=tuple((1,) * n for n in after.numblocks),
+        meta=np.empty((0,) * after.ndim),
+    )  # fmt: skip
+    return float(far.max().compute()) if after.size else 0.0
+
+
+def _far(after: Any, before: Any) -> np.ndarray:
+    """The same for a chunk, as an array of one element."""
+    return np.full((1,) * after.ndim, change(after, before))
