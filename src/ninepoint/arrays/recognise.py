@@ -98,6 +98,10 @@ _CURES = {
     ),
     ("pandas", "Index"): "its labels would be taken for numbers: give {name}.to_numpy()",
     ("xarray", "Dataset"): "give its variables one by one, as {name}[variable]",
+    ("xarray", "DataTree"): (
+        "give its datasets one by one, as {name}.map_over_datasets(lambda data: ... if "
+        "data.data_vars else data) does"
+    ),
     ("xarray", "Variable"): "give {name}.data, or a DataArray",
     ("torch", "Tensor"): "give {name}.numpy()",
     ("cupy", "ndarray"): "give cupy.asnumpy({name})",

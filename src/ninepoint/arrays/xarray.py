@@ -21,6 +21,15 @@ from ninepoint.language.box import Box
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
+# What says how a variable is stored, whatever its numbers are; the numbers of a result need not
+# fit into what those of its source were packed into (dtype, scale_factor, _FillValue).
+_STORED = frozenset(
+    "compressor compressors zlib complevel shuffle fletcher32 compression compression_opts szip "
+    "zstd bzip2 blosc blosc_shuffle endian coordinates grid_mapping".split()
+)
+# The same for results with the shape of their source.
+_CUT = frozenset("chunks shards chunksizes contiguous preferred_chunks original_shape".split())
+
 
 class Named:
     """The fields of one call as DataArrays that have all dimensions along which it works.
@@ -91,6 +100,11 @@ class Named:
             data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
             named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)
             named.name = self._first.name
+            alike = named.dims == self._first.dims and named.shape == self._first.shape
+            kept_keys = _STORED | _CUT if alike else _STORED
+            named.encoding = {
+                key: value for key, value in self._first.encoding.items() if key in kept_keys
+            }
             made.append(named)
         return made
 
