@@ -9,7 +9,7 @@ shape; where they have others, and where there is no text, the calls are done on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from .graph import Graph, Node
 from .language.dtypes import DType
 from .lowering.chain import Link
 from .lowering.schedule import Schedule
-from .planning import Group, lowered, named_parts, sets
+from .planning import lowered, named_parts
 from .remembered import Remembered
 
 if TYPE_CHECKING:
@@ -65,6 +65,13 @@ class _Parts:
 
 # Texts, by what they were made of; the forms are kept, so that nothing else gets their identity.
 _texts: Remembered[Any, tuple[Source | None, tuple[Forms, ...]]] = Remembered(256)
+
+
+def outputs_of(graph: Graph, nodes: Sequence[Node], wanted: Sequence[int]) -> list[int]:
+    """What calls make that others need, or that is wanted."""
+    others = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
+    outside = set(wanted) | others
+    return [v for node in nodes for v in node.outputs if v in outside]
 
 
 def together(
@@ -173,38 +180,6 @@ def longest_steps(
     return None
 
 
-def settled(
-    graph: Graph,
-    nodes: Sequence[Node],
-    wanted: Sequence[int],
-    schedule: Schedule,
-    values: Mapping[int, Any] | Sequence[Any],
-    targets: Mapping[int, Any],
-) -> tuple[OnePass, cuda.Settled] | None:
-    """Several calls on arrays of the current GPU such as these `values`, in one pass.
-
-    None if they are done one by one: where there is no text, fields of several shapes, or a
-    target for some outputs only.
-    """
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    if len(nodes) < 2:
-        return None
-    others = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
-    outside = set(wanted) | others
-    outputs = [v for node in nodes for v in node.outputs if v in outside]
-    one = together(graph, nodes, outputs, schedule)
-    if one is None or len({value in targets for value in outputs}) > 1:
-        return None
-    inputs = [values[value] for value in one.fields]
-    shape, along = inputs[0].shape, nodes[-1].along
-    if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
-        return None
-    into = [targets[value] for value in outputs] if outputs[0] in targets else None
-    return one, cuda.Settled(work_of(one, graph, nodes[-1].compiled), inputs, into, along)
-
-
 def work_of(one: OnePass, graph: Graph, last: Compiled) -> cuda.Work:
     """What a GPU does for calls of a graph, the last of which is compiled to this."""
     # Imported here: CuPy is optional, and the caller has it.
@@ -214,38 +189,6 @@ def work_of(one: OnePass, graph: Graph, last: Compiled) -> cuda.Work:
         last.name, one.source, [graph.dtypes[value] for value in one.fields], one.out_dtypes,
         one.coefficients, one.scalar_types, one.borders, last.fastmath,
     )  # fmt: skip
-
-
-def on_gpu(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:
-    """All calls for arrays of a GPU, in sets that are done in one pass wherever they can be."""
-    return [_group(graph, nodes, wanted, schedule) for nodes in sets(graph, wanted)]
-
-
-def _group(
-    graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
-) -> Group:
-    def at_once(values: Mapping[int, Any], outs: Mapping[int, Any]) -> dict[int, Any] | None:
-        found = settled(graph, nodes, wanted, schedule, values, outs)
-        if found is None:
-            return None
-        one, run = found
-        inputs = [values[value] for value in one.fields]
-        core = tuple(inputs[0].shape[axis] for axis in nodes[-1].along)
-        bounds = [node.program.within(core) for node in nodes]
-        numbers = [array for bound in bounds for array in bound.coefficients]
-        numbers += [value for bound in bounds for value in bound.scalars]
-        into = tuple([outs[v] for v in one.outputs]) if one.outputs[0] in outs else None
-        made = run(inputs, numbers, into)
-        if made is None:
-            return None
-        results = made if isinstance(made, tuple) else (made,)
-        return dict(zip(one.outputs, results, strict=True))
-
-    made = {value for node in nodes for value in node.outputs}
-    others = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
-    fields = tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
-    outputs = tuple(v for node in nodes for v in node.outputs if v in {*wanted, *others})
-    return Group(tuple(nodes), fields, outputs, at_once=at_once)
 
 
 def _parts(graph: Graph, nodes: Sequence[Node], fields: Sequence[int]) -> _Parts | None:

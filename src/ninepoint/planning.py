@@ -42,8 +42,8 @@ class Group:
     says what the values are called there.  `asked` tells that the schedule names one of them,
     so that arrays of any size are done so, and `tile` is the schedule's.  `program` has the
     numbers of all nodes; they are one call, `joint`, where one border is enough for all.  Several
-    `steps` of an iteration are a `chain`.  `at_once` does all nodes on whole arrays of a GPU, if
-    that can be.
+    `steps` of an iteration are a `chain`.  `at_once` does all nodes on arrays of a GPU, if that
+    can be.
     """
 
     nodes: tuple[Node, ...]
@@ -83,9 +83,12 @@ def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     return found
 
 
-def sets(graph: Graph, wanted: Sequence[int]) -> list[list[Node]]:
-    """The nodes in sets that can be done in one pass, in order; nothing is compiled for it."""
-    return _grouped(graph, wanted, {})[0]
+def sets(graph: Graph, wanted: Sequence[int], across: bool = False) -> list[list[Node]]:
+    """The nodes in sets that can be done in one pass, in order; nothing is compiled for it.
+
+    Steps of an iteration are apart, unless one goes `across` them.
+    """
+    return _grouped(graph, wanted, {}, across)[0]
 
 
 def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
@@ -101,12 +104,12 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
 
 
 def _grouped(
-    graph: Graph, wanted: Sequence[int], forced: Mapping[str, str]
+    graph: Graph, wanted: Sequence[int], forced: Mapping[str, str], across: bool = False
 ) -> tuple[list[list[Node]], dict[str, str]]:
     """Sets of nodes to do together, in order, and why some nodes are no stages."""
 
     def apart(node: Node, users: Sequence[Node], homes: Sequence[Sequence[Node]]) -> str:
-        return forced.get(node.label, "") or _reason(graph, node, users)
+        return forced.get(node.label, "") or _reason(graph, node, users, across)
 
     return in_sets(graph.needed(wanted), apart)
 
@@ -175,7 +178,7 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
     return done
 
 
-def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
+def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
         forms = lowered(graph, one)
@@ -188,7 +191,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node]) -> str:
             return "it has other axes"
         if _fastmath(graph, one) != _fastmath(graph, node):
             return "one of them is compiled with fastmath"
-    if not graph.stored.isdisjoint(node.outputs):
+    if not across and not graph.stored.isdisjoint(node.outputs):
         return "the next step begins with it"
     if np.dtype("float16") in node.compiled.out_dtypes:
         return "half floats are rounded when they are stored"

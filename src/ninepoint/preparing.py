@@ -32,13 +32,13 @@ from .backends.compiled import Compiled, computed, readable
 from .backends.memory import empty
 from .backends.threads import thread_count
 from .calls import Call
+from .device_groups import passes, settled
 from .flow import Flow, Leaves
 from .graph import Graph, Node, graph_of
 from .language import ir
 from .lowering.schedule import Schedule
-from .onepass import settled
 from .options import Place
-from .planning import Group, lowered, plan, sets
+from .planning import Group, lowered, plan
 from .running import evaluate, least_axes
 
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
@@ -413,7 +413,7 @@ def _on_device(
     known: list[Any] = [*fields, *([None] * (len(graph.dtypes) - len(fields)))]
     steps: list[Step] = []
     with cuda.beside(fields):
-        for nodes in sets(turned, wanted):
+        for nodes in passes(turned, wanted, schedule):
             joined = _pass_step(graph, turned, nodes, wanted, schedule, known, targets)
             for part in [joined] if joined is not None else nodes:
                 if len({value in targets for value in part.outputs}) > 1:

@@ -20,9 +20,9 @@ from .arrays.recognise import is_cupy
 from .arrays.regions import Span, hull, mixed, needed
 from .arrays.run import Block, run
 from .chaining import in_steps
+from .device_groups import on_gpu
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .onepass import on_gpu
 from .planning import Group, Plan, in_sets, plan
 from .remembered import Remembered
 

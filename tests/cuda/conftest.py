@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ninepoint import device_groups
 from ninepoint.arrays.cuda import calls, work
 from ninepoint.backends.cuda import cubins, driver
 
@@ -22,6 +23,7 @@ def _forget():
     driver.processors.cache_clear()
     for known in (cubins._modules, calls._runs, work._uploaded, work._sources):
         known.clear()
+    device_groups._settled.clear()
     for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupy_backends")]:
         _modules[name] = sys.modules.pop(name)
 

@@ -397,6 +397,57 @@ def test_chunks_that_lie_there(cupy, chunks):
         np.testing.assert_array_equal(found, inner.debug(X))
 
 
+def launched(cupy):
+    """The functions that were started, whatever their vectors and ends are."""
+    names = {one[0] for one in cupy.fake.log if isinstance(one, tuple)}
+    cupy.fake.log.clear()
+    return {name.removesuffix("_plain").removesuffix("_ends") for name in names}
+
+
+def test_calls_on_blocks_in_one_pass(cupy):
+    wanted = twice.debug(X, 0.25)
+    x = da.from_array(X, chunks=(2, 9, 20))
+    with dask.config.set(scheduler="sync"):
+        cupy.fake.log.clear()
+        found = twice(x.map_blocks(cupy.asarray), 0.25).map_blocks(cupy.asnumpy).compute()
+        same(found, wanted)
+        assert launched(cupy) == {"kernel_twice"}
+        same(twice(x, 0.25, device="cuda").compute(), wanted)
+        assert launched(cupy) == {"kernel_twice"}
+        # Steps too: those of a task.
+        stepped = npt.stencil(boundary="keep", schedule=npt.Schedule(steps=4))(heat.__wrapped__)
+        lazily = stepped.iterate(x, 0.25, steps=4, device="cuda")
+        same(lazily.compute(), heat.iterate(X, 0.25, steps=4))
+        # Each of the blocks at its ends and inside them, or in one.
+        assert 12 <= sum(isinstance(one, tuple) for one in cupy.fake.log) <= 24
+    cupy.fake.log.clear()
+    cupy.fake.room = cupy.fake.used + 14_000
+    same(twice(X, 0.25, device="cuda"), wanted)
+    assert cupy.fake.log.count("upload") > 1
+    assert launched(cupy) == {"kernel_twice"}
+
+
+def test_calls_without_a_text_together_are_done_in_halves(cupy, monkeypatch):
+    from ninepoint import device_groups
+
+    @npt.stencil(boundary="nearest")
+    def four(x, r):
+        s = twice(x, r)
+        t = twice(s, r)
+        return t[0, 0]
+
+    together = device_groups.together
+
+    def few(graph, nodes, outputs, schedule):
+        return together(graph, nodes, outputs, schedule) if len(nodes) < 3 else None
+
+    monkeypatch.setattr(device_groups, "together", few)
+    cupy.fake.log.clear()
+    found = four(cupy.asarray(X), 0.25)
+    assert sum(isinstance(one, tuple) for one in cupy.fake.log) < 5
+    same(found, four.debug(X, 0.25))
+
+
 def test_an_array_beside_chunks(cupy):
     x = da.from_array(X, chunks=(3, 7, 12)).map_blocks(cupy.asarray)
     wanted = between.debug(X, ROW)

@@ -12,7 +12,7 @@ else its nodes are done one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -43,9 +43,21 @@ CACHED = 1 << 23
 
 Spans: TypeAlias = tuple[Span, ...]
 
-# What some nodes make of values, by number, with arrays to write others to; None if they have to
-# be done one by one.
-AtOnce: TypeAlias = Callable[[Mapping[int, Array], Mapping[int, Array]], dict[int, Array] | None]
+
+class AtOnce(Protocol):
+    """Nodes in one pass on a GPU, which takes all sides of the fields for ends of the array."""
+
+    @property
+    def margin(self) -> Box | None:
+        """Where the nodes look, all together; None if they have to be done one by one."""
+
+    def __call__(
+        self, values: Mapping[int, Array], outs: Mapping[int, Array], whole: Shape | None
+    ) -> dict[int, Array] | None:
+        """What they make of values, by number; None if they have to be done one by one.
+
+        `outs` are arrays to write to, and `whole` the lengths that programs are told.
+        """
 
 
 class Group(Protocol):
@@ -88,7 +100,7 @@ class Group(Protocol):
 
     @property
     def at_once(self) -> AtOnce | None:
-        """What does the nodes on whole arrays of a GPU in one pass, if it can."""
+        """What does the nodes on arrays of a GPU in one pass, if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +288,8 @@ def _group(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What a group gives."""
-    if group.at_once is not None and work.shape is None:
-        made = group.at_once(values, outs)
+    if group.at_once is not None:
+        made = _at_once(work, group, group.at_once, values, outs)
         if made is not None:
             return made
     if group.joint is not None:
@@ -291,6 +303,31 @@ def _group(
     if group.steps:
         return _step_by_step(work, group, values, threads, outs)
     return _one_by_one(work, group.nodes, values, group.outputs, threads, outs)
+
+
+def _at_once(
+    work: _Work,
+    group: Group,
+    do: AtOnce,
+    values: Mapping[int, Array],
+    outs: Mapping[int, Array],
+) -> dict[int, Array] | None:
+    """What a group gives in one pass on a GPU; None if its nodes have to be done one by one."""
+    if work.shape is None or work.lengths is None:
+        return do(values, outs, None)
+    margin, along = do.margin, group.nodes[0].along
+    if margin is None:
+        return None
+    has, _, gives = _extents(work, group.nodes[0], group.fields, margin)
+    enough = all(_within(work.needs.get(value, gives), gives) for value in group.outputs)
+    if not enough or not _reached(group, margin, gives, has, work.shape):
+        return None
+    fields = {value: _cut(values[value], work.at[value], has) for value in group.fields}
+    made = do(fields, {}, tuple(work.lengths[axis] for axis in along))
+    if made is None:
+        return None
+    work.at |= dict.fromkeys(made, gives)
+    return {value: _cut(one, has, gives) for value, one in made.items()}
 
 
 def _step_by_step(

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
+from ..device_groups import passes
 from ..graph import Node
 from ..language import errors
 from ..language.ir import Assign, Binary, Call, Kernel, Ref, Unary
-from ..onepass import OnePass, together
-from ..planning import sets
+from ..onepass import OnePass, outputs_of, together
 from .asked import Asked
 from .describing import Lines, box_text, bytes_moved, numbers, types_text
 
@@ -82,11 +82,10 @@ def _passes(one: Asked) -> Iterator[tuple[list[Node], OnePass | None]]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
     graph, wanted = one.graph
     schedule = one.call.definition.schedule_for(one.types)
-    for nodes in sets(graph, wanted):
-        read = {v for node in graph.needed(wanted) if node not in nodes for v in node.fields}
-        outputs = [v for node in nodes for v in node.outputs if v in read or v in wanted]
+    for nodes in passes(graph, wanted, schedule):
+        outputs = outputs_of(graph, nodes, wanted)
         joined = together(graph, nodes, outputs, schedule) if len(nodes) > 1 else None
-        yield list(nodes), joined
+        yield nodes, joined
 
 
 def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
