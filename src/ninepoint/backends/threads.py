@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from .crew import Crew
+from .tasks import in_task
 
 VARIABLE = "NINEPOINT_THREADS"
 
@@ -43,6 +44,8 @@ _here = threading.local()
 def thread_count(threads: int | None = None) -> int:
     """Say how many threads a call may use: `threads`, else NINEPOINT_THREADS, else every core.
 
+    A call inside a task of Dask uses one, unless it is told otherwise by `threads`.
+
     Raises
     ------
     ValueError
@@ -62,6 +65,8 @@ def thread_count(threads: int | None = None) -> int:
         if count < 1:
             raise ValueError(f"threads={count} is less than 1; leave it out to use every core.")
         return min(count, _MOST)
+    if in_task():
+        return 1
     text = os.environ.get(VARIABLE)
     if text is None or not text.strip():
         return _cores()

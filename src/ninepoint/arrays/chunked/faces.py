@@ -61,11 +61,13 @@ class Faces:
         """The elements at these positions, of which a face has all.
 
         Along an axis on which the chunk stands before others (`offset` is -1) positions are
-        counted from its end, and are negative.
+        counted from its end, and are negative.  Of more axes than the chunk has these are the
+        last ones.
         """
+        lacks = len(spans) - len(self.shape)
         own = [
             (a + n, b + n) if before < 0 else (a, b)
-            for before, n, (a, b) in zip(offset, self.shape, spans, strict=True)
+            for before, n, (a, b) in zip(offset[lacks:], self.shape, spans[lacks:], strict=True)
         ]
         for axis, first, face, begin in _faces(self.shape, self.depths):
             a, b = own[axis]
