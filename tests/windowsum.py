@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ninepoint.arrays.again import Again
 from ninepoint.arrays.borders import Border, source_indices
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.run import Block, run
@@ -206,8 +207,15 @@ class Work:
     parted: bool = True
 
     def run(
-        self, block: Block, region: Region | None, outs: Mapping[int, np.ndarray] | None = None
+        self,
+        block: Block,
+        region: Region | None,
+        outs: Mapping[int, np.ndarray] | None = None,
+        *,
+        noted: Again | None = None,
     ) -> list[np.ndarray]:
+        if noted is not None:
+            noted.otherwise()
         groups = [Alone(call) for call in self.nodes]
         return run(groups, block, self.wanted, region=region, outs=outs)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .arrays.again import Again
 from .arrays.borders import Array
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
@@ -90,13 +91,16 @@ class Program:
         region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
+        noted: Again | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block; see `arrays.run.run`."""
         if any(map(is_cupy, block.arrays)):
             groups: Sequence[Group] = on_gpu(self.graph, self.wanted, self.schedule)
         else:
             groups = self.plan.groups
-        return run(groups, block, self.wanted, region=region, outs=outs, threads=threads)
+        return run(
+            groups, block, self.wanted, region=region, outs=outs, threads=threads, noted=noted
+        )
 
 
 # The programs that were planned last, by their tokens and what is wanted of them.

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+import ninepoint as npt
 from ninepoint.arrays.chunked import pieces
 from ninepoint.arrays.chunked.faces import Faces, compute, cut
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.run import Block, run
+from ninepoint.calls import Call
+from ninepoint.graph import graph_of
+from ninepoint.lowering.schedule import Schedule
+from ninepoint.program import Program
 from windowsum import Alone, Work, inside, random_calls
 
 
@@ -29,11 +35,12 @@ def random_cuts(
     return list(itertools.pairwise([*marks, n]))
 
 
-@pytest.mark.parametrize("first", range(0, 300, 50))
+@pytest.mark.parametrize("first", [0, 60])
 def test_blocks_of_a_whole(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pipelines of any rules and axes, several results, fields that broadcast, any chunks."""
-    monkeypatch.setattr("ninepoint.arrays.chunked.faces.LEAST", 0)
-    for seed in range(first, first + 50):
+    monkeypatch.setattr(pieces, "LEAST", 0)
+    monkeypatch.setattr(pieces, "LEAST_OF_ROWS", 0)
+    for seed in range(first, first + 60):
         rng = np.random.default_rng(seed)
         monkeypatch.setattr(pieces, "LONG", int(rng.integers(1, 3)))
         rank = int(rng.integers(1, 4))
@@ -58,11 +65,11 @@ def test_blocks_of_a_whole(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def check(
     seed: int,
-    work: Work,
+    work: Any,
     shape: tuple[int, ...],
     chunks: list[list[tuple[int, int]]],
     fields: list[np.ndarray],
-    whole: list[np.ndarray],
+    whole: Sequence[np.ndarray],
     rings: list[bool],
 ) -> None:
     rank = len(shape)
@@ -113,3 +120,43 @@ def check(
             expected = result[inside(list(work.nodes), value, shape, region)]
             assert one.dtype == expected.dtype
             np.testing.assert_array_equal(one, expected, f"{seed} {place}")
+
+
+@npt.stencil
+def sloped(x, y, gain=2):
+    """Two results of two fields, which look to different sides."""
+    return x[0, 1] - x[-2, 0] + gain * y[0, 0], y[1, -1] + x[0, 0]
+
+
+@npt.stencil
+def edged(x, y):
+    a, b = sloped(x, y)
+    return a[-1, 0] + b[0, 1] * x[0, 0], b[0, 0]
+
+
+@pytest.mark.parametrize(
+    "rule", ["nearest", "wrap", (("mirror", "fill"), ("reflect", "constant")), "valid"]
+)
+def test_blocks_of_machine_code_that_come_again(
+    rule: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was noted of one block gives what the next one needs."""
+    monkeypatch.setattr(pieces, "LEAST", 0)
+    rng = np.random.default_rng(1)
+    shape = (31, 3, 40, 37)
+    x = rng.integers(0, 99, shape).astype("float32")
+    y = rng.integers(0, 99, shape[2:]).astype("int16")
+    # What calls others, whose rule is another one, has no ring along an axis that is cut.
+    for stencil in (sloped, edged) if rule not in ("valid", "wrap") else (sloped,):
+        call = Call.of(stencil.definition, {"gain": 2} if stencil is sloped else {}, boundary=rule)
+        graph, wanted = graph_of(call, [x.dtype, y.dtype])
+        work = Program(graph, wanted, Schedule(), graph.token)
+        whole = stencil(x, y, boundary=rule)
+        rings = [False, False, rule == "wrap", rule == "wrap"]
+        for rows in ((10, 15, 15), (40,)):
+            chunks = [[(0, 16), (16, 31)], [(0, 3)], _spans(rows), _spans((12, 12, 13))]
+            check(0, work, shape, chunks, [x, y], whole, rings)
+
+
+def _spans(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+    return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))

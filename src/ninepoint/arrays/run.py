@@ -24,6 +24,7 @@ from ..backends.memory import empty
 from ..backends.threads import thread_count
 from ..language.box import Box
 from . import numpy as on_numpy
+from .again import Again
 from .axes import Behind
 from .bands import Ends, Sides, fits, run_fused
 from .borders import Array, Border, Rule
@@ -146,6 +147,7 @@ def run(
     region: Region | None = None,
     outs: Mapping[int, Array] | None = None,
     threads: int | None = None,
+    noted: Again | None = None,
 ) -> list[Array]:
     """The wanted values, for the arrays of a block in the place of those given.
 
@@ -163,6 +165,8 @@ def run(
         another way is given as another array.
     threads : int, optional
         The greatest number of threads.
+    noted : Again, optional
+        What is to do blocks like this one from now on.
 
     Raises
     ------
@@ -173,12 +177,16 @@ def run(
     nodes = [node for group in groups for node in group.nodes]
     sources = range(len(block.arrays))
     work = _Work(nodes, sources, wanted, block, region)
+    work.noted = noted
     values: dict[int, Array] = dict(enumerate(block.arrays))
     last = {value: k for k, group in enumerate(groups) for value in group.fields}
     for position, group in enumerate(groups):
         values |= _group(work, group, values, threads, outs)
         for value in [v for v in values if last.get(v, -1) <= position and v not in wanted]:
             del values[value]
+    if noted is not None and work.shape is not None:
+        at = [_index(values[value], work.at[value], work.wanted) for value in wanted]
+        noted.gave(list(zip(wanted, at, strict=True)))
     return [work.given(value, values[value]) for value in wanted]
 
 
@@ -203,6 +211,7 @@ class _Work:
         self.needs: dict[int, Spans] = {}
         self.takes: dict[int, Spans] = {}
         self.wanted: Spans = ()
+        self.noted: Again | None = None
         if self.shape is None:
             return
         has = _spans(block.region)
@@ -264,8 +273,14 @@ def _inside(
 
 def _cut(array: Array, has: Spans, wanted: Spans) -> Array:
     """The part of an array that stands at `has`, as far as it is there."""
+    index = _index(array, has, wanted)
+    return array if index is None else array[index]
+
+
+def _index(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...] | None:
+    """Where that part is in the array; None for all of it."""
     if has == wanted:
-        return array
+        return None
     index = []
     for k, ((first, last), (a, b)) in enumerate(zip(has, wanted, strict=True), -len(has)):
         if array.ndim < -k:
@@ -275,9 +290,7 @@ def _cut(array: Array, has: Spans, wanted: Spans) -> Array:
             continue
         a, b = max(a, first), min(b, last)
         index.append(slice(a - first, max(a, b) - first))
-    part: tuple[Any, ...] = (..., *index)
-    view: Array = array[part]
-    return view
+    return (..., *index)
 
 
 def _group(
@@ -424,11 +437,14 @@ def _node(
     """What one node makes; notes where it stands."""
     border, along = node.border, node.along
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
+    values: list[tuple[int, Any]] = []
     if work.shape is not None:
         taken = work.takes[id(node)]
+        for field, value in zip(fields, node.fields, strict=True):
+            values.append((value, _index(field, work.at[value], taken)))
         fields = [
-            _cut(field, work.at[value], taken)
-            for field, value in zip(fields, node.fields, strict=True)
+            field if index is None else field[index]
+            for field, (_, index) in zip(fields, values, strict=True)
         ]
         border = _opened(node, taken, work.shape)
         spans = _made_at(node, border, taken)
@@ -446,6 +462,11 @@ def _node(
     apply = _apply(fields)
     made = apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
     results = made if isinstance(made, tuple) else (made,)
+    if work.noted is not None:
+        if along != ends or apply is not on_numpy.apply:
+            work.noted.otherwise()
+        else:
+            work.noted.called(program, values, fields, node.outputs, border, node.cval, out)
     if along != ends:
         results = tuple(np.moveaxis(one, ends, along) for one in results)
     return dict(zip(node.outputs, results, strict=True))
@@ -548,6 +569,8 @@ def _fused(
         run_chain(group.chain, numbers, step_by_step.__getitem__, given, made, count, ended=sides)
     if work.shape is not None:
         work.at |= dict.fromkeys(group.outputs, gives)
+    if work.noted is not None:
+        work.noted.otherwise()
     return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
 
 

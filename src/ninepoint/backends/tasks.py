@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import threading
+from types import FrameType
 
 
 def in_task() -> bool:
@@ -35,7 +36,7 @@ def _in_local_task() -> bool:
     code = getattr(getattr(local, "execute_task", None), "__code__", None)
     if code is None:
         return False
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_code is code:
             return True

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -23,13 +24,14 @@ import numpy as np
 from ...backends.memory import empty
 from ...backends.scratch import Scratch, lent
 from ...backends.threads import serial
+from ..again import Again
 from ..borders import Array
 from ..layout import Region, Shape
 from ..parts import write
 from ..recognise import is_cupy
 from ..regions import Span
 from ..run import Block, Domain
-from .pieces import LEAST, Offset, Piece, Source, pieces
+from .pieces import Offset, Piece, Source, pieces
 from .places import in_memory, nothing
 
 if TYPE_CHECKING:
@@ -69,25 +71,31 @@ class Faces:
             (a + n, b + n) if before < 0 else (a, b)
             for before, n, (a, b) in zip(offset[lacks:], self.shape, spans[lacks:], strict=True)
         ]
-        for axis, first, face, begin in _faces(self.shape, self.depths):
+        for axis, first, face, begin, end in _faces(self.shape, self.depths):
             a, b = own[axis]
             if first <= a and b <= first + face[axis]:
-                array = self.memory[begin : begin + math.prod(face)].reshape(face)
+                array = self.memory[begin:end].reshape(face)
                 own[axis] = a - first, b - first
                 found: Array = array[tuple(slice(a, b) for a, b in own)]
                 return found
         raise AssertionError((offset, spans, self.shape, self.depths))
 
 
-def _faces(shape: Shape, depths: Depths) -> Iterator[tuple[int, int, Shape, int]]:
+@lru_cache(maxsize=256)
+def _faces(
+    shape: Shape, depths: tuple[tuple[int, int], ...]
+) -> tuple[tuple[int, int, Shape, int, int], ...]:
     """Of each face its axis, the position where it begins, its shape, and its place in memory."""
     begin = 0
+    found = []
     for axis, (low, high) in enumerate(depths):
         for first, thick in ((0, low), (shape[axis] - high, high)):
             if thick:
                 face = (*shape[:axis], thick, *shape[axis + 1 :])
-                yield axis, first, face, begin
-                begin += math.prod(face)
+                end = begin + math.prod(face)
+                found.append((axis, first, face, begin, end))
+                begin = end
+    return tuple(found)
 
 
 def cut(chunk: Any, depths: Depths) -> Faces:
@@ -103,13 +111,13 @@ def cut(chunk: Any, depths: Depths) -> Faces:
     chunk = in_memory(chunk)
     shape = chunk.shape
     thick = tuple((min(a, n), min(b, n)) for (a, b), n in zip(depths, shape, strict=True))
-    size = sum(math.prod(face) for _, _, face, _ in _faces(shape, thick))
+    size = sum(end - begin for *_, begin, end in _faces(shape, thick))
     if shape and size > chunk.size:
         size, thick = chunk.size, ((shape[0], 0), *(((0, 0),) * (len(shape) - 1)))
     memory = nothing(chunk, (size,), chunk.dtype)
-    for axis, first, face, begin in _faces(shape, thick):
+    for axis, first, face, begin, end in _faces(shape, thick):
         part = (slice(None),) * axis + (slice(first, first + face[axis]),)
-        memory[begin : begin + math.prod(face)].reshape(face)[...] = chunk[part]
+        memory[begin:end].reshape(face)[...] = chunk[part]
     return Faces(shape, thick, memory)
 
 
@@ -137,16 +145,15 @@ def compute(
     """
     chunks = [_ranked(in_memory(chunk), len(shape)) for chunk in own]
     there = any(map(is_cupy, chunks))
-    size = sum(chunk.nbytes for chunk in chunks)
+    size = sum(chunk.nbytes for chunk in chunks) if work.parted and not there else 0
     lacking = tuple(
         tuple(m == 1 != n for m, n in zip(chunk.shape, shape, strict=True)) for chunk in chunks
     )
-    parted = work.parted and size >= LEAST and not there
-    found = pieces(work, shape, region, lacking, parted)
+    found = pieces(work, shape, region, lacking, size)
     if not region.points:
         return [nothing(chunks[0], *result) for result in found.results]
     with serial(), lent() as scratch:
-        block = _Block(work, found.domain, chunks, around, None if there else scratch)
+        block = _Block(work, found.domain, chunks, around, scratch, there)
         if len(found.pieces) == 1:
             return block.computed(found.pieces[0])
         results = [empty(*result) for result in found.results]
@@ -168,15 +175,26 @@ class _Block:
     domain: Domain
     chunks: Sequence[Array]
     around: Sequence[Mapping[Offset, Faces]]
-    scratch: Scratch | None
+    scratch: Scratch
+    # Whether they lie on a GPU.
+    there: bool
 
     def computed(self, piece: Piece, outs: Mapping[int, Array] | None = None) -> list[Array]:
         """What is wanted of some points."""
         fields = [self._field(source, number) for number, source in enumerate(piece.fields)]
+        targets = outs or {}
+        arrays = (*fields, *targets.values())
+        key = tuple([(one.dtype, one.strides, one.flags.aligned) for one in arrays])
+        again = piece.known.get(key)
+        if again is not None and again.ready:
+            made = again(fields, targets)
+            if made is not None:
+                return made
+        noted = None
+        if again is None and self.work.token and not self.there:
+            noted = piece.known[key] = Again()
         block = Block(tuple(fields), piece.start, self.domain)
-        if outs is None:
-            return self.work.run(block, piece.region)
-        return self.work.run(block, piece.region, outs)
+        return self.work.run(block, piece.region, outs, noted=noted)
 
     def write(self, piece: Piece, results: Sequence[Array]) -> None:
         """Compute some points, and write what is wanted of them where they stand."""
@@ -194,7 +212,7 @@ class _Block:
             return whole
         dtype = self.work.field_dtypes[number]
         field: Array
-        if self.scratch is None:
+        if self.there:
             field = nothing(chunk, source.shape, dtype)
         else:
             field = self.scratch.array(number, source.shape, dtype)

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...backends.threads import serial
+from ..again import Again
 from ..blocks import Part, assemble
 from ..borders import Array
 from ..layout import Region, Shape
@@ -51,11 +52,16 @@ class Work(Protocol):
         """Whether parts of a block may be computed apart, each of them into its place."""
 
     def run(
-        self, block: Block, region: Region | None, outs: Mapping[int, Array] | None = None
+        self,
+        block: Block,
+        region: Region | None,
+        outs: Mapping[int, Array] | None = None,
+        *,
+        noted: Again | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block, into arrays where it can.
 
-        Only what is `parted` is given such.
+        Only what is `parted` is given such.  It is `noted` how, if it can be done so again.
         """
 
 

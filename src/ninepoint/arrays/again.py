@@ -1,0 +1,80 @@
+"""Blocks that come again: how the calls on one were made, so that on the next they only are made.
+
+    run(groups, block, ..., noted=again)      once: everything is found out, and noted
+    again(fields, outs)                       for blocks of the same shapes, at the same sides
+
+Only calls one by one on arrays of NumPy are noted; all else is done anew for each block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .arranging import Run, listed
+from .borders import Array, Border
+from .prepared import Options, prepare
+
+# A part of an array, or all of it.
+Index: TypeAlias = tuple[Any, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A prepared call: where it takes its fields from, and what it makes, by number."""
+
+    run: Run
+    fields: tuple[tuple[int, Index], ...]
+    outputs: tuple[int, ...]
+    numbers: tuple[Any, ...]
+    targets: bool
+
+
+class Again:
+    """The calls of a run on a block, in order; `ready` once these are all that it takes."""
+
+    def __init__(self) -> None:
+        self._calls: list[_Call] = []
+        self._others = False
+        self._given: Sequence[tuple[int, Index]] = ()
+
+    @property
+    def ready(self) -> bool:
+        """Whether another block can be done so."""
+        return bool(self._given) and not self._others
+
+    def called(
+        self,
+        program: Any,
+        values: Sequence[tuple[int, Index]],
+        fields: Sequence[Array],
+        outputs: tuple[int, ...],
+        border: Border,
+        cval: Any,
+        out: tuple[Array, ...] | None,
+    ) -> None:
+        """Note a call on fields, which are parts of values, and whether it wrote to `out`."""
+        run = prepare(program, program.compiled.entry, fields, Options(border, cval, 1), out)
+        numbers = (*program.coefficients, *program.scalars)
+        self._calls.append(_Call(run, tuple(values), outputs, numbers, out is not None))
+
+    def otherwise(self) -> None:
+        """Note that something was done in another way."""
+        self._others = True
+
+    def gave(self, wanted: Sequence[tuple[int, Index]]) -> None:
+        """Note which parts of values were given in the end."""
+        self._given = wanted
+
+    def __call__(self, fields: Sequence[Array], outs: Mapping[int, Array]) -> list[Array] | None:
+        """What the calls make of such fields; None if they have to be made the ordinary way."""
+        values: dict[int, Array] = dict(enumerate(fields))
+        for call in self._calls:
+            given = [values[k] if at is None else values[k][at] for k, at in call.fields]
+            out = tuple([outs[k] for k in call.outputs]) if call.targets else None
+            made = call.run(given, call.numbers, out)
+            if made is None:
+                return None
+            values.update(zip(call.outputs, listed(made), strict=True))
+        return [values[k] if at is None else values[k][at] for k, at in self._given]
