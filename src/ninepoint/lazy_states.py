@@ -15,7 +15,7 @@ import numpy as np
 from .arrays import accepted
 from .arrays.engines import engine_of
 from .arrays.numpy import broadcast_shape
-from .arrays.recognise import is_dask
+from .arrays.recognise import is_dask, is_expression, library_of
 from .cadence import Steps
 from .iteration import Iteration, change, check, state_shape
 from .lowering.schedule import Schedule
@@ -115,16 +115,16 @@ def _least(chunks: Sequence[Sequence[int]]) -> int:
 
 def _held(arrays: Sequence[Any]) -> list[Any]:
     """The arrays, computed where their chunks are, once that is done."""
-    lazy = [array for array in arrays if is_dask(array)]
+    lazy = [array for array in arrays if is_dask(array) or is_expression(array)]
     if not lazy:
-        # Of other libraries: they are computed where somebody asks for their elements.
+        # Those of Cubed: they are computed where somebody asks for their elements.
         return list(arrays)
     # Imported here: it is optional, and the caller has it.
     import dask.base
 
     base: Any = dask.base
     made = iter(base.persist(*lazy))
-    held = [next(made) if is_dask(array) else array for array in arrays]
+    held = [next(made) if is_dask(array) or is_expression(array) else array for array in arrays]
     futures = _futures(held)
     if futures:
         # Imported here: it is optional, and who has futures has it.
@@ -143,18 +143,25 @@ def _futures(arrays: Sequence[Any]) -> list[Any]:
     return [
         value
         for array in arrays
-        if is_dask(array)
+        if is_dask(array) or is_expression(array)
         for value in dict(array.dask).values()
         if hasattr(value, "status") and hasattr(value, "result")
     ]
 
 
+def _as_floats(array: Any, library: Any) -> Any:
+    if hasattr(array, "astype"):
+        return array.astype("float64")
+    return library.astype(array, library.float64)
+
+
 def changed(after: Any, before: Any) -> float:
     """The greatest change of an element of lazy arrays; NaN where one is no number."""
     if not is_dask(after):
+        library = library_of(after)
         if after.dtype.kind in "bu":
-            after, before = after.astype("float64"), before.astype("float64")
-        return float(abs(after - before).max()) if after.size else 0.0
+            after, before = _as_floats(after, library), _as_floats(before, library)
+        return float(library.max(abs(after - before))) if after.size else 0.0
     # Imported here: it is optional, and the caller has it.
     import dask.array
 

@@ -93,6 +93,20 @@ def test_axes_stacks_slices_and_steps(engine):
     assert_same(engine, npt.filters.mean(engine.cut(X, 9), 3), npt.filters.mean(X, 3))
 
 
+def test_steps_until_little_changes(engine):
+    seen = []
+    for x in (engine.cut(X, 10), X):
+        steps = []
+        found = mean9.iterate(
+            x, steps=9, until=0.05, every=3, boundary="nearest",
+            callback=lambda step, state, steps=steps: steps.append(step),
+        )  # fmt: skip
+        seen.append((steps, found))
+    (steps, found), (wanted_steps, wanted) = seen
+    assert steps == wanted_steps
+    assert_same(engine, found, wanted)
+
+
 def test_names_of_dimensions(engine):
     x = xr.DataArray(engine.cut(X, (7, 11)), dims=("y", "x"), attrs={"units": "K"})
     found = mean9(x, dims=("x", "y"), boundary="nearest")

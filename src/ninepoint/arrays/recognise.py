@@ -81,9 +81,18 @@ def is_cupy(value: object) -> bool:
 # What keeps its data elsewhere or has labels, by the module and the name of its class, and how a
 # stencil can have it.
 _CURES = {
-    ("zarr", "Array"): "dask.array.from_zarr({name}) reads it piece by piece",
-    ("h5py", "Dataset"): 'dask.array.from_array({name}, chunks="auto") reads it piece by piece',
-    ("netCDF4", "Variable"): "xarray.open_dataset(path, chunks={{}}) reads it piece by piece",
+    (
+        "zarr",
+        "Array",
+    ): "dask.array.from_zarr({name}), or ninepoint.open of its path, reads it piece by piece",
+    ("h5py", "Dataset"): (
+        'dask.array.from_array({name}, chunks="auto"), or ninepoint.open of its file, reads it '
+        "piece by piece"
+    ),
+    (
+        "netCDF4",
+        "Variable",
+    ): "ninepoint.open or xarray.open_dataset(path, chunks={{}}) reads it piece by piece",
     ("tensorstore", "TensorStore"): (
         'dask.array.from_array({name}, chunks="auto") reads it piece by piece'
     ),
