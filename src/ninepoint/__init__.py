@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
+    from .saving import save
     from .stores.opening import open
 
 __version__ = "0.1.0"
@@ -55,6 +56,7 @@ __all__ = [
     "info",
     "lazy",
     "open",
+    "save",
     "stencil",
     "ufunc",
 ]
@@ -79,6 +81,7 @@ _LAZY = {
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
     "open": ".stores.opening",
+    "save": ".saving",
     "stencil": ".decorate",
     "ufunc": ".pointwise",
 }

@@ -66,7 +66,7 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                     future.result()
                 except CancelledError as error:
                     raise ConnectionError(
-                        "the Dask scheduler is gone, or the tasks of imsave were cancelled "
+                        "the Dask scheduler is gone, or its tasks were cancelled "
                         f"({getattr(error, 'reason', error)}); {_REST}"
                     ) from error
                 left -= 1

@@ -10,9 +10,7 @@ import os
 import secrets
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -20,10 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from ..backends.threads import stop_elsewhere
-from ..undisturbed import imported
-from . import cluster
 from .among import found_by
+from .computing import compute
 from .errors import AmongInputsError
 from .parts import read_paths
 from .progress import Advance
@@ -122,7 +118,7 @@ def save(
     for number in numbers:
         key = (name, bisect_right(starts, number) - 1, *(0,) * (array.ndim - 1))
         wanted[key] = wanted.get(key, 0) + 1
-    _compute(written, wanted, advance)
+    compute([written], wanted, advance)
 
 
 def _whole_frames(array: Any) -> Any:
@@ -133,47 +129,3 @@ def _whole_frames(array: Any) -> Any:
     fitting = max(1, MERGED_BYTES // frame)
     depth = array.chunks[0] if max(array.chunks[0]) <= fitting else fitting
     return array.rechunk({0: depth, **dict.fromkeys(range(1, array.ndim), -1)})
-
-
-def _compute(written: Any, wanted: dict[tuple[Any, ...], int], advance: Advance) -> None:
-    """Run the tasks `wanted` on the scheduler in use; the values are frames, for the progress."""
-    # Dask is partly typed: Any, or mypy finds the gaps.
-    base: Any = imported("dask.base")
-    callbacks: Any = imported("dask.callbacks")
-    keys = list(wanted)
-    graph = written.__dask_optimize__(written.dask, keys)
-    schedule = base.get_scheduler(cls=type(written))
-    client = getattr(schedule, "__self__", None)
-    if client is None or not hasattr(client, "scheduler_info"):
-
-        def finished(key: Any, *_: Any) -> None:
-            advance(wanted.get(key, 0))
-
-        with callbacks.Callback(posttask=finished), _pool(schedule) as pool:
-            schedule(graph, keys, **pool)
-        return
-
-    for key in cluster.finished(client, schedule, graph, keys):
-        advance(wanted.get(key, 0))
-
-
-@contextmanager
-def _pool(schedule: Any) -> Iterator[dict[str, Any]]:
-    """Give the threaded scheduler threads of ours, unless the user has chosen some.
-
-    When a task fails Dask raises at once, while its threads are still writing other frames; the
-    end of our pool waits for them, so that imsave leaves no file that is about to appear.
-    """
-    config: Any = imported("dask.config")
-    threaded: Any = imported("dask.threaded")
-    system: Any = imported("dask.system")
-    if schedule is not threaded.get or config.get("pool", None) is not None:
-        yield {}
-        return
-    with ThreadPoolExecutor(config.get("num_workers", None) or system.CPU_COUNT) as pool:
-        try:
-            yield {"pool": pool}
-        except KeyboardInterrupt:
-            # Kernels may be running there that never end by themselves.
-            stop_elsewhere()
-            raise

@@ -1,0 +1,141 @@
+"""What is to be saved: lazy arrays, which are written in units, and what lies around them.
+
+DataArray, Dataset    ->    variables that are lazy or large, encoded as xarray encodes them, and
+                            a Dataset of the rest: coordinates, attributes, single numbers
+NumPy, Dask array     ->    one variable without a name
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..arrays.recognise import is_dask, is_dataset, is_xarray
+from ..undisturbed import imported
+from .cutting import Layout
+from .extras import need
+from .journal import Meaning
+
+# What an encoding may say that concerns the values; the rest is about the store they came from.
+_OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtype", "units",
+              "calendar", "_Unsigned")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A Dask array, as it is stored, with the names of its axes."""
+
+    name: str
+    array: Any
+    dims: tuple[Hashable, ...] = ()
+    known: Layout | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays."""
+
+    variables: tuple[Variable, ...]
+    dataset: Any = None
+
+    @property
+    def facts(self) -> Meaning:
+        """The values that lie around the variables, as far as they tell two contents apart."""
+        if self.dataset is None:
+            return []
+        tokenize: Any = imported("dask.base").tokenize
+        lazy = {variable.name for variable in self.variables}
+        return [
+            (f"the coordinate {name!r}", tokenize(np.asarray(one.values)))
+            for name, one in sorted(self.dataset.variables.items(), key=lambda pair: str(pair[0]))
+            if name not in lazy
+        ]
+
+
+def contents(result: Any) -> Contents:
+    """Take a result apart.
+
+    Raises
+    ------
+    TypeError
+        If it is nothing that can be saved.
+    ValueError
+        If a size is not known.
+    """
+    need("Saving an array", "dask.array")
+    if is_xarray(result):
+        return _labelled(result.to_dataset(name=result.name or "data"))
+    if is_dataset(result):
+        return _labelled(result)
+    if isinstance(result, np.ma.MaskedArray):
+        raise TypeError("save would lose the mask of this array; use array.filled(value)")
+    if not (isinstance(result, np.ndarray) or is_dask(result)):
+        kind = type(result)
+        raise TypeError(
+            f"save takes an array of NumPy or Dask, a DataArray or a Dataset, not "
+            f"{kind.__module__.partition('.')[0]}.{kind.__name__}"
+        )
+    return Contents((Variable("", lazily(result)),))
+
+
+def lazily(array: Any, name: str = "") -> Any:
+    """Give a Dask array of numbers, whose sizes are known."""
+    of = f" {name!r}" if name else ""
+    if is_dask(array):
+        if any(n != n for sizes in array.chunks for n in sizes):
+            raise ValueError(
+                f"the Dask array{of} has chunks of unknown sizes; "
+                "call array.compute_chunk_sizes() first"
+            )
+        if isinstance(array._meta, np.ma.MaskedArray):
+            raise TypeError(f"save would lose the mask of the array{of}; fill it first")
+    else:
+        da: Any = imported("dask.array")
+        array = da.from_array(array, chunks=-1)
+    return array
+
+
+def _labelled(dataset: Any) -> Contents:
+    need("Saving a DataArray", "xarray")
+    xr: Any = imported("xarray")
+    variables, placed = [], dataset.copy()
+    for name, one in dataset.variables.items():
+        is_lazy = is_dask(one.data if one.chunks is not None else None)
+        if not is_lazy and (
+            name in dataset.coords or not one.ndim or one.dtype.kind not in "biufc"
+        ):
+            continue
+        if not isinstance(name, str):
+            raise TypeError(f"the variable {name!r} cannot be saved: its name is no text")
+        if one.dtype.kind not in "biufcmM":
+            raise TypeError(
+                f"the variable {name!r} is lazy and {one.dtype}, which is no number; "
+                "load it first, with .load()"
+            )
+        known = _known(one)
+        one = one.copy(deep=False)
+        one.data = lazily(one.data, name)
+        one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
+        stored = xr.conventions.encode_cf_variable(one, name=name)
+        variables.append(Variable(name, stored.data, one.dims, known, dict(one.attrs)))
+        placeholder = one.copy(deep=False)
+        placeholder.data = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
+        placed[name] = placeholder
+    for one in placed.variables.values():
+        one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
+    return Contents(tuple(variables), placed)
+
+
+def _known(variable: Any) -> Layout | None:
+    """The chunks and shards that a variable had where it was read."""
+    chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
+    lengths = [one for one in (chunks, shards) if one is not None]
+    if chunks is None or any(not isinstance(n, int) for one in lengths for n in one):
+        return None
+    if any(len(one) != variable.ndim for one in lengths):
+        return None
+    return Layout(tuple(chunks), None if shards is None else tuple(shards))

@@ -1,0 +1,143 @@
+"""Chunks, shards and units: how an array lies in a store, and what a task writes of it.
+
+chunks    what is compressed, and read, as one piece
+shards    files, each of many chunks; without them every chunk is a file
+units     what a task computes and writes: whole shards, or whole chunks
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from .units import Shape, Units
+
+Cut: TypeAlias = "int | Sequence[int] | Mapping[Any, int] | None"
+
+# What one piece of a store is where nobody says it [bytes]: small enough to look at a tile of it,
+# and large enough to be compressed well and not to cost more than it holds.
+CHUNK_BYTES = 2**20
+
+# A unit is no longer than this where nobody asks for more [bytes]: each thread holds a few.
+UNIT_BYTES = 2**26
+
+# Lengths are divided by these.
+_PRIMES = (2, 3, 5, 7)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How one array lies in a store; None where there are no shards."""
+
+    chunks: Shape
+    shards: Shape | None
+
+    @property
+    def whole(self) -> Shape:
+        """The least that a task writes."""
+        return self.shards or self.chunks
+
+
+def layout(
+    shape: Shape,
+    itemsize: int,
+    lazy: Sequence[Sequence[int]],
+    dims: Sequence[Hashable],
+    chunks: Cut = None,
+    shards: Cut = None,
+    known: Layout | None = None,
+) -> Layout:
+    """Choose the chunks and shards of an array whose Dask chunks are `lazy`.
+
+    `known` are those that it had in the store it was read from, which are kept.
+    """
+    if chunks is None and shards is None and known is not None:
+        return known
+    if chunks is not None:
+        pieces = _lengths("chunks", chunks, shape, dims)
+        if shards is None:
+            return Layout(pieces, None)
+        files = _lengths("shards", shards, shape, dims)
+        for axis, (file, piece, n) in enumerate(zip(files, pieces, shape, strict=True)):
+            if file % piece and file < n:
+                near = max(1, round(file / piece)) * piece
+                raise ValueError(
+                    f"shards of {file} are not made of whole chunks of {piece} along axis {axis}; "
+                    f"{near} would be"
+                )
+        files = tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True))
+        return Layout(pieces, files)
+    if shards is not None:
+        files = _lengths("shards", shards, shape, dims)
+        return Layout(divided(files, itemsize, CHUNK_BYTES), files)
+    largest = tuple(max(sizes, default=1) or 1 for sizes in lazy)
+    files = divided(largest, itemsize, UNIT_BYTES)
+    pieces = divided(files, itemsize, CHUNK_BYTES)
+    return Layout(pieces, None if pieces == files else files)
+
+
+def units(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]], whole: Shape) -> Units:
+    """Choose what a task writes: what is whole, or as many of it as a chunk of Dask holds.
+
+    A task for each piece of a store whose pieces are small would cost more than it does.
+    """
+    size = list(whole)
+    for axis, (sizes, one) in enumerate(zip(lazy, whole, strict=True)):
+        many = max(sizes, default=1) // one
+        others = math.prod(size) // one * itemsize
+        many = min(many, max(1, UNIT_BYTES // max(1, others * one)))
+        if many > 1:
+            size[axis] = many * one
+    return Units(shape, tuple(max(1, one) for one in size))
+
+
+def divided(size: Shape, itemsize: int, most: int) -> Shape:
+    """Divide lengths by small numbers, the longest first, until so many bytes hold them all."""
+    lengths = list(size)
+    while math.prod(lengths) * itemsize > most:
+        for axis in sorted(range(len(lengths)), key=lambda axis: -lengths[axis]):
+            prime = next((p for p in _PRIMES if lengths[axis] % p == 0), None)
+            if prime is not None and lengths[axis] > prime:
+                lengths[axis] //= prime
+                break
+        else:
+            break
+    return tuple(lengths)
+
+
+def check_dims(dims: Collection[Hashable], **cuts: Cut) -> None:
+    """Raise where a mapping names a dimension that there is not."""
+    for name, cut in cuts.items():
+        unknown = [dim for dim in cut if dim not in dims] if isinstance(cut, Mapping) else []
+        if unknown:
+            raise ValueError(
+                f"{name} names the dimension {unknown[0]!r}, and there are "
+                f"{', '.join(map(repr, dims)) or 'none that have names'}"
+            )
+
+
+def _lengths(name: str, cut: Cut, shape: Shape, dims: Sequence[Hashable]) -> Shape:
+    """Read `chunks` or `shards`; -1 and None, and dimensions left out, are whole axes."""
+    if isinstance(cut, Mapping):
+        given: list[Any] = [cut.get(dim) for dim in dims]
+    elif isinstance(cut, Sequence) and not isinstance(cut, str):
+        given = list(cut)
+        if len(given) != len(shape):
+            raise ValueError(f"{name} has {len(given)} lengths, and the array {len(shape)} axes")
+    else:
+        given = [cut] * len(shape)
+    lengths = []
+    for one, n in zip(given, shape, strict=True):
+        if one is None or one == -1:
+            one = n
+        if isinstance(one, bool) or not hasattr(one, "__index__"):
+            raise TypeError(
+                f"{name} is a length, one for each axis, or those of dimensions by name, "
+                f"not {cut!r}"
+            )
+        if one < 1 and n:
+            raise ValueError(f"{name} holds {one}; a length is at least 1, and -1 the whole axis")
+        lengths.append(max(1, min(int(one), n)))
+    return tuple(lengths)

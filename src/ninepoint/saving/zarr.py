@@ -1,0 +1,175 @@
+"""Zarr: a store that many processes write at once, and that says whether it is complete.
+
+out.zarr/zarr.json           the attribute "incomplete" is there until the last unit is written
+out.zarr/u/zarr.json         a variable; an array without names is the root itself
+out.zarr/u/.ninepoint/       the journal
+
+The store is laid out under a temporary name and renamed, so there is never half of its metadata,
+and of several processes that begin it one is first.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+
+from ..undisturbed import imported
+from .contents import Contents
+from .cutting import Layout
+from .extras import need_zarr
+from .folders import removed, renamed, temporary
+from .journal import FOLDER, INCOMPLETE, UNFINISHED, Journal, Meaning
+from .units import Region
+
+# What a folder has that is a Zarr store, of version 3 or 2.
+_FILES = ("zarr.json", ".zgroup", ".zarray")
+
+# Arrays that this process has opened for writing, by their folder and the name of the task.
+_opened: dict[tuple[str, str], Any] = {}
+_MOST_OPENED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ZarrArray:
+    """An array of a store; `once` tells this store from another one that has had its name."""
+
+    path: str
+    folder: str
+    once: str
+
+    def write(self, block: np.ndarray, region: Region) -> None:
+        """Write whole shards or chunks."""
+        need_zarr()
+        array = _opened.get((self.folder, self.once))
+        if array is None:
+            array = imported("zarr").open_array(self.folder, mode="r+")
+            if len(_opened) >= _MOST_OPENED:
+                _opened.clear()
+            _opened[self.folder, self.once] = array
+        array[region] = block
+
+
+def check_dtype(name: str, dtype: np.dtype[Any]) -> None:
+    """Raise where Zarr has no type for these numbers."""
+    if dtype.kind not in "biufc" or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        of = f" of {name!r}" if name else ""
+        raise TypeError(
+            f"a .zarr store cannot hold the {dtype} values{of}: convert them first, "
+            "such as array.astype('float64')"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ZarrStore:
+    """A store at `path` for these contents, which lie in it so."""
+
+    path: str
+    contents: Contents
+    layouts: Mapping[str, Layout]
+
+    # What a process that is killed leaves is whole, and others may write at the same time.
+    is_shared = True
+
+    @property
+    def journal(self) -> Journal:
+        """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
+        return Journal(os.path.join(self.path, self.contents.variables[0].name, FOLDER))
+
+    def target(self, name: str) -> ZarrArray:
+        """Where the units of a variable are written."""
+        return ZarrArray(self.path, os.path.join(self.path, name), token_hex(8))
+
+    def is_there(self) -> bool:
+        """Whether there is anything by this name."""
+        return os.path.lexists(self.path)
+
+    def is_unfinished(self) -> bool:
+        """Whether it says that it is not complete."""
+        try:
+            with open(os.path.join(self.path, "zarr.json"), encoding="utf-8") as file:
+                return INCOMPLETE in json.load(file).get("attributes", {})
+        except (OSError, ValueError):
+            return False
+
+    def create(self, meaning: Meaning) -> bool:
+        """Lay the store out, without its values; false if there is one by now."""
+        with temporary(self.path) as name:
+            if self.contents.dataset is None:
+                _lay_out_array(name, self.contents, self.layouts[""])
+            else:
+                _lay_out_group(name, self.contents, self.layouts)
+            replace(self, path=name).journal.begin(meaning)
+            return renamed(name, self.path)
+
+    def finish(self) -> None:
+        """Take away what says that it is not complete; to do it twice does no harm."""
+        root = imported("zarr").open(self.path, mode="r+")
+        if INCOMPLETE in root.attrs:
+            del root.attrs[INCOMPLETE]
+        self.journal.forget()
+
+    def remove(self) -> None:
+        """Remove the store, and nothing else.
+
+        Raises
+        ------
+        FileExistsError
+            If what lies there is no store of Zarr.
+        """
+        path = self.path
+        if not os.path.isdir(path) or os.path.islink(path):
+            raise FileExistsError(f"{path!r} is no folder; save replaces stores of Zarr only")
+        if os.listdir(path) and not any(os.path.lexists(os.path.join(path, f)) for f in _FILES):
+            raise FileExistsError(
+                f"{path!r} is a folder that is no store of Zarr, which save does not remove"
+            )
+        removed(path)
+
+
+def _lay_out_array(path: str, contents: Contents, layout: Layout) -> None:
+    (variable,) = contents.variables
+    imported("zarr").create_array(
+        path,
+        shape=variable.array.shape,
+        dtype=variable.array.dtype.newbyteorder("="),
+        chunks=layout.chunks,
+        shards=layout.shards,
+        zarr_format=3,
+        attributes={INCOMPLETE: UNFINISHED},
+    )
+
+
+def _lay_out_group(path: str, contents: Contents, layouts: Mapping[str, Layout]) -> None:
+    """Let xarray write all but the values: it knows how it wants to read them."""
+    encoding: dict[str, Any] = {}
+    for variable in contents.variables:
+        layout = layouts[variable.name]
+        encoding[variable.name] = {"chunks": layout.chunks}
+        if layout.shards is not None:
+            encoding[variable.name]["shards"] = layout.shards
+    contents.dataset.to_zarr(
+        path,
+        mode="w-",
+        zarr_format=3,
+        compute=False,
+        consolidated=False,
+        safe_chunks=False,
+        encoding=encoding,
+    )
+    zarr = imported("zarr")
+    root = zarr.open_group(path, mode="r+")
+    root.attrs[INCOMPLETE] = UNFINISHED
+    with warnings.catch_warnings():
+        # That it is no part of the format: xarray looks for it, and warns where it is not.
+        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+        zarr.consolidate_metadata(path)
+    for variable in contents.variables:
+        stored = root[variable.name]
+        assert stored.dtype == variable.array.dtype.newbyteorder("="), (stored, variable)

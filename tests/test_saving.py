@@ -1,0 +1,345 @@
+"""save: stores that are right for any chunks, gone on with after anything, or not at all."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import dask
+import dask.array as da
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.saving.cutting import Layout, divided, layout
+from ninepoint.saving.units import Units, share
+
+zarr = pytest.importorskip("zarr")
+xr = pytest.importorskip("xarray")
+
+IMAGE = np.random.default_rng(0).integers(0, 255, (50, 37)).astype("float32")
+
+
+@npt.stencil(boundary="reflect")
+def smooth(x, weight=1):
+    return x[-1, 0] + x[0, -1] + weight * x[0, 0] + x[0, 1] + x[1, 0]
+
+
+@npt.stencil(boundary="reflect")
+def rough(x, weight=1):
+    return x[-1, 0] - x[0, -1] + weight * x[0, 0] + x[0, 1] + x[1, 0]
+
+
+WANTED = smooth(IMAGE)
+
+
+@pytest.fixture(autouse=True)
+def _threads():
+    with dask.config.set(scheduler="threads", num_workers=2):
+        yield
+
+
+def lazy(chunks=10):
+    return da.from_array(IMAGE, chunks=chunks)
+
+
+def stored(path):
+    return zarr.open_array(path)[:]
+
+
+def unfinished(path):
+    return "incomplete" in zarr.open(path, mode="r").attrs
+
+
+class Stop(Exception):
+    pass
+
+
+def stopping(after):
+    """A progress that ends the run, as Ctrl-C does, after some units."""
+
+    def progress(done, total):
+        if done >= after:
+            raise Stop
+
+    return progress
+
+
+def begun(path, array, after=5, **options):
+    with pytest.raises(Stop):
+        npt.save(array, path, progress=stopping(after), **options)
+    assert unfinished(path)
+
+
+class TestCutting:
+    def test_units_are_numbered_regions_that_cover_the_array_once(self):
+        units = Units((5, 7, 2), (2, 3, 2))
+        seen = np.zeros(units.shape, int)
+        for number in range(units.count):
+            assert units.number(units.place(number)) == number
+            seen[units.region(units.place(number))] += 1
+        assert (seen == 1).all()
+        assert units.chunks == ((2, 2, 1), (3, 3, 1), (2,))
+
+    def test_parts_share_all_units(self):
+        shared = [number for part in range(3) for number in share(10, (part, 3))]
+        assert shared == list(range(10))
+
+    def test_a_unit_is_a_chunk_of_dask_where_that_is_whole(self, tmp_path):
+        seen = []
+        npt.save(lazy(20), tmp_path / "a.zarr", chunks=5, progress=lambda *n: seen.append(n))
+        assert seen[-1] == (6, 6)
+        assert zarr.open_array(tmp_path / "a.zarr").chunks == (5, 5)
+
+    def test_what_is_not_said_is_chosen(self):
+        large = layout((9000, 8000), 4, ((3000,) * 3, (2000,) * 4), ())
+        assert large == Layout((375, 500), (3000, 2000))
+        assert divided((1009, 1013), 8, 1000) == (1009, 1013)
+
+    @pytest.mark.parametrize(
+        ("given", "words"),
+        [
+            ({"chunks": 4, "shards": 10}, "shards of 10 are not made of whole chunks of 4"),
+            ({"chunks": (4, 4, 4)}, "chunks has 3 lengths, and the array 2 axes"),
+            ({"shards": 0}, "shards holds 0"),
+            ({"chunks": {"z": 4}}, "chunks names the dimension 'z'"),
+            ({"part": (3, 3)}, r"there are parts \(0, 3\) to \(2, 3\)"),
+            ({"part": (0, 2), "overwrite": True}, "would remove what other parts"),
+        ],
+    )
+    def test_mistakes(self, tmp_path, given, words):
+        with pytest.raises(ValueError, match=words):
+            npt.save(lazy(), tmp_path / "a.zarr", **given)
+        assert not os.listdir(tmp_path)
+
+
+class TestZarr:
+    @pytest.mark.parametrize(
+        ("lazily", "chunks", "shards"),
+        [(5, 4, 8), ((17, 37), 8, None), (10, None, 16), (10, None, None)],
+    )
+    def test_any_chunks_give_the_same_values(self, tmp_path, lazily, chunks, shards):
+        path = npt.save(smooth(lazy(lazily)), tmp_path / "a.zarr", chunks=chunks, shards=shards)
+        np.testing.assert_array_equal(stored(path), WANTED)
+        assert not unfinished(path)
+        assert os.listdir(path / ".ninepoint") == ["meaning.json"]
+
+    def test_arrays_of_numpy_and_one_line(self, tmp_path):
+        np.testing.assert_array_equal(stored(npt.save(IMAGE, tmp_path / "a.zarr")), IMAGE)
+        path = npt.save(da.arange(7, chunks=3), tmp_path / "b.zarr")
+        np.testing.assert_array_equal(stored(path), np.arange(7))
+
+    def test_a_dataarray_comes_back_as_it_was(self, tmp_path):
+        named = xr.DataArray(
+            lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
+            coords={"y": np.arange(50) * 0.5, "x": np.arange(37),
+                    "time": np.datetime64("2020-01-01", "ns"),
+                    "area": (("y", "x"), lazy(20))},
+        )  # fmt: skip
+        result = smooth(named)
+        path = npt.save(result, tmp_path / "a.zarr", chunks={"y": 5}, shards={"y": 20, "x": 37})
+        with xr.open_zarr(path) as back:
+            assert back.u.encoding["shards"] == (20, 37)
+            xr.testing.assert_identical(back.u.load(), result.load())
+            again = npt.save(smooth(back.u), tmp_path / "b.zarr")
+        assert zarr.open_group(again)["u"].shape == (50, 37)
+
+    def test_variables_of_a_dataset_are_computed_together(self, tmp_path):
+        both = xr.Dataset({"u": (("y", "x"), lazy()), "n": ("x", np.arange(37))})
+        both["v"] = smooth(both.u)
+        path = npt.save(both, tmp_path / "a.zarr", shards={"y": 20})
+        with xr.open_zarr(path) as back:
+            xr.testing.assert_identical(back.load(), both.load())
+
+    def test_a_dtype_that_no_store_holds(self, tmp_path):
+        with pytest.raises(TypeError, match=r"cannot hold the (float128|\S+) values"):
+            npt.save(IMAGE.astype("longdouble"), tmp_path / "a.zarr")
+        with pytest.raises(TypeError, match="mask"):
+            npt.save(np.ma.masked_less(IMAGE, 3), tmp_path / "a.zarr")
+        with pytest.raises(TypeError, match=r"not builtins\.list"):
+            npt.save([1, 2], tmp_path / "a.zarr")
+        with pytest.raises(ValueError, match="compute_chunk_sizes"):
+            npt.save(lazy()[lazy()[:, 0] > 3], tmp_path / "a.zarr")
+        assert not os.listdir(tmp_path)
+
+
+class TestWhatIsThere:
+    def test_is_an_error_unless_it_is_to_be_replaced(self, tmp_path):
+        path = npt.save(lazy(), tmp_path / "a.zarr")
+        with pytest.raises(FileExistsError, match=r"exists; overwrite=True replaces it"):
+            npt.save(lazy(), path)
+        np.testing.assert_array_equal(
+            stored(npt.save(smooth(lazy()), path, overwrite=True)), WANTED
+        )
+        assert os.listdir(tmp_path) == ["a.zarr"]
+
+    def test_is_not_removed_where_it_is_no_store_or_still_read(self, tmp_path):
+        (tmp_path / "thesis").mkdir()
+        (tmp_path / "thesis" / "text").touch()
+        for path, words in [("thesis", "no store of Zarr"), ("thesis/text", "no folder")]:
+            os.rename(tmp_path / path, tmp_path / (path + ".zarr"))
+            with pytest.raises(FileExistsError, match=words):
+                npt.save(lazy(), tmp_path / (path + ".zarr"), overwrite=True)
+            os.rename(tmp_path / (path + ".zarr"), tmp_path / path)
+        path = npt.save(lazy(), tmp_path / "a.zarr")
+        with pytest.raises(ValueError, match="still to be read"):
+            npt.save(smooth(da.from_zarr(path)), path, overwrite=True)
+        np.testing.assert_array_equal(stored(path), IMAGE)
+
+    @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+    def test_a_folder_that_cannot_be_written(self, tmp_path):
+        tmp_path.chmod(0o500)
+        with pytest.raises(PermissionError, match="cannot be written"):
+            npt.save(lazy(), tmp_path / "a.zarr")
+        tmp_path.chmod(0o700)
+
+
+class TestResume:
+    def test_writes_what_is_left_and_nothing_else(self, tmp_path):
+        path = tmp_path / "a.zarr"
+        begun(path, smooth(lazy()), 5)
+        with pytest.raises(FileExistsError, match="resume=True goes on with it"):
+            npt.save(smooth(lazy()), path)
+        seen = []
+        npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n))
+        assert seen[-1][0] == seen[-1][1] <= 15
+        np.testing.assert_array_equal(stored(path), WANTED)
+        assert not unfinished(path)
+        npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
+
+    @pytest.mark.parametrize(
+        ("other", "options", "words"),
+        [
+            (lambda: rough(lazy()), {}, "the kernel 'rough' was not there"),
+            (lambda: smooth(lazy(), weight=2), {}, "the argument 'weight' of 'smooth': 1 then, 2"),
+            (lambda: smooth(lazy(), boundary="wrap"), {}, "the boundary of 'smooth' has changed"),
+            (lambda: smooth(lazy(), dtype="float64"), {}, "the dtype of 'smooth'"),
+            (lambda: smooth(lazy()), {"chunks": 5}, r"the chunks: \[10, 10\] then, \[5, 5\] now"),
+            (lambda: smooth(lazy() + 1), {}, "the lazy array"),
+        ],
+    )
+    def test_another_meaning_is_named(self, tmp_path, other, options, words):
+        path = tmp_path / "a.zarr"
+        begun(path, smooth(lazy()))
+        with pytest.raises(ValueError, match=words):
+            npt.save(other(), path, resume=True, **options)
+        npt.save(smooth(lazy()), path, resume=True)
+        np.testing.assert_array_equal(stored(path), WANTED)
+
+    def test_a_source_that_has_changed_is_named(self, tmp_path):
+        source, path = tmp_path / "source.zarr", tmp_path / "a.zarr"
+        npt.save(lazy(), source)
+        begun(path, smooth(da.from_zarr(source)))
+        npt.save(lazy() + 1, source, overwrite=True)
+        with pytest.raises(ValueError, match=r"the source '.*source\.zarr' has changed"):
+            npt.save(smooth(da.from_zarr(source)), path, resume=True)
+
+    def test_a_foreign_store_is_not_gone_on_with(self, tmp_path):
+        zarr.save_array(tmp_path / "a.zarr", IMAGE)
+        with pytest.raises(FileExistsError, match="nothing that save has begun"):
+            npt.save(lazy(), tmp_path / "a.zarr", resume=True)
+
+    def test_a_line_that_was_cut_off_does_not_count(self, tmp_path):
+        path = tmp_path / "a.zarr"
+        begun(path, smooth(lazy()), 1, part=(0, 4))
+        (path / ".ninepoint" / "done-elsewhere").write_bytes(b"17\n1")
+        seen = []
+        npt.save(smooth(lazy()), path, resume=True, progress=lambda *n: seen.append(n[1]))
+        assert 16 <= seen[0] <= 18
+        # Nobody has written 17, as somebody claimed.
+        np.testing.assert_array_equal(stored(path)[:40], WANTED[:40])
+        assert not stored(path)[40:, 10:20].any()
+
+    def test_a_full_disk(self, tmp_path):
+        noise = np.random.default_rng(0).random((200, 200))
+        small = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20000, small[1]))
+        try:
+            with pytest.raises(OSError, match=r"File too large: \[0:200, .* resume=True goes on"):
+                npt.save(noise, tmp_path / "a.zarr", chunks=(200, 50))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, small)
+        assert unfinished(tmp_path / "a.zarr")
+        npt.save(noise, tmp_path / "a.zarr", chunks=(200, 50), resume=True)
+        np.testing.assert_array_equal(stored(tmp_path / "a.zarr"), noise)
+
+
+class TestParts:
+    def test_in_any_order_the_last_one_completes_the_store(self, tmp_path):
+        path = tmp_path / "a.zarr"
+        for part in (2, 0):
+            npt.save(smooth(lazy()), path, shards=8, part=(part, 3))
+            assert unfinished(path)
+        with pytest.raises(ValueError, match="the argument 'weight'"):
+            npt.save(smooth(lazy(), weight=2), path, shards=8, part=(1, 3))
+        npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+        assert not unfinished(path)
+        np.testing.assert_array_equal(stored(path), WANTED)
+        with pytest.raises(FileExistsError, match="is complete"):
+            npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+
+    def test_a_process_that_is_killed_loses_no_part(self, tmp_path):
+        """Another process writes a part while this one writes others, and is killed at it."""
+        path = tmp_path / "a.zarr"
+        array = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(1, 3))
+        other = subprocess.Popen([sys.executable, "-c", textwrap.dedent(JOB), str(path)])
+        deadline = time.monotonic() + 120
+        while not list(path.glob(f".ninepoint/done-*-{other.pid}-*")):
+            assert time.monotonic() < deadline
+            assert other.poll() is None
+            time.sleep(0.01)
+        for part in (2, 0):
+            npt.save(array, path, part=(part, 3))
+        os.kill(other.pid, signal.SIGKILL)
+        assert other.wait() == -signal.SIGKILL
+        assert unfinished(path)
+        npt.save(array, path, part=(1, 3), resume=True)
+        assert not unfinished(path)
+        np.testing.assert_array_equal(stored(path), array)
+
+
+JOB = """
+    import sys, time
+    import dask, dask.array as da, numpy as np
+    import ninepoint as npt
+
+    array = da.from_array(np.arange(60.0).reshape(20, 3), chunks=(1, 3))
+
+    def hang(done, total):
+        time.sleep(1000 if done > 2 else 0)
+
+    with dask.config.set(scheduler="sync"):
+        npt.save(array, sys.argv[1], part=(1, 3), progress=hang)
+"""
+
+
+def pausing(block):
+    time.sleep(0.05)
+    return block
+
+
+def test_a_worker_that_is_killed_loses_no_unit(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        memory_limit="2GB", silence_logs=50,
+    ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
+        workers = list(client.run(os.getpid).values())
+        killed = []
+
+        def kill(done, total):
+            if done >= 3 and not killed:
+                killed.append(workers[0])
+                os.kill(workers[0], signal.SIGKILL)
+
+        with dask.config.set(scheduler=client):
+            array = smooth(lazy()).map_blocks(pausing, dtype="float32")
+            path = npt.save(array, tmp_path / "a.zarr", shards=20, progress=kill)
+    assert killed
+    np.testing.assert_array_equal(stored(path), WANTED)
+    assert not unfinished(path)
