@@ -326,7 +326,7 @@ def pausing(block):
 def test_a_worker_that_is_killed_loses_no_unit(tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
         memory_limit="2GB", silence_logs=50,
     ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
         workers = list(client.run(os.getpid).values())

@@ -8,7 +8,7 @@ Only the 1 travels back.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -116,16 +116,15 @@ def write(
 
 
 def cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
-    """The same values in other chunks.
+    """The same values in other chunks: by other reads of the sources, where that can be.
 
-    Never by sending all chunks through all workers ("p2p"), which is lost with one of them.
+    Else Dask puts pieces of chunks together; never by sending all chunks through all workers
+    ("p2p"), which is lost with one of them.
     """
     if array.chunks == chunks:
         return array
-    recut: Callable[[Any, Any], Any] | None = _recut()
-    made = None if recut is None else recut(array, chunks)
+    # Imported here: Dask is optional, and the caller has it.
+    from ..arrays.chunked.regions import recut
+
+    made = recut(array, chunks)
     return array.rechunk(chunks, method="tasks") if made is None else made
-
-
-def _recut() -> Callable[[Any, Any], Any] | None:
-    return None
