@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays.recognise import is_dask, is_dataset, is_xarray
+from ..stores.extras import need
 from ..undisturbed import imported
 from .cutting import Layout
-from .extras import need
 from .journal import Meaning
 
 # What an encoding may say that concerns the values; the rest is about the store they came from.

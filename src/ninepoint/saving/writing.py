@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from ..files.progress import Progress
+from ..stores.extras import need_zarr
 from .contents import Contents, contents
 from .cutting import Cut, Layout, check_dims, layout, units
-from .extras import need_zarr
 from .journal import Meaning
 from .meaning import meaning
 from .running import How, Part, fill

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from ..stores.extras import need_zarr
 from ..undisturbed import imported
 from .contents import Contents
 from .cutting import Layout
-from .extras import need_zarr
 from .folders import removed, renamed, temporary
 from .journal import FOLDER, INCOMPLETE, UNFINISHED, Journal, Meaning
 from .units import Region
