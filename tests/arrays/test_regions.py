@@ -109,10 +109,38 @@ def test_regions_are_read_only_where_little_is_decoded_twice() -> None:
 def test_what_is_computed_is_no_source() -> None:
     x = stored(data(20, 20), 10)
     assert source_of(x) is not None
-    for other in (x + 1, x[2:], x.rechunk(5), x.T, da.from_array(data(20, 20), chunks=10)):
+    for other in (
+        x + 1,
+        x[::2],
+        x[:, [3, 1]],
+        x[None],
+        x.rechunk(5),
+        x.T,
+        da.from_array(data(20, 20), chunks=10),
+    ):
         assert source_of(other) is None
     frozen = np.ma.masked_array(data(4, 4))
     assert source_of(da.from_array(frozen, chunks=2)) is None
+
+
+@pytest.mark.parametrize(
+    "index", [1, np.s_[:, 5:33], np.s_[1, 7:40, 3:21], np.s_[..., 3:], np.s_[2, 6:20]]
+)
+def test_a_part_of_a_source_is_one(index: Any) -> None:
+    x = data(3, 40, 50)
+    prog = program(window([(-1, 1), (-1, 1)]))
+    held = Stored(x, (1, 2, 2))
+    view = da.from_array(held, chunks=(1, 20, 20), meta=np.empty((0, 0, 0)))[index]
+    got = lazily(prog, view, boundary="reflect")
+    want = eagerly(prog, x[index], boundary="reflect")
+    assert is_one_task_a_chunk(got)
+    np.testing.assert_array_equal(got.compute(scheduler="sync"), want)
+    cut = tuple((n // 2, n - n // 2) for n in view.shape)
+    np.testing.assert_array_equal(recut(got, cut).compute(scheduler="sync"), want)
+    np.testing.assert_array_equal(recut(view, cut).compute(scheduler="sync"), x[index])
+    source = source_of(view[1:])
+    assert source is not None
+    assert source.shape == x[index][1:].shape
 
 
 def test_values_are_cut_anew_without_moving_any() -> None:

@@ -35,7 +35,8 @@ from ..run import Block, Domain
 from .grid import Chunks, cuts_of
 from .job import Job, Work
 from .outputs import Output, outputs_of
-from .sources import Source, decoded, read, source_in, source_of
+from .sources import Source, decoded, source_in, source_of
+from .views import View, within
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -79,10 +80,27 @@ class Reading:
 class _Field:
     """How a field is read."""
 
+    name: str
     shape: Shape
     dtype: np.dtype[Any]
     getter: Any
     options: tuple[tuple[str, Any], ...]
+    view: View
+
+    def read(self, held: Any, index: tuple[slice, ...]) -> Array:
+        """Slice what is held, as Dask does it, with its locks."""
+        found = self.getter(held, within(self.view, index), **dict(self.options))
+        return np.asarray(found, self.dtype)
+
+    def __call__(self, held: Any, index: tuple[slice, ...]) -> Array:
+        """Do so as a task."""
+        return self.read(held, index)
+
+
+def _field_of(source: Source) -> _Field:
+    return _Field(
+        source.name, source.shape, source.dtype, source.getter, source.options, source.view
+    )
 
 
 def _read(field: _Field, held: Any, taken: Sequence[Span], shape: Shape) -> Array:
@@ -94,15 +112,14 @@ def _read(field: _Field, held: Any, taken: Sequence[Span], shape: Shape) -> Arra
             field.shape, taken[len(taken) - ndim :], shape[len(shape) - ndim :], strict=True
         )
     ]
-    dtype = field.dtype
     if all(len(axis.strips) == 1 for axis in axes):
-        found = read(field.getter, held, tuple(a.strips[0].source for a in axes), field.options)
+        found = field.read(held, tuple(a.strips[0].source for a in axes))
         if found.shape == tuple(axis.length for axis in axes):
-            return found.astype(dtype, copy=False)
-    result: Array = empty(tuple(axis.length for axis in axes), dtype)
+            return found
+    result: Array = empty(tuple(axis.length for axis in axes), field.dtype)
     for strips in itertools.product(*(axis.strips for axis in axes)):
         index = tuple(strip.source for strip in strips)
-        result[tuple(s.target for s in strips)] = read(field.getter, held, index, field.options)
+        result[tuple(s.target for s in strips)] = field.read(held, index)
     return result
 
 
@@ -126,6 +143,7 @@ def costs(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
         cut = chunks[len(chunks) - len(source.chunks) :]
         pieces = source.pieces
         for axis, (n, sizes) in enumerate(zip(source.shape, cut, strict=True), -len(cut)):
+            first = source.first[axis]
             whole = sum(sizes)
             if n != whole or len(sizes) == 1 or not any(_looks(work, axis)):
                 own, all_read = own * n, all_read * n
@@ -133,9 +151,9 @@ def costs(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
             if pieces is None:
                 return float("inf")
             spans = [span for span in cuts_of(sizes) if span[1] > span[0]]
-            own *= decoded(n, pieces[axis], spans)
+            own *= decoded(first, pieces[axis], spans)
             inside = [run for a in spans for run in _inside(taken_of(work, a, n, axis), n)]
-            all_read *= decoded(n, pieces[axis], inside)
+            all_read *= decoded(first, pieces[axis], inside)
         least, most = least + own, most + all_read
     return most / least if least else 1.0
 
@@ -169,8 +187,7 @@ def regions(
         work.token, list(work.wanted), shape, cut, "regions", [s.name for s in sources],
         [s.dtype.str for s in sources],
     )  # fmt: skip
-    fields = tuple(_Field(s.shape, s.dtype, s.getter, s.options) for s in sources)
-    reading = Reading(work, shape, extent.start, fields)
+    reading = Reading(work, shape, extent.start, tuple(map(_field_of, sources)))
     alone = len(outputs) == 1
     # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
     name = f"{work.name}-{identity}" if alone else f"{work.name}-all-{identity}"
@@ -273,10 +290,16 @@ def _sliced(
     indices = tuple(range(len(chunks)))
     held = source.held if source.key is None else TaskRef(source.key)
     slices = ArraySliceDep(chunks)
-    layer = blockwise(
-        source.getter, name, indices, held, None, slices, indices,
-        numblocks={}, _data_producer=True, **dict(source.options),
-    )  # fmt: skip
+    if all(part == (0, False) for part in source.view):
+        layer = blockwise(
+            source.getter, name, indices, held, None, slices, indices,
+            numblocks={}, _data_producer=True, **dict(source.options),
+        )  # fmt: skip
+    else:
+        layer = blockwise(
+            _field_of(source), name, indices, held, None, slices, indices,
+            numblocks={}, _data_producer=True,
+        )  # fmt: skip
     if source.key is None:
         return {name: layer}, {name: set()}
     node = MaterializedLayer({source.key: source.held})
@@ -316,6 +339,9 @@ def _again(reading: Reading, layer: Any, graph: HighLevelGraph) -> list[Source]:
         what: Mapping[Any, Any] = graph.layers[key] if key is not None else {key: held}
         one = what[key]
         chunks = tuple((n,) for n in field.shape)
-        name = key.removeprefix("original-") if key else f"held-{tokenize(one)}"
-        sources.append(Source(one, key, field.getter, field.options, chunks, field.dtype, name))
+        sources.append(
+            Source(
+                one, key, field.getter, field.options, field.view, chunks, field.dtype, field.name
+            )
+        )
     return sources

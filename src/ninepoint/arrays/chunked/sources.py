@@ -3,14 +3,14 @@
     da.from_zarr, da.from_array(h5py or netCDF variable, memory map), xarray's open_*, open
         ->   the object that is sliced, how Dask slices it, and its chunks
 
-Recognised from the graph: the layer in which Dask slices the object, with nothing between.
+Recognised from the graph: the layer in which Dask slices the object, with nothing between but
+indices and slices of step 1, which take a part of it.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from dask.layers import ArraySliceDep
 
 from ..borders import Array
 from .grid import Chunks
+from .views import View, parent, part
 
 GETTERS = (getter, getter_nofancy, getter_inline)
 
@@ -43,6 +44,7 @@ class Source:
     key: str | None
     getter: Any
     options: tuple[tuple[str, Any], ...]
+    view: View
     chunks: Chunks
     dtype: np.dtype[Any]
     name: str
@@ -55,8 +57,15 @@ class Source:
     @property
     def pieces(self) -> tuple[int, ...] | None:
         """How long along each axis that is which is decoded at once; None if nobody knows."""
-        found = _pieces(self.held, len(self.chunks))
-        return found if found is None or len(found) == len(self.chunks) else None
+        found = _pieces(self.held, len(self.view))
+        if found is None or len(found) != len(self.view):
+            return None
+        return tuple(n for n, (_, alone) in zip(found, self.view, strict=True) if not alone)
+
+    @property
+    def first(self) -> tuple[int, ...]:
+        """Where it begins along each of its axes."""
+        return tuple(first for first, alone in self.view if not alone)
 
 
 def source_of(array: Any) -> Source | None:
@@ -76,6 +85,8 @@ def source_of(array: Any) -> Source | None:
 def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source | None:
     """What a layer of a graph is a plain view of."""
     layer: Any = graph.layers.get(name)
+    if type(name) is str and name.startswith("getitem-"):
+        return _part_in(graph, name, dtype)
     if type(layer) is not Blockwise or len(layer.indices) != 2 or layer.new_axes:
         return None
     held: Any
@@ -97,28 +108,42 @@ def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source 
     if held is None or isinstance(held, GraphNode) or not hasattr(held, "__getitem__"):
         return None
     options = tuple(sorted(task.kwargs.items()))
-    return Source(held, key, task.func, options, cut.chunks, dtype, name)
+    whole = ((0, False),) * len(cut.chunks)
+    return Source(held, key, task.func, options, whole, cut.chunks, dtype, name)
+
+
+def _part_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source | None:
+    """What a layer takes of a view by indices and slices, which is a view again."""
+    tasks = dict(graph.layers[name])
+    above = parent(name, tasks)
+    whole = None if above is None else source_in(graph, above, dtype)
+    taken = None if whole is None else part(name, tasks, whole.chunks)
+    if whole is None or taken is None:
+        return None
+    own = iter(taken)
+    view: list[tuple[int, bool]] = []
+    for first, alone in whole.view:
+        start, sizes = (0, None) if alone else next(own)
+        view.append((first + start, sizes is None))
+    chunks = tuple(sizes for _, sizes in taken if sizes is not None)
+    return replace(whole, view=tuple(view), chunks=chunks, name=name)
 
 
 def _in_memory(array: Array) -> Source:
     name = f"array-{tokenize(array)}"
     chunks = tuple((n,) for n in array.shape)
-    return Source(array, f"original-{name}", getter, (), chunks, array.dtype, name)
+    whole = ((0, False),) * array.ndim
+    return Source(array, f"original-{name}", getter, (), whole, chunks, array.dtype, name)
 
 
-def read(getter: Any, held: Any, index: tuple[slice, ...], options: Sequence[Any]) -> Array:
-    """Slice what is held, as Dask does it, with its locks."""
-    return np.asarray(getter(held, index, **dict(options)))
+def decoded(first: int, piece: int, spans: Sequence[tuple[int, int]]) -> int:
+    """How much is decoded for some spans of an axis that begins at `first`, each on its own.
 
-
-def decoded(size: int, piece: int, spans: Sequence[tuple[int, int]]) -> int:
-    """How much of an axis is decoded for some spans of it, each on its own.
-
-    >>> decoded(100, 10, [(0, 10), (9, 21)])
+    >>> decoded(0, 10, [(0, 10), (9, 21)])
     40
     """
     return sum(
-        min(size, math.ceil(b / piece) * piece) - a // piece * piece for a, b in spans if b > a
+        (-(-(first + b) // piece) - (first + a) // piece) * piece for a, b in spans if b > a
     )
 
 
