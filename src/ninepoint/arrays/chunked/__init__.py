@@ -1,8 +1,9 @@
 """Programs on Dask arrays, lazily.
 
 No core axis is cut:  one symbolic `blockwise` layer (`whole`).
-Else:                 one task a block, which takes the chunks it needs straight from the
-                      fields and puts them together itself (`materialized`).
+The fields are views of something that can be sliced: each task reads what it needs (`regions`).
+Else:                 each block is made of its chunk and of its neighbours' faces (`edges`), of
+                      groups of chunks where these are thin or lie otherwise (`groups`).
 
 A program of many nodes has one halo for all of them.  Tasks hold the recipe (`job`).
 """
@@ -20,9 +21,9 @@ from .. import numpy as on_numpy
 from ..layout import Shape
 from ..recognise import is_cupy
 from ..regions import Node
+from .built import built
 from .grid import Chunks, grid, kept_of
 from .job import Job, Work
-from .materialized import materialized
 from .outputs import extents, outputs_of
 from .places import check_places, refuse_unknown
 from .regions import DECODING, costs, regions
@@ -76,7 +77,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         made = regions(work, known, chunks, outputs)
         if made is not None:
             return made
-    return materialized(job, outputs, arrays, chunks, names, whole)
+    return built(job, outputs, arrays, chunks, names, whole)
 
 
 def chunks_of(

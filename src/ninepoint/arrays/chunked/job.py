@@ -5,7 +5,6 @@ A job holds the recipe, never compiled code: the worker compiles or loads it, on
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,13 +13,11 @@ import numpy as np
 
 from ...backends.threads import serial
 from ..again import Again
-from ..blocks import Part, assemble
 from ..borders import Array
 from ..layout import Region, Shape
-from ..regions import Node, Span
-from ..run import Block, Domain
-from .outputs import outputs_of
-from .places import in_memory, nothing
+from ..regions import Node
+from ..run import Block
+from .places import in_memory
 
 
 class Work(Protocol):
@@ -76,39 +73,9 @@ class Job:
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
         with serial():
-            return _bare(self.work.run(Block(tuple(map(in_memory, blocks))), None))
-
-    def on_block(
-        self,
-        region: tuple[Span, ...],
-        start: tuple[int, ...],
-        recipes: tuple[tuple[Part, ...], ...],
-        *chunks: Any,
-    ) -> Any:
-        """Compute the block `region` from the chunks that `recipes` ask for."""
-        wanted = Region(tuple(a for a, _ in region), tuple(b for _, b in region))
-        if not wanted.points:
-            return _bare(
-                [
-                    nothing(
-                        next(iter(chunks), None), wanted.clip(output.extent).shape, output.dtype
-                    )
-                    for output in outputs_of(self.work, self.shape)
-                ]
-            )
-        arrays: list[Array] = []
-        taken = 0
-        for own, dtype in zip(recipes, self.field_dtypes, strict=True):
-            count = math.prod(len(part.chunks) for part in own)
-            blocks = [in_memory(chunk) for chunk in chunks[taken : taken + count]]
-            taken += count
-            # An axis that a field lacks has length 1.
-            blocks = [block[(None,) * (len(own) - block.ndim)] for block in blocks]
-            arrays.append(assemble(own, blocks, dtype))
-        block = Block(tuple(arrays), start, Domain(self.shape))
-        with serial():
-            return _bare(self.work.run(block, wanted))
+            return bare(self.work.run(Block(tuple(map(in_memory, blocks))), None))
 
 
-def _bare(results: list[Array]) -> Any:
+def bare(results: list[Array]) -> Any:
+    """The only result, or all."""
     return results[0] if len(results) == 1 else tuple(results)

@@ -1,0 +1,98 @@
+"""A layer of a graph that is a rule: its tasks are written where they are scheduled.
+
+    client      name, rule                  some kB, however many chunks there are
+    scheduler   {key: task, ...}            of the blocks that somebody asks for
+
+A layer that a scheduler culls is the same rule for fewer places.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from typing import Any, Protocol, TypeAlias
+
+from dask.highlevelgraph import Layer
+
+Place: TypeAlias = tuple[int, ...]
+Key: TypeAlias = tuple[Any, ...]
+
+
+class Rule(Protocol):
+    """What the blocks of one lazy array are made of."""
+
+    @property
+    def name(self) -> str:
+        """Begins the keys of the blocks."""
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many blocks there are along each axis."""
+
+    def tasks(self, places: Iterable[Place]) -> dict[Key, Any]:
+        """The tasks that make the blocks at these places."""
+
+    def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
+        """Keys of those tasks, and between them all keys of other layers that they need."""
+
+
+class Lazy(Layer):  # type: ignore[misc]
+    """Blocks of an array, as a rule, and the places of those that are asked for."""
+
+    # What Dask would write all tasks out for, to see it.
+    has_legacy_tasks = False
+
+    def __init__(
+        self,
+        rule: Rule,
+        places: frozenset[Place] | None = None,
+        annotations: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(annotations=annotations)
+        self.rule = rule
+        self.places = places
+        self._tasks: dict[Key, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_tasks": None}
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.rule.name!r}>"
+
+    def _asked(self) -> Iterable[Place]:
+        if self.places is not None:
+            return self.places
+        return itertools.product(*map(range, self.rule.counts))
+
+    @property
+    def _written(self) -> dict[Key, Any]:
+        if self._tasks is None:
+            self._tasks = self.rule.tasks(self._asked())
+        return self._tasks
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._written[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._written)
+
+    def __len__(self) -> int:
+        return len(self._written)
+
+    def is_materialized(self) -> bool:
+        """Whether the tasks are written out."""
+        return self._tasks is not None
+
+    def get_output_keys(self) -> Set[Any]:
+        """The keys of the blocks."""
+        return {(self.rule.name, *place) for place in self._asked()}
+
+    def cull(
+        self, keys: Set[Any], all_hlg_keys: Collection[Any]
+    ) -> tuple[Layer, Mapping[Any, set[Any]]]:
+        """The same rule for the blocks that somebody asks for, and what these need."""
+        name = self.rule.name
+        asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
+        if self.places is not None:
+            asked &= self.places
+        return Lazy(self.rule, asked, self.annotations), self.rule.sources(asked)
