@@ -183,13 +183,14 @@ class Edges:
             key = (self.name, *place)
             made[key] = Task(key, block_of, self.job, start, stop, tuple(offsets), *needed)
         for field, known in zip(self.fields, refs, strict=True):
-            for at, ref in known.items():
+            for at in known:
                 depths = [
                     axis.depths(k) if cut else (0, 0)
                     for axis, k, cut in zip(axes, at, field.cut, strict=True)
                 ]
                 own = tuple(depths[len(depths) - field.ndim :])
-                made[ref.key] = Task(ref.key, cut, TaskRef((field.name, *field.at(at))), own)
+                key = (field.faces, *field.at(at))
+                made[key] = Task(key, cut, TaskRef((field.name, *field.at(at))), own)
         return made
 
     def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:

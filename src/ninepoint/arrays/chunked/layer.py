@@ -36,7 +36,7 @@ class Rule(Protocol):
         """Keys of those tasks, and between them all keys of other layers that they need."""
 
 
-class Lazy(Layer):  # type: ignore[misc]
+class Lazy(Layer):
     """Blocks of an array, as a rule, and the places of those that are asked for."""
 
     # What Dask would write all tasks out for, to see it.
