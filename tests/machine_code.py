@@ -25,9 +25,10 @@ from ninepoint.backends.cuda.writing import support
 NVCC = shutil.which("nvcc")
 
 _FUNCTION = re.compile(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\(')
-_INSIDE = re.compile(r"const bool inside =[^;]*;")
+_INSIDE = re.compile(r"const bool (inside|within|\w+_whole) =[^;]*;")
 _FRAMES = re.compile(r"if \(block >= m0\) frame = .*;")
-_OPCODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)")
+_TURNS = re.compile(r"#pragma unroll (\d+)\s+for \(npt_index i")
+_OPCODE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)([^;]*);")
 _NOTHING = ("NOP", "BRA")
 
 
@@ -43,11 +44,15 @@ CUOBJDUMP = _tool("cuobjdump")
 
 @dataclass(frozen=True)
 class Report:
-    """What a function takes: registers, bytes spilled, and its instructions, in order."""
+    """What a function takes: registers, bytes spilled, and its instructions, in order.
+
+    So many of them are those of its longest loop.
+    """
 
     registers: int
     spilled: int
     instructions: tuple[str, ...] = ()
+    looped: int = 0
 
     def count(self, *starts: str) -> int:
         """How many instructions begin with one of these words."""
@@ -56,7 +61,13 @@ class Report:
 
 def inside(text: str) -> str:
     """The text for a thread of the only frame whose points are all inside, as most threads are."""
-    return _FRAMES.sub("", _INSIDE.sub("const bool inside = true;", text))
+    return _FRAMES.sub("", _INSIDE.sub(r"const bool \1 = true;", text))
+
+
+def turns(text: str) -> int:
+    """How many turns of the loop over planes or rows are written out, in the first function."""
+    found = _TURNS.search(text)
+    return int(found[1]) if found else 1
 
 
 def functions(text: str) -> list[str]:
@@ -69,10 +80,12 @@ def reports(texts: Sequence[str], arch: str, *, code: bool = False) -> Mapping[s
     with tempfile.TemporaryDirectory() as folder:
         told = _told(texts, folder, [f"-arch={arch}", "-cubin"])
         listing = _listing(Path(folder, "made")) if code else {}
-    return {
-        ".".join(symbol.rsplit("__", 1)): replace(report, instructions=listing.get(symbol, ()))
-        for (_, symbol), report in told.items()
-    }
+    found = {}
+    for (_, symbol), report in told.items():
+        instructions, looped = listing.get(symbol, ((), 0))
+        name = ".".join(symbol.rsplit("__", 1))
+        found[name] = replace(report, instructions=instructions, looped=looped)
+    return found
 
 
 def in_parts(
@@ -127,7 +140,7 @@ def _told(
     return found
 
 
-def _listing(made: Path) -> dict[str, tuple[str, ...]]:
+def _listing(made: Path) -> dict[str, tuple[tuple[str, ...], int]]:
     assert CUOBJDUMP
     paths = os.pathsep.join([str(Path(CUOBJDUMP).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
@@ -137,10 +150,16 @@ def _listing(made: Path) -> dict[str, tuple[str, ...]]:
         check=True,
         env=os.environ | {"PATH": paths},
     )
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, tuple[tuple[str, ...], int]] = {}
     for part in done.stdout.split("Function : ")[1:]:
         symbol, body = part.split("\n", 1)
-        found[symbol.strip()] = tuple(
-            one for one in _OPCODE.findall(body) if not one.startswith(_NOTHING)
-        )
+        lines = [(int(at, 16), code, rest) for at, code, rest in _OPCODE.findall(body)]
+        places = [at for at, code, _ in lines if not code.startswith(_NOTHING)]
+        looped = 0
+        for at, code, rest in lines:
+            target = re.search(r"0x([0-9a-f]+)", rest) if code.startswith("BRA") else None
+            if target is not None and int(target[1], 16) < at:
+                looped = max(looped, sum(int(target[1], 16) <= one < at for one in places))
+        codes = tuple(code for _, code, _ in lines if not code.startswith(_NOTHING))
+        found[symbol.strip()] = codes, looped
     return found

@@ -46,6 +46,10 @@ def heat3d(x):
     return x[0, 0, 0] + np.float32(0.1) * (beside - np.float32(6) * x[0, 0, 0])
 
 
+def mean3d(x):
+    return x[-1:2, -1:2, -1:2].sum() // 27
+
+
 def harris(x):
     a = b = c = np.float32(0)
     for i in range(-1, 2):
@@ -124,11 +128,12 @@ COUNTED = (
     Work(median5, ("uint8",), "uint8"),
     Work(median5, ("float32",), "float32"),
     Work(heat3d, ("float32",), ndim=3),
+    Work(mean3d, ("uint8",), "uint8", ndim=3),
     Work(harris, ("float32",)),
 )
 
 WORKS = (
-    *(work for work in COUNTED if work.function not in (median5, harris)),
+    *(work for work in COUNTED if work.function not in (median5, harris, mean3d)),
     Work(line, ("int16",), ndim=1),
     Work(far, ("uint8", "float32")),
     Work(largest, ("float64",)),

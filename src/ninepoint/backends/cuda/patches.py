@@ -11,284 +11,33 @@ the arrays, no position is mapped by the rule of a border; elsewhere each elemen
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
 from ...analysis.ranges import ranges
-from ...language.box import Box
-from ...language.ir import (
-    Assign,
-    Atom,
-    Binary,
-    Call,
-    Cast,
-    Const,
-    Element,
-    Kernel,
-    Offset,
-    Read,
-    Ref,
-    Select,
-    Unary,
-    atoms,
-)
-from ...lowering.abreast import abreast
-from ...lowering.cost import operation
-from .borders import Border
-from .functions import Array, Function, copied, loaded, plus, stored
-from .operations import C_TYPES
+from ...language.ir import Read
+from .functions import loaded, plus
+from .making import Making, either
+from .shapes import Part, Shape, chunk_of, shape_of
 from .source import Launch
-
-# The widest load and store [bytes].
-WIDEST = 16
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (1, 128), 2: (4, 32)}
 
-# Rows that are tried.
-_ROWS = (1, 2, 4, 8)
-
-# Registers that the values of a thread may take, as they are counted here, and what addresses take
-# besides, also where every element has its own.
-_REGISTERS = 56
+# Registers that addresses take besides, also where every element has its own.
 _OTHERS = 32
 _POINTER = 4
-
-# Where a point takes so many operations that memory waits for them, fewer threads may have more
-# registers, if that is much less work.
-_SHORT = 60
-_MANY = 110
-_MUCH = 0.85
 
 # Registers of a multiprocessor, and threads that are enough for it.
 _FILE = 65536
 _TOGETHER = 1024
-
-# How far apart the columns may be that a point reads: where any lies beyond an end, a thread maps
-# all that are between.
-_SPAN = 64
-
-# Operations of a thread, above which texts take seconds to compile.
-_LONGEST = 1600
-
-# What a thread spends on its position and on each row it loads or stores, in operations.
-_THREAD, _LOAD, _STORE = 50, 3, 3
-
-# How much less work more registers must be worth.
-_GAIN = 0.97
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What one launch computes: the outputs of `kernel`, from `low` to the lengths plus `high`.
-
-    `regions` are those of the scratch arrays that it may read.  Results have `reaches`, whose
-    ends are written as the border says; a stage has none.
-    """
-
-    kernel: Kernel
-    name: str
-    low: Offset
-    high: Offset
-    targets: tuple[Array, ...]
-    arrays: Mapping[str, Array]
-    regions: Mapping[str, tuple[Offset, Offset]]
-    border: Border
-    reaches: tuple[Box, ...] = ()
-
-    @property
-    def sizes(self) -> list[int]:
-        """The size of an element of each array that is read or written [bytes]."""
-        read = {a.value.field for a in self.kernel.body if isinstance(a.value, Read)}
-        return [a.dtype.itemsize for a in (*self.targets, *(self.arrays[n] for n in read))]
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """So many columns from `first` on, of a row of a field: what one load is for."""
-
-    name: str
-    first: int
-    count: int
-
-
-Row = tuple[str, Offset]
-
-
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """How many columns and rows a thread makes, by which operations."""
-
-    columns: int
-    rows: int
-    kernel: Kernel
-    chunks: Mapping[Row, tuple[Chunk, ...]]
-    live: int = 0
 
 
 def patched(part: Part) -> tuple[list[str], Launch] | None:
     """The functions of a launch, and how it is started; None where points are as well alone."""
     shape = shape_of(part)
     return None if shape is None else _Patch(part, shape).written()
-
-
-def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
-    """The region of a scratch array, widened so that its rows begin where loads may."""
-    step = max(1, WIDEST // dtype.itemsize)
-    first, last = low[-1] // step * step, -(-high[-1] // step) * step
-    return (*low[:-1], first), (*high[:-1], last)
-
-
-def shape_of(part: Part) -> Shape | None:
-    """The columns and rows of the least work for each point, whose values fit the registers."""
-    kernel = part.kernel
-    plain = (Read, Element, Unary, Binary, Select, Cast, Call)
-    if not all(isinstance(assign.value, plain) for assign in kernel.body):
-        return None
-    columns = [a.value.offset[-1] for a in kernel.body if isinstance(a.value, Read)]
-    if columns and max(columns) - min(columns) > _SPAN:
-        return None
-    best: Shape | None = None
-    least = 0.0
-    for limit, gain in ((_REGISTERS, _GAIN), (_MANY, _MUCH)):
-        for shape in _shapes(part, limit):
-            work = _work(shape, part)
-            if best is None or work < least * gain:
-                best, least = shape, work
-        if least <= _SHORT and best is not None:
-            break
-    return best
-
-
-def _shapes(part: Part, limit: int) -> Iterator[Shape]:
-    """All that are not too long, and whose values take no more registers."""
-    kernel = part.kernel
-    widest, narrowest = max(part.sizes), min(part.sizes)
-    columns = first = max(1, WIDEST // widest)
-    while columns == first or columns * narrowest >= 4:
-        for rows in _ROWS if kernel.ndim > 1 else (1,):
-            if rows * columns * len(kernel.body) > 2 * _LONGEST or rows == columns == 1:
-                continue
-            several = abreast(replace(kernel, rows=rows), ".", columns)
-            if len(several.body) > _LONGEST:
-                break
-            shape = Shape(columns, rows, several, _chunks(several, part.arrays, columns))
-            shape = replace(shape, live=_live(shape, part))
-            if shape.live > limit:
-                break
-            yield shape
-        if columns == 1:
-            break
-        columns //= 2
-
-
-def _chunks(
-    kernel: Kernel, arrays: Mapping[str, Array], columns: int
-) -> dict[Row, tuple[Chunk, ...]]:
-    """Which columns of each row are loaded together: those of a block that are needed.
-
-    A block is as many columns as a thread makes, at a multiple of them; of one not all of whose
-    columns are needed the smallest half, quarter, ... that has them is loaded.
-    """
-    needed: dict[Row, set[int]] = defaultdict(set)
-    for assign in kernel.body:
-        if isinstance(assign.value, Read):
-            needed[assign.value.field, assign.value.offset[:-1]].add(assign.value.offset[-1])
-    found: dict[Row, tuple[Chunk, ...]] = {}
-    number = 0
-    order = {name: k for k, name in enumerate(arrays)}
-    for row in sorted(needed, key=lambda row: (order[row[0]], row[1])):
-        chunks: list[Chunk] = []
-        for block in sorted({column // columns for column in needed[row]}):
-            inside = [c - block * columns for c in needed[row] if c // columns == block]
-            first, count = _smallest(min(inside), max(inside))
-            chunks.append(Chunk(f"x{number}", block * columns + first, count))
-            number += 1
-        found[row] = tuple(chunks)
-    return found
-
-
-def _smallest(low: int, high: int) -> tuple[int, int]:
-    """The least power of two of columns, at a multiple of it, that holds these: start, length."""
-    count = 1
-    while low // count != high // count:
-        count *= 2
-    return low // count * count, count
-
-
-def _work(shape: Shape, part: Part) -> float:
-    """Operations for each point."""
-    total: float = _THREAD + _STORE * shape.rows * len(part.targets)
-    total += _LOAD * sum(map(len, shape.chunks.values()))
-    for assign in shape.kernel.body:
-        if isinstance(assign.value, Read):
-            total += part.arrays[assign.value.field].dtype.itemsize < 4
-        else:
-            total += operation(assign.value)
-    return total / (shape.rows * shape.columns)
-
-
-def _live(shape: Shape, part: Part) -> int:
-    """How many registers the values take where they are most."""
-    kernel = shape.kernel
-    last: dict[str, int] = {}
-    sizes: dict[str, int] = {}
-    for place, assign in enumerate(kernel.body):
-        for name in _used(assign, shape):
-            last[name] = place
-        sizes[assign.name] = assign.value.dtype.numpy.itemsize
-        if assign.value.dtype.is_integer:
-            sizes[assign.name] = 4
-    for output in kernel.outputs:
-        if isinstance(output, Ref):
-            last[output.name] = len(kernel.body)
-    for (field, _), chunks in shape.chunks.items():
-        for chunk in chunks:
-            sizes[chunk.name] = part.arrays[field].dtype.itemsize * chunk.count
-    live = sum(_words(sizes[c.name]) for chunks in shape.chunks.values() for c in chunks)
-    ends: dict[int, int] = defaultdict(int)
-    for name, place in last.items():
-        ends[place] += _words(sizes.get(name, 4))
-    most = live
-    for place, assign in enumerate(kernel.body):
-        if not isinstance(assign.value, Read) or _narrow(assign.value, part):
-            live += _words(sizes[assign.name])
-        elif assign.name in last:
-            # It is what was loaded, and not a value of its own.
-            ends[last[assign.name]] -= _words(sizes[assign.name])
-        most = max(most, live)
-        live -= ends[place] if assign.name in last else _words(sizes[assign.name])
-    return most
-
-
-def _narrow(read: Read, part: Part) -> bool:
-    return part.arrays[read.field].dtype.itemsize < 4
-
-
-def _words(size: int) -> int:
-    return -(-size // 4)
-
-
-def _used(assign: Assign, shape: Shape) -> Iterator[str]:
-    if isinstance(assign.value, Read):
-        yield _chunk(assign.value, shape).name
-    else:
-        yield from (atom.name for atom in atoms(assign.value) if isinstance(atom, Ref))
-
-
-def _chunk(read: Read, shape: Shape) -> Chunk:
-    """The chunk that has an element."""
-    column = read.offset[-1]
-    (found,) = (
-        chunk
-        for chunk in shape.chunks[read.field, read.offset[:-1]]
-        if chunk.first <= column < chunk.first + chunk.count
-    )
-    return found
 
 
 class _Patch:
@@ -323,8 +72,10 @@ class _Patch:
         )
 
     def _function(self, name: str, how: str) -> _Function:
-        kernel = self.shape.kernel
-        return _Function(kernel, ranges(kernel), self.part.border, name, self, how)
+        part, shape = self.part, self.shape
+        kernel, known = shape.kernel, ranges(shape.kernel)
+        place = part, shape.rows, shape.columns, self.low, how
+        return _Function(kernel, known, part.border, name, *place, self)
 
     def _widths(self) -> dict[str, int]:
         """The arrays that are read or written in vectors, and of how many bytes."""
@@ -340,25 +91,22 @@ class _Patch:
 
 
 @dataclass
-class _Function(Function):
+class _Function(Making):
     """One function, which loads and stores several columns "together" or "apart"."""
 
     whole: _Patch
-    how: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.part, self.shape = self.whole.part, self.whole.shape
-        self.ndim, self.patch, self.low = self.whole.ndim, self.whole.patch, self.whole.low
-        self.tile = self.whole.tile
+        self.shape, self.patch, self.tile = self.whole.shape, self.whole.patch, self.whole.tile
 
     def text(self) -> list[str]:
         """The text of the function."""
         for row in self.shape.chunks:
             self.use(self.part.arrays[row[0]])
-        loads = [*_in("if (inside) {", self._loaded()), *_in("} else {", self._mapped()), "}"]
+        loads = either("inside", self._loaded(), self._mapped())
         body = self._body()
-        stores = [*_in("if (inside) {", self._stored()), *_in("} else {", self._placed()), "}"]
+        stores = either("inside", self._stored(), self._placed())
         for target in self.part.targets:
             self.use(target)
         inside = ["const bool inside =", f"  {self._inside()};"]
@@ -369,8 +117,10 @@ class _Function(Function):
         text = [*head, *loads, *body, *stores]
         return self.lines(text, threads, max(1, min(blocks, _TOGETHER // threads)))
 
-    def _written(self, array: Array) -> bool:
-        return array in self.part.targets
+    def _had(self, read: Read, own: str) -> str:
+        chunk = chunk_of(read, self.shape)
+        text = f"{chunk.name}.get({read.offset[-1] - chunk.first})"
+        return loaded(own, self.part.arrays[read.field].dtype, text)
 
     # Where a thread is.
 
@@ -467,20 +217,6 @@ class _Function(Function):
                 lines.append(f"{chunk.name} = npt_{self.how}<{chunk.count}>(p_{name}{step});")
         return lines
 
-    def _own(self, name: str, kind: str) -> str:
-        """The pointer to the thread's first element of an array."""
-        places = [f"i{axis} * {name}_{axis}" for axis in range(self.ndim - 1)]
-        return f"{kind} p_{name} = {name} + ({' + '.join([*places, f'i{self.ndim - 1}'])});"
-
-    def _away(self, name: str, lead: Offset, column: int) -> str:
-        """How far from that an element is."""
-        text = ""
-        for axis, step in enumerate(lead):
-            if step:
-                length = "" if abs(step) == 1 else f" * {abs(step)}"
-                text += f" {'+' if step > 0 else '-'} {name}_{axis}{length}"
-        return plus(text, column) if text or column else ""
-
     def _mapped(self) -> list[str]:
         """All chunks, element by element, wherever each comes from."""
         lines: list[str] = []
@@ -532,123 +268,3 @@ class _Function(Function):
                 ]
             lines.append("}")
         return lines
-
-    # What is computed.
-
-    def _body(self) -> list[str]:
-        kernel = self.shape.kernel
-        lines: list[str] = []
-        for assign in kernel.body:
-            expr, name = assign.value, assign.name
-            match expr:
-                case Read():
-                    own = self.operations.declare(name, expr)
-                    chunk = _chunk(expr, self.shape)
-                    text = f"{chunk.name}.get({expr.offset[-1] - chunk.first})"
-                    text = loaded(own, self.part.arrays[expr.field].dtype, text)
-                case Element():
-                    own = self.operations.declare(name, expr)
-                    text = self.element(expr.array, own, list(map(str, expr.index)))
-                case _:
-                    text = self.operations.text(name, expr)
-                    own = self.operations.types[name]
-            lines.append(f"const {C_TYPES[own]} {self.fresh(name)} = {text};")
-        return [*lines, *self._results()]
-
-    def _results(self) -> list[str]:
-        """The rows of each output, as they are stored."""
-        lines: list[str] = []
-        columns, targets = self.shape.columns, self.part.targets
-        for position, target in enumerate(targets):
-            made = f"npt_chunk<{target.stored}, {columns}> y{position}"
-            lines.append(f"{made}[{self.shape.rows}];")
-            size = target.dtype.itemsize
-            for row in range(self.shape.rows):
-                first = row * columns * len(targets) + position
-                outputs = self.shape.kernel.outputs[first :: len(targets)][:columns]
-                where = f"y{position}[{row}]"
-                if size < 4 <= size * columns:
-                    bits = [self._bits(target, output) for output in outputs]
-                    step = 4 // size
-                    for word in range(columns // step):
-                        parts = ", ".join(bits[word * step : (word + 1) * step])
-                        lines.append(f"{where}.w[{word}] = npt_word({parts});")
-                else:
-                    for k, output in enumerate(outputs):
-                        lines.append(f"{where}.e[{k}] = {self._element(target, output)};")
-        return lines
-
-    def _bits(self, target: Array, value: Atom) -> str:
-        """A number whose lowest bits are those of a value as it is stored."""
-        if target.dtype == np.float16:
-            return f"{self._element(target, value)}.bits"
-        return f"unsigned({self.operations.atom(value)})"
-
-    def _element(self, target: Array, value: Atom) -> str:
-        """A value as it is stored."""
-        if isinstance(value, Const):
-            return self.operations.atom(value, target.dtype.name)
-        return stored(target.dtype, self.operations.machine(value), self.operations.atom(value))
-
-    # What is stored.
-
-    def _stored(self) -> list[str]:
-        lines: list[str] = []
-        for position, target in enumerate(self.part.targets):
-            name = target.parameter
-            lines.append(self._own(name, f"{target.stored} *const"))
-            for row in range(self.shape.rows):
-                lead = (0,) * (self.ndim - 2) + ((row,) if self.ndim > 1 else ())
-                step = self._away(name, lead, 0)
-                vector = f"y{position}[{row}]"
-                lines.append(f"npt_{self.how}<{self.shape.columns}>(p_{name}{step}, {vector});")
-        return lines
-
-    def _placed(self) -> list[str]:
-        """Element by element, where there is one, and by the rules at the ends of outputs."""
-        part, last = self.part, self.ndim - 1
-        inner: list[str] = []
-        for position, target in enumerate(part.targets):
-            here = self._here(target)
-            value = f"y{position}[r].get(k)"
-            if part.reaches:
-                reach, kept = part.reaches[position], partial(self._kept, position)
-                inner += part.border.store(reach, target.dtype, here, value, kept)
-            else:
-                inner.append(f"{here} = {value};")
-        tests = [f"i{last} < {plus(f'n{last}', part.high[last])}"]
-        if self.low[last] < part.low[last]:
-            tests.append(f"i{last} >= {part.low[last]}")
-        rows = f"i{last - 1} < {plus(f'n{last - 1}', part.high[last - 1])}" if last else "true"
-        above = [f"const npt_index i{last - 1} = j{last - 1} + r;"] if last else []
-        first = [
-            f"const npt_index j{axis} = i{axis};" for axis in range(max(0, last - 1), last + 1)
-        ]
-        return [
-            *first,
-            "#pragma unroll",
-            f"for (int r = 0; r < {self.shape.rows}; r++) {{",
-            *("  " + line for line in above),
-            "  #pragma unroll",
-            f"  for (int k = 0; k < {self.shape.columns}; k++) {{",
-            f"    const npt_index i{last} = j{last} + k;",
-            f"    if ({' && '.join([rows, *tests])}) {{",
-            *("      " + line for line in inner),
-            "    }",
-            "  }",
-            "}",
-        ]
-
-    def _kept(self, position: int) -> str:
-        """The value of the field in the place of an output."""
-        name, dtype = self.kernel.fields[position]
-        source = self._here(self.use(self.part.arrays[name]))
-        return copied(self.part.targets[position].dtype, dtype, source)
-
-    def _here(self, array: Array) -> str:
-        return array.at([f"i{axis}" for axis in range(self.ndim)])
-
-
-def _in(head: str, lines: Iterable[str]) -> list[str]:
-    """Lines inside of a block that begins so."""
-    return [head, *("  " + line for line in lines)]

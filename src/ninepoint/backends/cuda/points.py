@@ -39,7 +39,9 @@ from ...lowering.typed import Apply, Given, To
 from .borders import border_of
 from .functions import Array, Function, copied, field_arrays, loaded, out_arrays, plus, stored
 from .operations import C_TYPES, Operations, number
-from .patches import Part, padded, patched
+from .patches import patched
+from .planes import marched
+from .shapes import Part, padded
 from .source import Launch, Scratch, Source
 from .windows import Ranks, Window, over
 
@@ -78,7 +80,7 @@ def points(
         one = replace(before, body=stage.body, outputs=stage.values)
         called = f"{name}_{position}"
         part = Part(one, called, low, high, tuple(targets), arrays, regions, border)
-        made = patched(part) if patches and isinstance(stage, Values) else None
+        made = _several(part) if patches and isinstance(stage, Values) else None
         if made is None:
             region = _Region(kernel, known, border, called, arrays, low, high)
             made = region.stage(stage, targets), region.launch
@@ -97,7 +99,7 @@ def points(
     part = Part(
         kernel, name, nothing, nothing, tuple(results), arrays, regions, border, tuple(reaches)
     )
-    made = patched(part) if patches else None
+    made = _several(part) if patches else None
     if made is None:
         whole = _Region(kernel, known, border, name, arrays, nothing, nothing)
         made = whole.result(reaches, results), whole.launch
@@ -105,6 +107,11 @@ def points(
     launches.append(made[1])
     text = "\n".join([*lines, ""])
     return Source(text, tuple(launches), tuple(scratch), border.constants)
+
+
+def _several(part: Part) -> tuple[list[str], Launch] | None:
+    """A launch whose threads make several points, and keep planes where there are three axes."""
+    return marched(part) or patched(part)
 
 
 def _kept(stage: Stage, k: int, known: Mapping[str, Interval]) -> np.dtype:

@@ -53,4 +53,12 @@ template <int N, class T> NPT void npt_apart(T *p, const npt_chunk<T, N> &x) {
   for (int k = 0; k < N; k++) p[k] = x.get(k);
 }
 
+// The same where elements are `step` apart.
+template <int N, class T> NPT npt_chunk<T, N> npt_strided(const T *p, npt_index step) {
+  npt_chunk<T, N> x = {};
+#pragma unroll
+  for (int k = 0; k < N; k++) x.put(k, p[k * step]);
+  return x;
+}
+
 #endif
