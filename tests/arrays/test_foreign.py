@@ -64,6 +64,27 @@ class Elsewhere:
         raise AssertionError("loaded")
 
 
+class Chunked(Elsewhere):
+    """One that is read piece by piece."""
+
+    chunks = (2,)
+
+    def __getitem__(self, at):
+        raise AssertionError("loaded")
+
+
+class Sliced:
+    """One that NumPy would take for a sequence."""
+
+    shape, ndim, dtype = (4,), 1, np.dtype("float64")
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, at):
+        raise AssertionError("loaded")
+
+
 class Collection:
     """What Dask computes, but no array of its own."""
 
@@ -98,6 +119,8 @@ REFUSED = {
     "bag": (lambda: dask.bag.from_sequence(X.tolist()), r"Bag, which no stencil takes"),
     "delayed": (lambda: dask.delayed(np.array)(X), r"Delayed, which no stencil takes"),
     "collection": (Collection, r"Collection, which no stencil takes"),
+    "chunked": (Chunked, r"dask.array.from_array\(x, chunks=.auto.\) reads it"),
+    "sliced": (Sliced, r"x\[...\] loads it"),
     "unknown": (Elsewhere, r"numpy.asarray\(x\) makes one, and loads it whole"),
     "cubed": (lambda: of_module("cubed.array_api.array_object", "Array"), r"x.compute\(\)"),
     "dask_array": (lambda: of_module("dask_array.core", "Array"), r"x.compute\(\)"),

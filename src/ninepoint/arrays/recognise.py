@@ -134,7 +134,17 @@ def refuse_foreign(value: object, what: str) -> None:
             "dask.array.Array."
         )
     memory = ("__array_interface__", "__array_struct__")
-    if hasattr(kind, "__array__") and not any(hasattr(kind, one) for one in memory):
+    if any(hasattr(kind, one) for one in memory):
+        return
+    # Without `__array__` NumPy would take it for a sequence, and its elements one by one.
+    elsewhere = hasattr(value, "chunks") or not hasattr(kind, "__array__")
+    if elsewhere and all(hasattr(value, one) for one in ("shape", "dtype", "__getitem__")):
+        raise TypeError(
+            f"{what} is a {_named(kind)}, which would be loaded whole; "
+            f'dask.array.from_array({name}, chunks="auto") reads it piece by piece, and '
+            f"{name}[...] loads it."
+        )
+    if hasattr(kind, "__array__"):
         raise TypeError(
             f"{what} is a {_named(kind)}, no array of NumPy, Dask or xarray; "
             f"numpy.asarray({name}) makes one, and loads it whole if it is not in memory."
