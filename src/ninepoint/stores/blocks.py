@@ -17,8 +17,10 @@ from ..undisturbed import imported
 # Chunks of Dask hold whole pieces up to this size [bytes]: a thread holds two of them or a few,
 # and the neighbours of a block are then a small part of it.
 CHUNK_BYTES = 2**25
-# An array is cut into at least so many chunks, so that every core has work until the end.
+# An array is cut into at least so many chunks, so that every core has work until the end, unless
+# they would be smaller than this [bytes].
 LEAST_CHUNKS = 16
+LEAST_BYTES = 2**20
 # A shard is read whole up to this size [bytes].
 SHARD_BYTES = 2**28
 # A shard of this size is a chunk of its own [bytes]: a task that writes whole shards, too, then
@@ -42,7 +44,7 @@ def natural(
     if not math.prod(shape):
         return tuple(max(1, n) for n in shape)
     sizes = [max(1, min(n, piece)) for n, piece in zip(shape, pieces, strict=True)]
-    most = min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS)
+    most = max(LEAST_BYTES, min(CHUNK_BYTES, math.prod(shape) * itemsize // LEAST_CHUNKS))
     if shards is not None:
         whole = [max(1, min(n, shard)) for n, shard in zip(shape, shards, strict=True)]
         if math.prod(whole) * itemsize <= SHARD_BYTES:

@@ -73,7 +73,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         return symbolic(job, outputs, arrays, chunks, names, whole)
     sources = [source_of(field) for field in fields]
     known = [source for source in sources if source is not None]
-    if len(known) == len(sources) and costs(work, known, chunks) <= DECODING:
+    if len(known) == len(sources) and costs(work, known, chunks)[0] <= DECODING:
         made = regions(work, known, chunks, outputs)
         if made is not None:
             return made

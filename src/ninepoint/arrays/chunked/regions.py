@@ -11,6 +11,7 @@ block is decoded again for each block that looks at it: that is the price, and `
 from __future__ import annotations
 
 import itertools
+import math
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -44,6 +45,10 @@ blockwise: Any = core_blockwise
 
 # How many times as much may be decoded as the blocks alone need.
 DECODING = 1.5
+
+# And how many times as much as there is for blocks that somebody else asks for, where to put them
+# together of others would move them.
+RECUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +137,11 @@ def taken_of(work: Work, span: Span, n: int, axis: int) -> Span:
     return min(a for a, _ in found), max(b for _, b in found)
 
 
-def costs(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
-    """How many times as much is decoded as reading the blocks alone would decode.
+def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
+    """How many times as much is decoded as reading the blocks alone would decode, and in bytes.
 
-    Infinite where a source does not say how it is stored, and blocks look at others.
+    Without a program the blocks alone are read.  Infinite where a source does not say how it is
+    stored, and blocks look at others, or are not those that it has.
     """
     least = most = 0.0
     for source in sources:
@@ -144,18 +150,29 @@ def costs(work: Work, sources: Sequence[Source], chunks: Chunks) -> float:
         pieces = source.pieces
         for axis, (n, sizes) in enumerate(zip(source.shape, cut, strict=True), -len(cut)):
             first = source.first[axis]
-            whole = sum(sizes)
-            if n != whole or len(sizes) == 1 or not any(_looks(work, axis)):
+            if n != sum(sizes) or len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
-            if pieces is None:
-                return float("inf")
+            looks = work is not None and any(_looks(work, axis))
+            if pieces is None and (looks or sizes != source.chunks[axis]):
+                return float("inf"), float("inf")
+            piece = 1 if pieces is None else pieces[axis]
             spans = [span for span in cuts_of(sizes) if span[1] > span[0]]
-            own *= decoded(first, pieces[axis], spans)
+            alone = decoded(first, piece, spans)
+            own *= alone
+            if work is None or not looks:
+                all_read *= alone
+                continue
             inside = [run for a in spans for run in _inside(taken_of(work, a, n, axis), n)]
-            all_read *= decoded(first, pieces[axis], inside)
+            all_read *= decoded(first, piece, inside)
         least, most = least + own, most + all_read
-    return most / least if least else 1.0
+    return most / least if least else 1.0, most
+
+
+def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
+    """Whether much more is decoded than there is."""
+    bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
+    return costs(work, sources, chunks)[1] > RECUT * bytes_
 
 
 def _looks(work: Work, axis: int) -> Span:
@@ -247,7 +264,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
     """Give the same values in other chunks, without moving any; None where that cannot be.
 
     It can be for what is a plain view of a source, and for what a program made of such views: its
-    tasks then read other regions.
+    tasks then read other regions.  It is not where these would decode twice what there is.
 
     Parameters
     ----------
@@ -261,6 +278,8 @@ def recut(array: Any, chunks: Chunks) -> Any:
         return array
     source = source_of(array)
     if source is not None:
+        if _is_dear(None, [source], chunks):
+            return None
         name = f"{source.name}-{tokenize(chunks)}"
         graph = HighLevelGraph(*_sliced(source, name, chunks))
         return untyped.Array(graph, name, chunks, meta=array._meta)
@@ -274,6 +293,8 @@ def recut(array: Any, chunks: Chunks) -> Any:
         _around(sizes, a, n - b)
         for sizes, a, b, n in zip(chunks, extent.start, extent.stop, shape, strict=True)
     )
+    if _is_dear(work, sources, fields):
+        return None
     made = regions(work, sources, fields, outputs)
     return None if made is None else made[position]
 
