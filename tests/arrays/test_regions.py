@@ -149,8 +149,8 @@ def test_values_are_cut_anew_without_moving_any() -> None:
     plain = recut(stored(x, 6), ((12, 12), (24,)))
     assert is_one_task_a_chunk(plain)
     np.testing.assert_array_equal(plain.compute(scheduler="sync"), x)
-    # Regions of sources, also where a whole axis was one chunk.
-    for chunks in (12, (6, 24)):
+    # Regions of sources, also where a whole axis was one chunk, or edges of chunks were taken.
+    for chunks in (12, (6, 24), 2, ((1, 23), (5, 19))):
         made = lazily(prog, stored(x, chunks), boundary="valid")
         again = recut(made, ((10, 12), (22,)))
         assert is_one_task_a_chunk(again)

@@ -33,7 +33,9 @@ from ..borders import Array
 from ..layout import Region, Shape
 from ..regions import Span, look, needed
 from ..run import Block, Domain
+from .edges import Edges
 from .grid import Chunks, cuts_of
+from .groups import Joined, Picked
 from .job import Job, Work
 from .outputs import Output, outputs_of
 from .sources import Source, decoded, source_in, source_of
@@ -331,6 +333,13 @@ def _program_of(array: Any) -> tuple[Work, list[Source], Shape, int] | None:
     """The program that made an array of sources, these, their shape, and which result it is."""
     graph, position = array.dask, 0
     layer = graph.layers.get(array.name)
+    rule = getattr(layer, "rule", None)
+    if isinstance(rule, Picked):
+        position = rule.number or 0
+        rule = getattr(graph.layers.get(rule.source), "rule", None)
+    if isinstance(rule, Edges):
+        names = [_before_joining(graph, field.name) for field in rule.fields]
+        return _from(graph, rule.job, names, position)
     if type(layer) is not Blockwise:
         return None
     function: Any = layer.task.func
@@ -343,8 +352,19 @@ def _program_of(array: Any) -> tuple[Work, list[Source], Shape, int] | None:
     job = getattr(function, "__self__", None)
     if not isinstance(job, Job) or function.__name__ != "on_whole":
         return None
+    return _from(graph, job, [name for name, _ in layer.indices], position)
+
+
+def _before_joining(graph: HighLevelGraph, name: str) -> str:
+    rule = getattr(graph.layers.get(name), "rule", None)
+    return rule.source if isinstance(rule, Joined) else name
+
+
+def _from(
+    graph: HighLevelGraph, job: Job, names: Sequence[str], position: int
+) -> tuple[Work, list[Source], Shape, int] | None:
     sources: list[Source] = []
-    for (name, _), dtype in zip(layer.indices, job.field_dtypes, strict=True):
+    for name, dtype in zip(names, job.field_dtypes, strict=True):
         source = source_in(graph, name, dtype)
         if source is None:
             return None

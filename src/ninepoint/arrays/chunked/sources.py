@@ -18,7 +18,7 @@ from dask._task_spec import DataNode, GraphNode, TaskRef
 from dask.array.core import getter, getter_inline, getter_nofancy
 from dask.base import tokenize
 from dask.blockwise import Blockwise
-from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
 from ..borders import Array
@@ -87,6 +87,10 @@ def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source 
     layer: Any = graph.layers.get(name)
     if type(name) is str and name.startswith("getitem-"):
         return _part_in(graph, name, dtype)
+    if isinstance(layer, MaterializedLayer) and len(layer) == 1:
+        # An array of NumPy in one chunk.
+        (only,) = layer.values()
+        return _in_memory(only) if type(only) is np.ndarray and only.nbytes <= WHOLE else None
     if type(layer) is not Blockwise or len(layer.indices) != 2 or layer.new_axes:
         return None
     held: Any
