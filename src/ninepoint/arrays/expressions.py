@@ -2,50 +2,66 @@
 
     smooth(x), x of dask-array     ->     Blocks(recipe, x), a node of the expression
 
-The node names the program and its sources.  Its tasks, one a block, are written out when the
-expression is computed, from the chunks that its sources have then.
+The node names the program and its sources.  Its tasks are those that arrays of Dask get
+(`chunked.edges`); they are written out when the expression is computed, for the chunks that its
+sources have then.
 """
 
 from __future__ import annotations
 
-import operator
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from dask._task_spec import Task, TaskRef
+from dask._task_spec import Task
 from dask.base import tokenize
 
 from . import accepted
 from . import numpy as on_numpy
-from .chunked.grid import Chunks, cuts_of, grid, kept_of, places_of
+from .chunked.built import cut_of, depths_of, joined, source_of
+from .chunked.edges import Edges, Source
+from .chunked.grid import Chunks, grid, kept_of
+from .chunked.groups import Picked, grouped
 from .chunked.job import Job, Work
+from .chunked.layer import Rule
 from .chunked.outputs import Output, outputs_of
 from .chunked.places import check_places, meta_of, refuse_unknown
-from .chunked.reads import Reads, compute
 from .layout import Shape
 from .recognise import is_dask, is_expression, library_of
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """A program on arrays of a shape, and how its results are cut; equal tokens, equal results."""
+    """A program on arrays of a shape, and how its results are cut; equal tokens, equal results.
+
+    Blocks are computed in `groups` of the chunks.
+    """
 
     job: Job
     outputs: tuple[Output, ...]
-    # Of the blocks: those of the results are these, without what "valid" leaves out.
     chunks: Chunks
+    groups: Chunks
     metas: tuple[Any, ...]
     token: str
 
     def __dask_tokenize__(self) -> str:
         return self.token
 
+    @property
+    def direct(self) -> bool:
+        """Whether a block is a chunk of the only result."""
+        return len(self.outputs) == 1 and self.groups == self.chunks
+
     def kept(self, output: int) -> list[list[tuple[int, int]]]:
-        """For each axis, the blocks that a result has something of, each with its size there."""
+        """For each axis, the chunks that a result has something of, each with its size there."""
         return kept_of(self.outputs[output].extent, self.chunks)
+
+    def places(self, output: int) -> tuple[tuple[int, ...], ...]:
+        """For each axis, the chunks that a result has something of."""
+        return tuple(tuple(place for place, _ in axis) for axis in self.kept(output))
 
     def cut(self, output: int) -> Chunks:
         """The chunks of a result."""
@@ -69,9 +85,6 @@ class _Node:
     def _name(self) -> str:
         return f"{self.recipe.job.work.name}-{self.deterministic_token}"
 
-    def _requires_grid_preservation(self, dependency: Any) -> bool:
-        return False
-
 
 class BlocksNode(_Node):
     """The blocks of a program: arrays, or tuples of them where it has several results."""
@@ -85,37 +98,33 @@ class BlocksNode(_Node):
 
     @cached_property
     def chunks(self) -> Chunks:
-        return self.recipe.cut(0) if len(self.recipe.metas) == 1 else self.recipe.chunks
+        return self.recipe.cut(0) if self.recipe.direct else self.recipe.groups
 
     def _layer(self) -> dict[Any, Task]:
-        recipe, name = self.recipe, self._name
-        sources = self.operands[len(self._parameters) :]
-        cuts = [cuts_of(sizes) for sizes in recipe.chunks]
-        reads = Reads.of(recipe.job, cuts, [source.chunks for source in sources])
-        whole = [list(enumerate(sizes)) for sizes in recipe.chunks]
-        blocks = recipe.kept(0) if len(recipe.metas) == 1 else whole
+        recipe = self.recipe
+        job, groups = recipe.job, recipe.groups
+        depths = depths_of(job, groups)
         tasks: dict[Any, Task] = {}
-        for place, block in places_of(blocks):
-            needed = [
-                TaskRef((source._name, *at))
-                for source, places in zip(sources, reads.places(block), strict=True)
-                for at in places
-            ]
-            key = (name, *place)
-            tasks[key] = Task(
-                key,
-                compute,
-                recipe.job,
-                reads.region(block),
-                reads.start(block),
-                reads.recipes(block),
-                *needed,
-            )
-        return tasks
+        fields: list[Source] = []
+        for source, dtype in zip(
+            self.operands[len(self._parameters) :], job.field_dtypes, strict=True
+        ):
+            cut = cut_of(source, groups)
+            rule = joined(source, cut, groups, dtype)
+            if rule is not None:
+                tasks |= _tasks(rule)
+            name = source.name if rule is None else rule.name
+            fields.append(source_of(name, source.ndim, cut, depths))
+        places = recipe.places(0) if recipe.direct else [range(len(axis)) for axis in groups]
+        kept = tuple(
+            None if len(own) == len(axis) else tuple(own)
+            for own, axis in zip(places, groups, strict=True)
+        )
+        return tasks | _tasks(Edges(self._name, job, groups, tuple(fields), kept))
 
 
 class ResultNode(_Node):
-    """One of several results."""
+    """One of several results, or a result in smaller chunks than the blocks."""
 
     _parameters: ClassVar[list[str]] = ["recipe", "which", "blocks"]
 
@@ -128,13 +137,24 @@ class ResultNode(_Node):
         return self.recipe.cut(self.operand("which"))
 
     def _layer(self) -> dict[Any, Task]:
-        which, blocks = self.operand("which"), self.operand("blocks")
-        return {
-            (self._name, *place): Task(
-                (self._name, *place), operator.getitem, TaskRef((blocks._name, *block)), which
+        recipe, which = self.recipe, self.operand("which")
+        extent = recipe.outputs[which].extent
+        return _tasks(
+            Picked(
+                self._name,
+                self.operand("blocks")._name,
+                which if len(recipe.outputs) > 1 else None,
+                recipe.chunks,
+                recipe.groups,
+                recipe.places(which),
+                extent.start,
+                extent.stop,
             )
-            for place, block in places_of(self.recipe.kept(which))
-        }
+        )
+
+
+def _tasks(rule: Rule) -> dict[Any, Task]:
+    return rule.tasks(itertools.product(*map(range, rule.counts)))
 
 
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
@@ -148,9 +168,9 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     job = Job(work, shape, tuple(work.field_dtypes))
     metas = tuple(meta_of(arrays[0], len(shape), output.dtype) for output in outputs)
     token = tokenize(work.token, list(work.wanted), shape, chunks)
-    recipe = Recipe(job, tuple(outputs), chunks, metas, token)
+    recipe = Recipe(job, tuple(outputs), chunks, grouped(work, chunks), metas, token)
     together = blocks(recipe, *(array.expr for array in arrays))
-    if len(outputs) == 1:
+    if recipe.direct:
         return [collection(together)]
     return [collection(result(recipe, k, together)) for k in range(len(outputs))]
 

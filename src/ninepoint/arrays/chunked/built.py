@@ -31,17 +31,14 @@ def built(
 ) -> list[Any]:
     """Give each output as an array in these chunks, of blocks as long as the program needs."""
     groups = grouped(job.work, chunks)
-    cuts = [_cut(array, groups) for array in arrays]
+    cuts = [cut_of(array, groups) for array in arrays]
     arrays = [
         _joined(array, cut, groups, dtype)
         for array, cut, dtype in zip(arrays, cuts, job.field_dtypes, strict=True)
     ]
-    depths = [
-        [axis.depths(k) for k in range(len(axis.cuts))]
-        for axis in (axis_of(job.work, c, k - len(groups)) for k, c in enumerate(groups))
-    ]
+    depths = depths_of(job, groups)
     fields = tuple(
-        Source(array.name, f"faces-{tokenize(array.name, cut, depths)}", array.ndim, cut)
+        source_of(array.name, array.ndim, cut, depths)
         for array, cut in zip(arrays, cuts, strict=True)
     )
     kept = [kept_of(output.extent, chunks) for output in outputs]
@@ -84,7 +81,7 @@ def _on(graph: HighLevelGraph, rule: Rule, below: str) -> HighLevelGraph:
     )
 
 
-def _cut(array: Any, groups: Chunks) -> tuple[bool, ...]:
+def cut_of(array: Any, groups: Chunks) -> tuple[bool, ...]:
     """Whether each axis of the whole is one of the array's, and no single element beside many."""
     found = []
     for axis, own in zip(groups, aligned(array.chunks, len(groups), (1,)), strict=True):
@@ -93,16 +90,34 @@ def _cut(array: Any, groups: Chunks) -> tuple[bool, ...]:
     return tuple(cut and k >= missing for k, cut in enumerate(found))
 
 
-def _joined(array: Any, cut: Sequence[bool], groups: Chunks, dtype: Any) -> Any:
-    """The array in chunks that are blocks."""
+def depths_of(job: Job, groups: Chunks) -> list[list[tuple[int, int]]]:
+    """For each axis, how thick the faces are that each block gives."""
+    axes = (axis_of(job.work, c, k - len(groups)) for k, c in enumerate(groups))
+    return [[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes]
+
+
+def source_of(name: str, ndim: int, cut: tuple[bool, ...], depths: Any) -> Source:
+    """A field as blocks take it."""
+    return Source(name, f"faces-{tokenize(name, cut, depths)}", ndim, cut)
+
+
+def joined(array: Any, cut: Sequence[bool], groups: Chunks, dtype: Any) -> Joined | None:
+    """The rule of the array in chunks that are blocks, where it is cut otherwise."""
     missing = len(groups) - array.ndim
     wanted = tuple(
         axis if there else (1,)
         for axis, there in zip(groups[missing:], cut[missing:], strict=True)
     )
     if wanted == array.chunks:
-        return array
+        return None
     name = f"joined-{tokenize(array.name, wanted)}"
-    rule = Joined(name, array.name, dtype, array.chunks, wanted)
-    graph = HighLevelGraph.from_collections(name, Lazy(rule), [array])
-    return untyped.Array(graph, name, wanted, meta=array._meta)
+    return Joined(name, array.name, dtype, array.chunks, wanted)
+
+
+def _joined(array: Any, cut: Sequence[bool], groups: Chunks, dtype: Any) -> Any:
+    """The array in chunks that are blocks."""
+    rule = joined(array, cut, groups, dtype)
+    if rule is None:
+        return array
+    graph = HighLevelGraph.from_collections(rule.name, Lazy(rule), [array])
+    return untyped.Array(graph, rule.name, rule.groups, meta=array._meta)

@@ -10,13 +10,12 @@ Nothing here belongs to one library: whoever can fetch chunks by their places ca
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from ...backends.threads import serial
-from ..blocks import Part, assemble, parts
+from ..blocks import Part, parts
 from ..borders import Array
 from ..layout import Region, Shape
 from ..regions import Span, needed
@@ -24,7 +23,7 @@ from ..run import Block, Domain
 from .grid import Chunks, aligned
 from .job import Job
 from .outputs import outputs_of
-from .places import in_memory, nothing
+from .places import nothing
 
 # Where a block, or a chunk, is among those of an array: one number an axis.
 Place: TypeAlias = tuple[int, ...]
@@ -81,22 +80,6 @@ class Reads:
             # A field that lacks axes has no places along them.
             chunks = [part.chunks for part in recipe[len(recipe) - rank :]]
             yield list(itertools.product(*chunks))
-
-
-def compute(
-    job: Job, region: Sequence[Span], start: Shape, recipes: Sequence[Sequence[Part]], *chunks: Any
-) -> Any:
-    """Compute a block from all the chunks that it reads: one array, or several."""
-    left = iter(chunks)
-    arrays: list[Array] = []
-    for own, dtype in zip(recipes, job.field_dtypes, strict=True):
-        count = math.prod(len(part.chunks) for part in own)
-        # An axis that a field lacks has length 1.
-        blocks = [in_memory(chunk) for chunk in itertools.islice(left, count)]
-        blocks = [block[(None,) * (len(own) - block.ndim)] for block in blocks]
-        arrays.append(assemble(own, blocks, dtype))
-    made = computed(job, region, start, arrays)
-    return made[0] if len(made) == 1 else tuple(made)
 
 
 def computed(
