@@ -28,6 +28,7 @@ def measure(*, quick: bool) -> Iterator[Row]:
     yield Row(f"{name}: build", statistics.median(builds), 0.3, "s")
     yield Row(f"{name}: sent, of what zeros sends", sent(y) / sent(x), 1.3)
     cut = da.zeros((6400, 6400), chunks=64, dtype="f4")
+    equal(lambda x: blur(blur(blur(blur(x)))), varied((60, 50), 17, "f4"))
     many = cut
     for _ in range(4):
         many = blur(many)

@@ -55,6 +55,12 @@ class InChunks:
         check(compiled, dtypes, self._count)
         plan.border(compiled.ndim)
         engine_of(fields).check(fields)
+        for field in fields:
+            if is_dask(field):
+                # Imported here: Dask is optional, and the caller has it.
+                from .arrays.chunked.places import refuse_unknown
+
+                refuse_unknown(field)
         state_shape(graph, wanted, fields)
         self._states = self._before = list(fields)
         chunks = chunks_of(fields)

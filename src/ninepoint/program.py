@@ -35,6 +35,9 @@ FREE = 1 << 17
 # The part by which the work may grow besides.
 MORE = 0.5
 
+# Stands for a length that nobody knows.
+_LONG = 1 << 20
+
 # Far from all ends.
 _MIDDLE = 1 << 40
 
@@ -150,7 +153,8 @@ def _together(
     whole = {broadcast_shape([shapes[value] for value in node.fields]) for node in nodes}
     if len(whole) > 1:
         return False
-    (shape,) = whole
+    # A length that is not known is that of an axis that no node works along: any will do.
+    shape = tuple(_LONG if math.isnan(n) else n for n in next(iter(whole)))
     if not math.prod(shape):
         return True
     counts = [len(sizes) for sizes in chunks[nodes[-1].outputs[0]]]

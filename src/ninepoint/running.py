@@ -186,10 +186,13 @@ def _on_chunks(
 ) -> list[Any]:
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
+    from .arrays import chunked
     from .arrays.chunked import Work, chunks_of
 
     engine = engine_of(arrays)
     engine.check(arrays)
+    if engine is chunked:
+        chunked.check_known(arrays, graph.nodes)
     values: dict[int, Any] = dict(enumerate(arrays))
     chunks = {value: array.chunks for value, array in values.items() if is_chunked(array)}
     shapes = graph.shapes([array.shape for array in arrays])
@@ -228,6 +231,11 @@ def _on_chunks(
 
             work = Sent.of(program)
         made = engine.lazily(work, [values[value] for value in sources])
+        if work is program and len(made) == 1 and engine is chunked:
+            # Imported here, as Dask is.
+            from .following import follow
+
+            follow(program, made[0])
         values |= zip(order, made, strict=True)
     return [values[value] for value in wanted]
 

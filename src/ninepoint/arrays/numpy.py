@@ -27,6 +27,9 @@ from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import thread_count
 
+# Stands for a length that nobody knows: that of a stack of which Dask took some arrays.
+UNKNOWN = 1_000_000_007
+
 
 def apply(
     program: Code,
@@ -193,9 +196,13 @@ def too_few_axes(ndim: int, shape: Shape) -> ValueError:
 
 
 def broadcast_shape(shapes: Sequence[Shape]) -> Shape:
-    """Give the common shape, as NumPy's broadcasting makes it."""
+    """Give the common shape, as NumPy's broadcasting makes it; an unknown length is a NaN."""
     try:
         return tuple(np.broadcast_shapes(*shapes))
+    except TypeError:
+        known = broadcast_shape([tuple(UNKNOWN if n != n else n for n in s) for s in shapes])
+        unknown: Any = math.nan
+        return tuple(unknown if n == UNKNOWN else n for n in known)
     except ValueError as error:
         named = " and ".join(map(str, shapes))
         raise ValueError(

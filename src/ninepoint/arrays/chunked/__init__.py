@@ -30,7 +30,7 @@ from .regions import DECODING, costs, regions
 from .sources import source_of
 from .whole import symbolic, whole_cores
 
-__all__ = ["Work", "check", "chunks_of", "lazily"]
+__all__ = ["Work", "check", "check_known", "chunks_of", "lazily"]
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -54,6 +54,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         As for NumPy arrays.
     """
     check(fields)
+    check_known(fields, work.nodes)
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
     outputs = outputs_of(work, shape)
     chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
@@ -71,6 +72,9 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     whole = f"{work.name}-all-{identity}"
     if whole_cores(arrays, chunks, core):
         return symbolic(job, outputs, arrays, chunks, names, whole)
+    for field in arrays:
+        # A block has a place, which is not known behind such a chunk.
+        refuse_unknown(field)
     sources = [source_of(field) for field in fields]
     known = [source for source in sources if source is not None]
     if len(known) == len(sources) and costs(work, known, chunks)[0] <= DECODING:
@@ -102,7 +106,14 @@ def check(fields: Sequence[Any]) -> None:
             continue
         accepted.refuse_mask(field._meta)
         accepted.check_dtype(field.dtype)
-        refuse_unknown(field)
+
+
+def check_known(fields: Sequence[Any], nodes: Sequence[Node]) -> None:
+    """Raise where nobody knows how long chunks are along an axis that a node works along."""
+    along = {axis for node in nodes for axis in node.along}
+    for field in fields:
+        if isinstance(field, da.Array):
+            refuse_unknown(field, along)
 
 
 def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:

@@ -54,7 +54,9 @@ def built(
             for own, sizes in zip(places[0], chunks, strict=True)
         ),
     )
-    graph = HighLevelGraph.from_collections(rule.name, Lazy(rule), arrays)
+    layer = Lazy(rule)
+    layer.fields = arrays
+    graph = HighLevelGraph.from_collections(rule.name, layer, arrays)
     results = []
     for k, (name, output) in enumerate(zip(names, outputs, strict=True)):
         if not direct:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -17,9 +18,18 @@ def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
     chunks: list[tuple[int, ...]] = []
     for back in range(-len(shape), 0):
         n = shape[back]
-        cuts = [c[back] for c in fields if c and len(c) >= -back and sum(c[back]) == n]
-        chunks.append(tuple(map(int, cuts[0])) if cuts else (n,))
+        cuts = [c[back] for c in fields if c and len(c) >= -back and _covers(c[back], n)]
+        if math.isnan(n):
+            # As dask names a length that it does not know, so that equal cuts are equal.
+            unknown: Any = math.nan
+            chunks.append((unknown,) * len(cuts[0]))
+        else:
+            chunks.append(tuple(map(int, cuts[0])) if cuts else (n,))
     return tuple(chunks)
+
+
+def _covers(sizes: Sequence[int], n: int) -> bool:
+    return sum(sizes) == n or (math.isnan(n) and any(map(math.isnan, sizes)))
 
 
 def cuts_of(sizes: Sequence[int]) -> list[Span]:
@@ -37,7 +47,7 @@ def kept_of(extent: Region, chunks: Chunks) -> list[list[tuple[int, int]]]:
     axes: list[list[tuple[int, int]]] = []
     for axis, sizes in enumerate(chunks):
         first, last = extent.start[axis], extent.stop[axis]
-        if (first, last) == (0, sum(sizes)):
+        if (first, last) == (0, sum(sizes)) or math.isnan(last):
             axes.append(list(enumerate(sizes)))
             continue
         inside = [max(0, min(b, last) - max(a, first)) for a, b in cuts_of(sizes)]

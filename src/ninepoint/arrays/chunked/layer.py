@@ -3,13 +3,14 @@
     client      name, rule                  some kB, however many chunks there are
     scheduler   {key: task, ...}            of the blocks that somebody asks for
 
-A layer that a scheduler culls is the same rule for fewer places.
+A layer that a scheduler culls is the same rule for fewer places, or another one that gives the
+same blocks, made from what is further up.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Protocol, TypeAlias
 
 from dask.highlevelgraph import Layer
@@ -51,10 +52,15 @@ class Lazy(Layer):
         super().__init__(annotations=annotations)
         self.rule = rule
         self.places = places
+        # The same blocks made from what is further up, for when nobody asks for arrays named so.
+        self.further: tuple[Rule, frozenset[str]] | None = None
+        # The arrays that the rule, and that other one, take chunks of; for the client only.
+        self.fields: Sequence[Any] = ()
+        self.further_fields: Sequence[Any] = ()
         self._tasks: dict[Key, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_tasks": None}
+        return {**self.__dict__, "_tasks": None, "fields": (), "further_fields": ()}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.rule.name!r}>"
@@ -95,4 +101,9 @@ class Lazy(Layer):
         asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
         if self.places is not None:
             asked &= self.places
-        return Lazy(self.rule, asked, self.annotations), self.rule.sources(asked)
+        rule = self.rule
+        if self.further is not None:
+            others = {key[0] for key in keys if type(key) is tuple}
+            if others.isdisjoint(self.further[1]):
+                rule = self.further[0]
+        return Lazy(rule, asked, self.annotations), rule.sources(asked)

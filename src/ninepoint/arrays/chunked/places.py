@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,13 +22,14 @@ def check_places(fields: Sequence[Any]) -> None:
         )
 
 
-def refuse_unknown(field: Any) -> None:
-    """Raise where nobody knows how long some chunks are."""
-    if any(math.isnan(size) for sizes in field.chunks for size in sizes):
-        raise ValueError(
-            "a Dask array has chunks of unknown size, so its borders cannot be found; "
-            "call .compute_chunk_sizes() on it first."
-        )
+def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
+    """Raise where nobody knows how long chunks are, along these axes, counted from the end."""
+    for axis, sizes in enumerate(field.chunks, -field.ndim):
+        if (along is None or axis in along) and any(map(math.isnan, sizes)):
+            raise ValueError(
+                f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
+                "its borders cannot be found; call .compute_chunk_sizes() on it first."
+            )
 
 
 def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:

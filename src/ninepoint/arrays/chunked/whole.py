@@ -5,6 +5,7 @@ A million chunks cost nothing.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -29,6 +30,9 @@ def whole_cores(arrays: Sequence[Any], chunks: Chunks, core: frozenset[int]) -> 
             wanted = chunks[axis + offset]
             if axis + offset in core:
                 if len(sizes) != 1:
+                    return False
+            elif any(map(math.isnan, sizes)):
+                if len(sizes) != len(wanted):
                     return False
             elif tuple(sizes) not in (wanted, (1,)):
                 return False
@@ -55,7 +59,7 @@ def symbolic(
             for k, (a, b, n) in enumerate(
                 zip(o.extent.start, o.extent.stop, job.shape, strict=True)
             )
-            if b - a != n
+            if b - a != n and not math.isnan(n)
         }
         for o in outputs
     ]

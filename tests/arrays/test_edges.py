@@ -1,0 +1,133 @@
+"""Blocks made of chunks and faces: lazy graphs, groups of thin chunks, calls one after another."""
+
+from __future__ import annotations
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ninepoint as npt
+
+dask = pytest.importorskip("dask")
+
+import dask.array as da  # noqa: E402
+from dask.base import collections_to_expr  # noqa: E402
+
+
+@npt.stencil(boundary="nearest")
+def mean(x: Any) -> Any:
+    """The mean of a point and its four neighbours, in whole numbers."""
+    return (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1] + x[0, 0]) // 5
+
+
+@npt.stencil(boundary="wrap")
+def far(x: Any, y: Any) -> Any:
+    """A look to one side, and two results."""
+    return x[-3, 0] + y[0, 2], x[0, 1] - y[0, 0]
+
+
+@npt.stencil(boundary="reflect")
+def wide(x: Any) -> Any:
+    """A look far to all sides."""
+    return x[-9, 0] + x[9, 0] + x[0, -9] + x[0, 9]
+
+
+def image(*shape: int) -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 999, shape)
+
+
+def written(*arrays: Any) -> dict[Any, Any]:
+    """The tasks, as a scheduler sees them."""
+    tasks: dict[Any, Any] = collections_to_expr(arrays).optimize().__dask_graph__()
+    return tasks
+
+
+def equal(lazy: Any, wanted: np.ndarray) -> None:
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), wanted)
+
+
+def test_a_layer_is_a_rule_until_it_is_scheduled() -> None:
+    x = da.zeros((64000, 64000), chunks=64)
+    y = mean(x)
+    assert y.chunks == x.chunks
+    assert not any(layer.is_materialized() for layer in y.dask.layers.values())
+    assert len(pickle.dumps(y.dask.layers[y.name])) < 20_000
+    piece = y[6400:6410, 6400:6410]
+    # The chunk, its faces and those around, of which the last ones are taken from their chunks.
+    tasks = written(piece)
+    assert len(tasks) <= 9 + 8 + 2
+    layer = pickle.loads(pickle.dumps(y.dask.layers[y.name]))
+    culled, needs = layer.cull({(y.name, 0, 0)}, set())
+    assert not layer.is_materialized()
+    assert not culled.is_materialized()
+    assert culled.get_output_keys() == {(y.name, 0, 0)}
+    assert set().union(*needs.values()) == {(x.name, i, j) for i in (0, 1) for j in (0, 1)}
+
+
+def test_thin_chunks_are_computed_in_groups_and_stay_as_they_are() -> None:
+    a = image(40, 34)
+    for chunks in (1, ((3, 0, 20, 17), (1, 29, 1, 3)), (40, 2)):
+        x = da.from_array(a, chunks=chunks)
+        results = far(x, x + 1)
+        for one, wanted in zip(results, far(a, a + 1), strict=True):
+            assert one.chunks == x.chunks
+            equal(one, wanted)
+    thin = da.from_array(a, chunks=2)
+    equal(wide(thin), wide(a))
+    graph = written(wide(thin))
+    assert sum(len(getattr(task, "dependencies", ())) for task in graph.values()) < 6 * 20 * 17
+
+
+def test_fields_in_other_chunks_meet() -> None:
+    a, b = image(30, 24), image(30, 24)[::-1]
+    x, y = da.from_array(a, chunks=(5, 24)), da.from_array(b, chunks=(30, 4))
+    for one, wanted in zip(far(x, y), far(a, b), strict=True):
+        assert one.chunks == (x.chunks[0], y.chunks[1]) or one.chunks == x.chunks
+        equal(one, wanted)
+
+
+def test_calls_that_follow_each_other_are_done_at_once_where_nobody_asks_between() -> None:
+    a = image(60, 60)
+    x = da.from_array(a, chunks=30).map_blocks(np.positive)
+    y = mean(x)
+    z = mean(mean(y))
+    wanted = mean(mean(mean(a)))
+    # Of each chunk the source, its two tasks, and the array that it is taken from.
+    assert len(written(z)) == 4 * 4
+    equal(z, wanted)
+    equal(z[5:8, 28:40], wanted[5:8, 28:40])
+    # Somebody asks for what is between.
+    both = dask.compute(y, z, scheduler="sync")
+    np.testing.assert_array_equal(both[0], mean(a))
+    np.testing.assert_array_equal(both[1], wanted)
+    assert len(written(y, z)) > 4 * 4
+    equal(z - y, wanted - mean(a))
+    first, second = far(mean(x), y)
+    equal(first + second, sum(far(mean(a), mean(a))))
+
+
+@pytest.mark.parametrize("chunks", [(2, 6, 6), (10, 6, 6)])
+def test_chunks_of_unknown_size_along_a_stack(chunks: tuple[int, ...]) -> None:
+    a = image(10, 6, 6)
+    stack = da.from_array(a, chunks=chunks)
+    some = stack[stack[:, 0, 0] > 400]
+    wanted = mean(mean(a[a[:, 0, 0] > 400]))
+    made = mean(mean(some))
+    assert math.isnan(made.shape[0])
+    equal(made, wanted)
+    equal(mean(some) + 1, mean(a[a[:, 0, 0] > 400]) + 1)
+    flat = image(6, 6)
+    for one, other in zip(far(some, flat), far(a[a[:, 0, 0] > 400], flat), strict=True):
+        equal(one, other)
+
+
+def test_chunks_of_unknown_size_across_a_halo_are_refused() -> None:
+    x = da.from_array(image(20, 6), chunks=5)
+    with pytest.raises(ValueError, match=r"axis 0, so .* call .compute_chunk_sizes\(\)"):
+        mean(x[x[:, 0] > 50])
+    stack = da.from_array(image(8, 6, 6), chunks=(2, 3, 6))
+    with pytest.raises(ValueError, match="axis 0, so"):
+        mean(stack[stack[:, 0, 0] > 50])
