@@ -3,14 +3,20 @@
     fields  |-------|-------|-------|     one piece with its halo after the other: to the GPU,
     result  |-------|-------|-------|     computed as a block with open sides, and back
 
-A piece is as large as the memory that is free allows.  Every piece gives what the whole would.
+Several pieces are under way at once, each on a lane of its own: one is copied to the GPU or back
+while another is computed.  A piece is as large as is worth it, and as the memory that is free
+allows.  Every piece gives what the whole would.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import cycle
+from threading import Condition
 from typing import Any
 
 import numpy as np
@@ -23,11 +29,23 @@ from .arrays.numpy import broadcast_shape
 from .arrays.regions import Span, mixed, needed
 from .arrays.run import Block, Domain
 from .backends.cuda import driver
+from .backends.cuda.lanes import Lane, copied
 from .graph import Node
 from .program import Program
 
-# The part of the free memory that a piece may take with all that is made of it.
+# The part of the free memory that all pieces under way may take with all that is made of them.
 SHARE = 0.8
+
+# How many pieces are under way: one to the GPU, one on it, one back.
+LANES = 3
+
+# Bytes of fields and results of a piece, where there is room for more: a bus moves them in a
+# millisecond, far longer than it takes to start a copy and a kernel.  Not measured.
+PIECE = 1 << 25
+
+# How many times as long as its halo a piece is at least, if it could be the whole: more would be
+# sent and computed twice than copies beside it save.
+LEAST = 16
 
 # One point far from all ends.
 _MIDDLE: Span = (1 << 40, (1 << 40) + 1)
@@ -41,10 +59,51 @@ def computed(program: Program, fields: Sequence[Array], targets: Sequence[Array]
     MemoryError
         If a piece of the least size does not fit.
     """
-    pieces = _pieces(program, fields)
-    while not _done(program, fields, targets, pieces):
+    pieces, lanes = _pieces(program, fields, targets), LANES
+    while not _done(program, fields, targets, pieces, lanes):
         # What else a call needs, such as arrays between launches, shows when it is done.
+        if pieces.count >= pieces.most:
+            lanes = 1
         pieces = _Pieces(pieces.shape, pieces.axis, min(pieces.most, 2 * pieces.count))
+
+
+class _Room:
+    """Who is on a GPU: blocks of several threads, or one that found no room beside others."""
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._inside, self._waiting = 0, 0
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Be there beside others."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._waiting)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Be there once all others are gone; nobody comes meanwhile."""
+        with self._changed:
+            self._waiting += 1
+            self._changed.wait_for(lambda: not self._inside)
+            self._inside += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._inside -= 1
+                self._waiting -= 1
+                self._changed.notify_all()
+
+
+_room = _Room()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +170,25 @@ class Sent:
         assert not outs
         if noted is not None:
             noted.otherwise()
+        with _room.shared():
+            made = self._sent(block, region)
+        if made is None:
+            # Blocks of other threads had taken it: by itself this one may fit.
+            with _room.alone():
+                made = self._sent(block, region, last=True)
+        assert made is not None
+        return made
+
+    def _sent(self, block: Block, region: Region | None, last: bool = False) -> list[Array] | None:
+        """What a block gives; None where there is no room for it, unless it is the `last` try."""
+        try:
+            return self._computed(block, region)
+        except MemoryError:
+            if last:
+                raise
+        return None
+
+    def _computed(self, block: Block, region: Region | None) -> list[Array]:
         with driver.own_stream():
             arrays = tuple(map(driver.uploaded, block.arrays))
             results = self.program.run(replace(block, arrays=arrays), region)
@@ -129,6 +207,11 @@ class _Pieces:
     def most(self) -> int:
         """In how many pieces it can be cut."""
         return max(1, self.shape[self.axis]) if self.axis >= 0 else 1
+
+    def cuts(self, field: Array) -> bool:
+        """Whether a field has its own points in each piece."""
+        axis = self.axis - len(self.shape)
+        return field.ndim >= -axis and field.shape[axis] == self.shape[self.axis]
 
     @property
     def spans(self) -> Iterator[Span]:
@@ -149,7 +232,7 @@ class _Pieces:
         return Region(tuple(start), tuple(stop))
 
 
-def _pieces(program: Program, fields: Sequence[Array]) -> _Pieces:
+def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array]) -> _Pieces:
     """Find the pieces for which there is room, as far as that can be told before."""
     graph = program.graph
     shapes = graph.shapes(field.shape for field in fields)
@@ -164,10 +247,12 @@ def _pieces(program: Program, fields: Sequence[Array]) -> _Pieces:
         math.prod(one) * dtype.itemsize for one, dtype in zip(shapes, graph.dtypes, strict=True)
     )
     room = int(SHARE * driver.memory()[0])
-    if size <= room:
+    moved = sum(array.nbytes for array in (*fields, *targets))
+    worth = min(moved // PIECE, shape[axis] // (LEAST * (1 + halos[axis])))
+    if size <= room and worth < 2:
         return _Pieces(shape, axis, 1)
-    length = room * shape[axis] // size - halos[axis]
-    return _Pieces(shape, axis, -(-shape[axis] // max(1, length)))
+    length = room // LANES * shape[axis] // size - halos[axis]
+    return _Pieces(shape, axis, max(worth, -(-shape[axis] // max(1, length))))
 
 
 def _can_be_cut(program: Program, shapes: Sequence[Shape], shape: Shape, axis: int) -> bool:
@@ -186,7 +271,11 @@ def _halo(program: Program, axis: int) -> int:
 
 
 def _done(
-    program: Program, fields: Sequence[Array], targets: Sequence[Array], pieces: _Pieces
+    program: Program,
+    fields: Sequence[Array],
+    targets: Sequence[Array],
+    pieces: _Pieces,
+    lanes: int,
 ) -> bool:
     """Compute in these pieces, and tell whether there was room; if they cannot be more, there is.
 
@@ -198,45 +287,76 @@ def _done(
             for target, result in zip(targets, program.run(block), strict=True):
                 target[...] = driver.downloaded(result)
         else:
-            _piece_by_piece(program, fields, targets, pieces)
+            _piece_by_piece(program, fields, targets, pieces, min(lanes, pieces.count))
     except MemoryError:
-        if pieces.count >= pieces.most:
+        if pieces.count >= pieces.most and (lanes == 1 or pieces.count < 2):
             raise
         return False
     return True
 
 
 def _piece_by_piece(
-    program: Program, fields: Sequence[Array], targets: Sequence[Array], pieces: _Pieces
+    program: Program,
+    fields: Sequence[Array],
+    targets: Sequence[Array],
+    pieces: _Pieces,
+    count: int,
 ) -> None:
+    """Compute one piece after the other, `count` of which are under way."""
     axis = pieces.axis - len(pieces.shape)
     firsts = [_first(program, value, axis) for value in program.wanted]
-    for span in pieces.spans:
-        results = program.run(_block(program, fields, pieces, span), pieces.region(span))
-        for target, result, first in zip(targets, results, firsts, strict=True):
-            start = max(0, span[0] - first)
-            part = slice(start, start + result.shape[axis])
-            target[pieces.only(part)] = driver.downloaded(result)
+    lanes = [Lane() for _ in range(count)]
+    try:
+        # What is the same for all pieces is there before the first.
+        shared = {
+            k: lanes[0].send(field) for k, field in enumerate(fields) if not pieces.cuts(field)
+        }
+        lanes[0].wait()
+        for lane, span in zip(cycle(lanes), pieces.spans, strict=False):
+            lane.finish()
+            with lane.current:
+                block = _block(program, fields, shared, pieces, span, lane)
+                results = program.run(block, pieces.region(span))
+                for target, result, first in zip(targets, results, firsts, strict=True):
+                    start = max(0, span[0] - first)
+                    part = slice(start, start + result.shape[axis])
+                    lane.fetch(result, partial(copied, target[pieces.only(part)]))
+            # No longer than it is under way is anything of a piece kept.
+            del block, results, result
+        for lane in lanes:
+            lane.finish()
+    finally:
+        # The GPU must not write to memory that is somebody else's by now.
+        for lane in lanes:
+            lane.wait()
 
 
-def _block(program: Program, fields: Sequence[Array], pieces: _Pieces, span: Span) -> Block:
-    """What a piece depends on, on the GPU."""
+def _block(
+    program: Program,
+    fields: Sequence[Array],
+    shared: Mapping[int, Any],
+    pieces: _Pieces,
+    span: Span,
+    lane: Lane,
+) -> Block:
+    """What a piece depends on, on its way to the GPU."""
     rank, n = len(pieces.shape), pieces.shape[pieces.axis]
     axis = pieces.axis - rank
     values, _ = needed(program.nodes, program.wanted, span, n, axis)
     spans = [values[k] for k in range(len(fields)) if k in values]
     first, last = min(a for a, _ in spans), max(b for _, b in spans)
     arrays = []
-    for field in fields:
-        part = field
-        if field.ndim >= -axis and field.shape[axis] == n:
-            if first >= 0 and last <= n:
-                where: tuple[Any, ...] = (..., slice(first, last), *(slice(None),) * (-axis - 1))
-                part = field[where]
-            else:
-                # Beyond the ends of a ring it begins again.
-                part = field.take(np.arange(first, last) % n, axis)
-        arrays.append(driver.uploaded(part))
+    for k, field in enumerate(fields):
+        if k in shared:
+            arrays.append(shared[k])
+            continue
+        if first >= 0 and last <= n:
+            where: tuple[Any, ...] = (..., slice(first, last), *(slice(None),) * (-axis - 1))
+            part = field[where]
+        else:
+            # Beyond the ends of a ring it begins again.
+            part = field.take(np.arange(first, last) % n, axis)
+        arrays.append(lane.send(part))
     start = [0] * rank
     start[pieces.axis] = first
     return Block(tuple(arrays), tuple(start), Domain(pieces.shape))

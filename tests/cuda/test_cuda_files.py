@@ -55,8 +55,15 @@ def written(folder):
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
-@pytest.mark.parametrize("words", [("kernels.py:smooth",), ("kernels.py:before",),
-                                   ("median", "--param", "size=3")])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("kernels.py:smooth",),
+        ("kernels.py:before",),
+        ("kernels.py:inverted",),
+        ("median", "--param", "size=3"),
+    ],
+)
 def test_frames_go_through_a_gpu(cupy, here, words, threads):
     kernel, *rest = words
     options = [*rest, "--dtype", "uint8", "--overflow", "saturate", "--quiet"]
@@ -91,11 +98,6 @@ def test_what_only_the_cpu_computes_is_refused_before_anything_is_written(cupy, 
     assert not (here / "out").exists()
 
 
-def test_a_ufunc_says_where_it_is_computed(cupy, here, capsys):
-    words = ("apply", "kernels.py:inverted", "frames", "out", "--device", "cuda")
-    assert "is computed where its arrays are" in refused(capsys, *words)
-
-
 @npt.stencil(boundary="wrap")
 def around(x):
     return x[-1, 0] + x[0, 1]
@@ -118,6 +120,18 @@ def test_chunks_are_sent_one_by_one(cupy, stencil, chunks):
     assert type(made) is np.ndarray
     assert any("kernel_" in str(one) for one in cupy.fake.log)
     np.testing.assert_array_equal(made, stencil(x))
+
+
+def test_blocks_that_find_no_room_beside_others_wait(cupy):
+    x = np.random.default_rng(1).random((64, 30))
+    lazily = around(da.from_array(x, chunks=(4, 30)), device="cuda")
+    # Each takes about 4 kB.
+    cupy.fake.room = cupy.fake.used + 5000
+    made = lazily.compute(scheduler="threads", num_workers=4)
+    np.testing.assert_array_equal(made, around(x))
+    cupy.fake.room = cupy.fake.used + 1000
+    with pytest.raises(MemoryError, match="the GPU has no room"):
+        lazily.compute(scheduler="threads", num_workers=4)
 
 
 def test_each_thread_has_a_stream_of_its_own(cupy):

@@ -107,6 +107,48 @@ def test_arrays_are_sent_there_and_back(cupy, name):
     same(out if len(out) > 1 else out[0], wanted)
 
 
+def test_pieces_are_on_their_way_beside_each_other(cupy, monkeypatch):
+    from ninepoint import sending
+
+    monkeypatch.setattr(sending, "PIECE", 2000)
+    monkeypatch.setattr(sending, "LEAST", 1)
+    for call, given, options in CALLS.values():
+        cupy.fake.log.clear()
+        found = call(*given, device="cuda", **options)
+        same(found, call.debug(*given, **options))
+    frames, row = np.tile(X.reshape(-1, 3, 5)[:32], (10, 1, 1)), ROW[:5]
+    wanted = between.debug(frames, row)
+    cupy.fake.log.clear()
+    cupy.fake.pinned = 0
+    same(between(frames, row, device="cuda"), wanted)
+    # The row is there first; then three pieces are begun before one waits for the first again.
+    done = [one[0] if isinstance(one, tuple) else one for one in cupy.fake.log]
+    assert done[:2] == ["upload", "wait"]
+    lanes = [one[1] for one in cupy.fake.log if str(one[0]).startswith("kernel_between")]
+    assert len(lanes) > 3
+    assert len(set(lanes[:3])) == 3
+    assert lanes[3:] == lanes[: len(lanes) - 3]
+    fourth = [k for k, one in enumerate(done) if one.startswith("kernel_")][3]
+    assert cupy.fake.log[:fourth].count(("wait", lanes[0])) == 3
+    # What is pinned are the pieces under way, however large the arrays are.
+    assert cupy.fake.pinned < 2 * frames.nbytes / 3
+    # Who reads before the stream was waited for reads something else: this would show.
+    monkeypatch.setattr(sending.Lane, "wait", lambda lane: None)
+    with pytest.raises(AssertionError):
+        same(between(frames, row, device="cuda"), wanted)
+
+
+def test_a_piece_that_breaks_off_leaves_no_copy_on_its_way(cupy, monkeypatch):
+    from ninepoint import sending
+
+    monkeypatch.setattr(sending, "PIECE", 2000)
+    monkeypatch.setattr(sending, "LEAST", 1)
+    cupy.fake.failing = 701
+    with pytest.raises(RuntimeError, match="does not start kernel"):
+        between(X, ROW, device="cuda")
+    assert not any(cupy.fake.queues.values())
+
+
 def test_what_cannot_be_cut_and_has_no_room_is_refused(cupy):
     cupy.fake.room = cupy.fake.used + 500
     with pytest.raises(MemoryError, match="the GPU has no room"):

@@ -158,9 +158,39 @@ def own_stream() -> AbstractContextManager[Any]:
     streams = _threads.__dict__.setdefault("streams", {})
     device = current()
     if device not in streams:
-        streams[device] = cupy().cuda.Stream(non_blocking=True)
+        streams[device] = new_stream()
     found: AbstractContextManager[Any] = streams[device]
     return found
+
+
+def new_stream() -> Any:
+    """Give a stream of the current GPU, which waits for no other."""
+    return cupy().cuda.Stream(non_blocking=True)
+
+
+def wait_for(stream: Any) -> None:
+    """Wait until all is done that was begun on a stream."""
+    _with_room(stream.synchronize)
+
+
+def pinned(size: int) -> np.ndarray[Any, Any]:
+    """Give bytes of the CPU's memory that a GPU reads and writes by itself; others at need."""
+    try:
+        memory = cupy().cuda.alloc_pinned_memory(max(1, size))
+    except (MemoryError, RuntimeError):
+        # Slower, and right all the same.
+        return np.empty(size, np.uint8)
+    return np.frombuffer(memory, np.uint8, size)
+
+
+def begin_upload(array: DeviceArray, values: np.ndarray[Any, Any], stream: Any) -> None:
+    """Begin to give an array on a GPU other elements, which must stay until that is done."""
+    _with_room(array.set, values, stream)
+
+
+def begin_download(array: DeviceArray, target: np.ndarray[Any, Any], stream: Any) -> None:
+    """Begin to copy an array to the CPU's memory, where it is once the stream is waited for."""
+    _with_room(lambda: array.get(stream=stream, out=target, blocking=False))
 
 
 def contiguous(array: DeviceArray) -> DeviceArray:

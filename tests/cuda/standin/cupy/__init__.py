@@ -30,24 +30,30 @@ class ndarray(NDArrayOperatorsMixin):
     __array_priority__ = 100
 
     def __init__(self, host, device=None, base=None):
-        self._host = host
+        self._lies = host
         self._base = base
         device = fake.current() if device is None else device
         self.device = SimpleNamespace(id=device)
         self.data = _Pointer(host.ctypes.data, device)
 
-    shape = property(lambda self: self._host.shape)
-    strides = property(lambda self: self._host.strides)
-    dtype = property(lambda self: self._host.dtype)
-    ndim = property(lambda self: self._host.ndim)
-    size = property(lambda self: self._host.size)
-    nbytes = property(lambda self: self._host.nbytes)
-    itemsize = property(lambda self: self._host.itemsize)
-    T = property(lambda self: self._view(self._host.T))
+    @property
+    def _host(self):
+        """The elements, once all is done that was begun on the current stream."""
+        fake.finish(fake.streams[-1])
+        return self._lies
+
+    shape = property(lambda self: self._lies.shape)
+    strides = property(lambda self: self._lies.strides)
+    dtype = property(lambda self: self._lies.dtype)
+    ndim = property(lambda self: self._lies.ndim)
+    size = property(lambda self: self._lies.size)
+    nbytes = property(lambda self: self._lies.nbytes)
+    itemsize = property(lambda self: self._lies.itemsize)
+    T = property(lambda self: self._view(self._lies.T))
 
     @property
     def flags(self):
-        flags = self._host.flags
+        flags = self._lies.flags
         return SimpleNamespace(
             c_contiguous=flags.c_contiguous, f_contiguous=flags.f_contiguous, owndata=flags.owndata
         )
@@ -96,7 +102,7 @@ class ndarray(NDArrayOperatorsMixin):
         return ndarray(host, self.device.id, self if self._base is None else self._base)
 
     def __getitem__(self, index):
-        return self._view(np.asarray(self._host[index]))
+        return self._view(np.asarray(self._lies[index]))
 
     def __setitem__(self, index, value):
         if isinstance(value, np.ndarray) and value.ndim:
@@ -119,26 +125,36 @@ class ndarray(NDArrayOperatorsMixin):
     def __repr__(self):
         return f"standin.{self._host!r}"
 
-    def get(self):
+    def get(self, stream=None, order="C", out=None, blocking=True):
         fake.note("get")
         if fake.broken:
             raise cuda.CUDARuntimeError(700)
-        return self._host.copy()
+        if out is None:
+            return self._host.copy()
+        assert out.dtype == self.dtype
+        assert out.shape == self.shape
+        assert out.flags.c_contiguous
+        assert self.flags.c_contiguous
+        _begin(stream, lambda: np.copyto(out, self._lies))
+        if blocking:
+            fake.finish(stream.ptr)
+        return out
 
-    def set(self, values):
+    def set(self, values, stream=None):
         fake.note("upload")
         assert values.dtype == self.dtype
+        assert values.shape == self.shape
         assert values.flags.c_contiguous
-        self._host[...] = values
+        _begin(stream, lambda: np.copyto(self._lies, values))
 
     def transpose(self, *axes):
-        return self._view(self._host.transpose(*axes))
+        return self._view(self._lies.transpose(*axes))
 
     def reshape(self, *shape):
-        return self._view(self._host.reshape(*shape))
+        return self._view(self._lies.reshape(*shape))
 
     def view(self, dtype):
-        return self._view(self._host.view(dtype))
+        return self._view(self._lies.view(dtype))
 
     def astype(self, dtype, copy=True):
         return _made(self._host.astype(dtype, copy=copy))
@@ -163,6 +179,10 @@ def _host(value):
     return value._host if isinstance(value, ndarray) else value
 
 
+def _begin(stream, work):
+    fake.begin(fake.streams[-1] if stream is None else stream.ptr, work)
+
+
 def _made(host):
     """A new array of the current GPU, counted in its pool."""
     array = empty(np.shape(host), np.asarray(host).dtype)
@@ -179,6 +199,7 @@ def empty(shape, dtype=float):
     room = np.full(size + 512, 0xC3, np.uint8)
     first = -room.ctypes.data % 512
     host = room[first : first + size].view(dtype).reshape(shape)
+    fake.rooms[id(room)] = room
     found = ndarray(host, device)
     weakref.finalize(room, fake.given_back, size)
     return found
@@ -261,11 +282,11 @@ def ndim(value):
 
 
 def broadcast_to(value, shape):
-    return value._view(np.broadcast_to(value._host, shape))
+    return value._view(np.broadcast_to(value._lies, shape))
 
 
 def moveaxis(value, source, destination):
-    return value._view(np.moveaxis(value._host, source, destination))
+    return value._view(np.moveaxis(value._lies, source, destination))
 
 
 def transpose(value, axes=None):
@@ -273,7 +294,7 @@ def transpose(value, axes=None):
 
 
 def expand_dims(value, axis):
-    return value._view(np.expand_dims(value._host, axis))
+    return value._view(np.expand_dims(value._lies, axis))
 
 
 def may_share_memory(one, other):

@@ -91,6 +91,15 @@ class Stream:
     def __init__(self, non_blocking=False):
         Stream.made += 1
         self.ptr = 1000 + Stream.made
+        if non_blocking:
+            # Nothing is done on it before somebody waits.
+            fake.queues[self.ptr] = []
+
+    def synchronize(self):
+        fake.note(("wait", self.ptr))
+        if fake.broken:
+            raise CUDARuntimeError(700)
+        fake.finish(self.ptr)
 
     def __enter__(self):
         fake.streams.append(self.ptr)
@@ -102,6 +111,11 @@ class Stream:
 
 def get_current_stream():
     return SimpleNamespace(ptr=fake.streams[-1])
+
+
+def alloc_pinned_memory(size):
+    fake.pinned += size
+    return np.full(size, 0xC3, np.uint8)
 
 
 class Module:
@@ -146,9 +160,13 @@ class Function:
             place[first : first + one.nbytes] = one.reshape(-1).view(np.uint8)
             pointers[k] = place.ctypes.data + first
         shape = (ctypes.c_uint * 6)(*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])
-        # The emulator runs one kernel at a time.
-        with _running:
-            self._run(shape, ctypes.c_size_t(shared_mem), ctypes.c_bool(True), pointers)
+
+        def run(places=places):
+            # The emulator runs one kernel at a time.
+            with _running:
+                self._run(shape, ctypes.c_size_t(shared_mem), ctypes.c_bool(True), pointers)
+
+        fake.begin(fake.streams[-1], run)
         fake.log.append((self._name, fake.streams[-1], fake.device))
 
 

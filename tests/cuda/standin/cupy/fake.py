@@ -1,6 +1,7 @@
 """What a test decides of the stand-in's machine, and what it is told of what happened."""
 
 import threading
+import weakref
 from types import SimpleNamespace
 
 
@@ -35,6 +36,8 @@ device = 0
 streams = _Streams()
 # What was done, in order: a word, or the name of a function with its stream and its GPU.
 log = []
+# How many bytes were pinned.
+pinned = 0
 # How often NVRTC compiled.
 compiled = 0
 # What CUDA numbers the error with which every launch fails, if it does.
@@ -43,6 +46,12 @@ failing = 0
 broken = False
 architecture = "90"
 processors = 132
+# What was begun on streams that wait for nobody, by their numbers, and not done yet.
+queues = {}
+# The memory of all arrays, which stays until what was begun with it is done.
+rooms = weakref.WeakValueDictionary()
+# Threads take memory at the same time, and one may give some back while it takes some.
+_counting = threading.RLock()
 # Arrays that lie on another GPU than the current one, by their addresses.
 places = {}
 
@@ -53,6 +62,22 @@ class OutOfMemoryError(MemoryError):
             f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes, limit "
             f"set to: {limit:,} bytes)."
         )
+
+
+def begin(stream, work):
+    """Do something in the order of a stream: at once, or when one waits for the stream."""
+    if stream not in queues:
+        work()
+        return
+    queues[stream].append((work, list(rooms.values())))
+
+
+def finish(stream):
+    """Do all that was begun on a stream."""
+    queue = queues.get(stream, [])
+    while queue:
+        work, _ = queue.pop(0)
+        work()
 
 
 def current():
@@ -69,25 +94,28 @@ def note(word):
 
 def taken(size):
     global used
-    if used + size > room:
-        raise OutOfMemoryError(size, used, room)
-    used += size
+    with _counting:
+        if used + size > room:
+            raise OutOfMemoryError(size, used, room)
+        used += size
 
 
 def given_back(size):
     global used
-    used -= size
+    with _counting:
+        used -= size
 
 
 def reset():
     """As it is at the beginning of a test."""
     global devices, driver, room, device, streams, compiled, architecture, processors
-    global failing, broken
-    failing, broken = 0, False
+    global failing, broken, pinned
+    failing, broken, pinned = 0, False, 0
     devices, driver, room, device, streams, compiled = 2, 13000, 1 << 34, 0, _Streams(), 0
     architecture, processors = "90", 132
     log.clear()
     places.clear()
+    queues.clear()
 
 
 POOL = SimpleNamespace(
