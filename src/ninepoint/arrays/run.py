@@ -339,6 +339,8 @@ def _at_once(
     made = do(fields, {}, tuple(work.lengths[axis] for axis in along))
     if made is None:
         return None
+    if work.noted is not None:
+        work.noted.otherwise()
     work.at |= dict.fromkeys(made, gives)
     return {value: _cut(one, has, gives) for value, one in made.items()}
 
