@@ -460,8 +460,8 @@ def test_calls_on_blocks_in_one_pass(cupy):
         stepped = npt.stencil(boundary="keep", schedule=npt.Schedule(steps=4))(heat.__wrapped__)
         lazily = stepped.iterate(x, 0.25, steps=4, device="cuda")
         same(lazily.compute(), heat.iterate(X, 0.25, steps=4))
-        # Each of the blocks at its ends and inside them, or in one.
-        assert 12 <= sum(isinstance(one, tuple) for one in cupy.fake.log) <= 24
+        # Of twelve blocks each at its ends and inside them, or in one; not step by step.
+        assert 0 < sum(isinstance(one, tuple) for one in cupy.fake.log) <= 24
     cupy.fake.log.clear()
     cupy.fake.room = cupy.fake.used + 14_000
     same(twice(X, 0.25, device="cuda"), wanted)
