@@ -8,8 +8,10 @@ A program pickles as its calls.  How it is done is planned where it is done, onc
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +40,9 @@ MORE = 0.5
 # Stands for a length that nobody knows.
 _LONG = 1 << 20
 
+# Bytes of pickles beyond which none is kept.
+LARGE = 1 << 20
+
 # Far from all ends.
 _MIDDLE = 1 << 40
 
@@ -54,6 +59,15 @@ class Program:
     wanted: tuple[int, ...]
     schedule: Schedule
     token: str = ""
+
+    def __reduce__(self) -> Any:
+        key = self.token, self.wanted, self.schedule
+        packed = _packed.get(key) if self.token else b""
+        if packed is None:
+            packed = _packed[key] = _pack(self)
+        if packed:
+            return _unpacked, (packed,)
+        return Program, (self.graph, self.wanted, self.schedule, self.token)
 
     @property
     def nodes(self) -> list[Node]:
@@ -105,6 +119,30 @@ class Program:
             groups, block, self.wanted, region=region, outs=outs, threads=threads, noted=noted
         )
 
+
+def _pack(program: Program) -> bytes:
+    """What a program pickles as, once for all tasks; nothing where only its pickler knows how."""
+    parts = program.graph, program.wanted, program.schedule, program.token
+    try:
+        packed = pickle.dumps(parts, pickle.HIGHEST_PROTOCOL)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        return b""
+    # What is named so is another thing in another process, and is to be pickled by value; and what
+    # is large is not kept.
+    return b"" if b"__main__" in packed or len(packed) > LARGE else packed
+
+
+def _unpacked(packed: bytes) -> Program:
+    """The program that was packed so; the same one for all tasks of a process."""
+    found = _received.get(packed)
+    if found is None:
+        found = _received[packed] = Program(*pickle.loads(packed))
+    return found
+
+
+# What the programs were packed as that were sent last, and those that were received.
+_packed: Remembered[Any, bytes] = Remembered(64)
+_received: Remembered[bytes, Program] = Remembered(64)
 
 # The programs that were planned last, by their tokens and what is wanted of them.
 _known: Remembered[tuple[str, tuple[int, ...], Schedule], Program] = Remembered(64)

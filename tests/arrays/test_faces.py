@@ -160,3 +160,17 @@ def test_blocks_of_machine_code_that_come_again(
 
 def _spans(sizes: tuple[int, ...]) -> list[tuple[int, int]]:
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
+
+
+def test_programs_are_packed_once_and_received_once() -> None:
+    call = Call.of(sloped.definition, {"gain": 3}, boundary="nearest")
+    graph, wanted = graph_of(call, [np.dtype("float32"), np.dtype("int16")])
+    work = Program(graph, wanted, Schedule(), graph.token)
+    packed = pickle.dumps(work)
+    received = pickle.loads(packed)
+    assert pickle.loads(packed) is received
+    assert pickle.dumps(received) == packed
+    assert (received.token, received.wanted) == (work.token, work.wanted)
+    # Without a name of its meaning it is any program.
+    nameless = Program(graph, wanted, Schedule())
+    assert pickle.loads(pickle.dumps(nameless)) is not pickle.loads(pickle.dumps(nameless))

@@ -184,9 +184,8 @@ def run(
         values |= _group(work, group, values, threads, outs)
         for value in [v for v in values if last.get(v, -1) <= position and v not in wanted]:
             del values[value]
-    if noted is not None and work.shape is not None:
-        at = [_index(values[value], work.at[value], work.wanted) for value in wanted]
-        noted.gave(list(zip(wanted, at, strict=True)))
+    if noted is not None:
+        noted.gave([(value, work.part(value, values[value])) for value in wanted])
     return [work.given(value, values[value]) for value in wanted]
 
 
@@ -244,9 +243,14 @@ class _Work:
             return None
         return outs[value]
 
+    def part(self, value: int, array: Array) -> tuple[Any, ...] | None:
+        """Where in a value that is which is wanted of it; None for all of it."""
+        return None if self.shape is None else _index(array, self.at[value], self.wanted)
+
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
-        return array if self.shape is None else _cut(array, self.at[value], self.wanted)
+        index = self.part(value, array)
+        return array if index is None else array[index]
 
 
 def _spans(region: Region) -> Spans:
@@ -439,11 +443,11 @@ def _node(
     """What one node makes; notes where it stands."""
     border, along = node.border, node.along
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
-    values: list[tuple[int, Any]] = []
+    values: list[tuple[int, Any]] = [(value, None) for value in node.fields]
     if work.shape is not None:
         taken = work.takes[id(node)]
-        for field, value in zip(fields, node.fields, strict=True):
-            values.append((value, _index(field, work.at[value], taken)))
+        pairs = zip(fields, node.fields, strict=True)
+        values = [(value, _index(field, work.at[value], taken)) for field, value in pairs]
         fields = [
             field if index is None else field[index]
             for field, (_, index) in zip(fields, values, strict=True)

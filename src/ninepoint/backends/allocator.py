@@ -94,21 +94,23 @@ class Allocator:
         """Say that the memory becomes something else, if it was what it is thought to be."""
         return self._swap(at, before, after) == before
 
-    def mapped(self, size: int, shift: int, huge: int) -> int | None:
+    def mapped(self, size: int, shift: int, huge: int, count: int) -> int | None:
         """Memory of the process's own for an array, which is USED; nothing if there is none.
 
-        It begins `shift` bytes, HEAD or more, behind the begin of a page.  If `huge` is not 0,
-        it is in pages of that size, as far as the system has them.
+        It begins `shift` bytes, HEAD or more, behind the begin of a page.  The first `count` of
+        its pages are `huge` bytes long, as far as the system has them.
         """
-        length = -(-(size + shift) // mmap.PAGESIZE) * mmap.PAGESIZE + huge
+        length = -(-(size + shift) // mmap.PAGESIZE) * mmap.PAGESIZE
+        if count:
+            length = max(length, count * huge) + huge
         kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         base = self._map(0, length, mmap.PROT_READ | mmap.PROT_WRITE, kind, -1, 0)
         if base == -1:
             return None
         begin = base
-        if huge:
+        if count:
             begin = -(-base // huge) * huge
-            self._advise(begin, length - (begin - base), mmap.MADV_HUGEPAGE)
+            self._advise(begin, count * huge, mmap.MADV_HUGEPAGE)
         at = begin + shift
         head = (ctypes.c_int64 * 4).from_address(at - HEAD)
         head[:] = [USED, base, length, size]

@@ -24,7 +24,6 @@ import numpy as np
 from ...backends.memory import empty
 from ...backends.scratch import Scratch, lent
 from ...backends.threads import serial
-from ..again import Again
 from ..borders import Array
 from ..layout import Region, Shape
 from ..parts import write
@@ -33,6 +32,7 @@ from ..regions import Span
 from ..run import Block, Domain
 from .pieces import Offset, Piece, Source, pieces
 from .places import in_memory, nothing
+from .repeated import repeated
 
 if TYPE_CHECKING:
     from .job import Work
@@ -182,22 +182,8 @@ class _Block:
     def computed(self, piece: Piece, outs: Mapping[int, Array] | None = None) -> list[Array]:
         """What is wanted of some points."""
         fields = [self._field(source, number) for number, source in enumerate(piece.fields)]
-        targets = outs or {}
         block = Block(tuple(fields), piece.start, self.domain)
-        if self.there:
-            # A GPU settles calls by how their arrays lie.
-            return self.work.run(block, piece.region, outs)
-        arrays = (*fields, *targets.values())
-        key = tuple([(one.dtype, one.strides, one.flags.aligned) for one in arrays])
-        again = piece.known.get(key)
-        if again is not None and again.ready:
-            made = again(fields, targets)
-            if made is not None:
-                return made
-        noted = None
-        if again is None and self.work.token:
-            noted = piece.known[key] = Again()
-        return self.work.run(block, piece.region, outs, noted=noted)
+        return repeated(self.work, block, piece.region, outs or {}, piece.known, self.there)
 
     def write(self, piece: Piece, results: Sequence[Array]) -> None:
         """Compute some points, and write what is wanted of them where they stand."""

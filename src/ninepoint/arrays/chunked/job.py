@@ -12,12 +12,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from ...backends.threads import serial
+from ...remembered import Remembered
 from ..again import Again
 from ..borders import Array
 from ..layout import Region, Shape
+from ..recognise import is_cupy
 from ..regions import Node
 from ..run import Block
 from .places import in_memory
+from .repeated import Known, repeated
 
 
 class Work(Protocol):
@@ -62,6 +65,10 @@ class Work(Protocol):
         """
 
 
+# How whole blocks are done, by the programs asked for last.
+_known: Remembered[Any, Known] = Remembered(64)
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What every task of one program has in common."""
@@ -72,8 +79,14 @@ class Job:
 
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
+        arrays = tuple(map(in_memory, blocks))
+        key = self.work.token, tuple(self.work.wanted)
+        known = _known.get(key)
+        if known is None:
+            known = _known[key] = Remembered(16)
         with serial():
-            return bare(self.work.run(Block(tuple(map(in_memory, blocks))), None))
+            there = any(map(is_cupy, arrays))
+            return bare(repeated(self.work, Block(arrays), None, {}, known, there))
 
 
 def bare(results: list[Array]) -> Any:

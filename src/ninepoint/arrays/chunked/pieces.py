@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...remembered import Remembered
-from ..again import Again
 from ..layout import Region, Shape, around
 from ..regions import Span, hull, needed, reach, wraps
 from ..run import Domain
 from .outputs import outputs_of
+from .repeated import Known
 
 if TYPE_CHECKING:
     from .job import Work
@@ -90,7 +90,7 @@ class Piece:
     start: Shape
     fields: tuple[Source, ...]
     targets: tuple[Slices, ...]
-    known: Remembered[Any, Again] = field(default_factory=lambda: Remembered(16), compare=False)
+    known: Known = field(default_factory=lambda: Remembered(16), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
