@@ -11,6 +11,7 @@ from . import calling, preparing
 from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.keys import Parameters, call_key
+from .arrays.recognise import is_device
 from .calls import Call
 from .definition import Definition
 from .flow import Flow, Leaves
@@ -639,12 +640,13 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
 
         The calls write to arrays that are there already, as the copy does. Ends after 5
-        seconds if there are 3 samples by then.
+        seconds if there are 3 samples by then.  On a GPU a sample ends when the GPU is done, and
+        the copy is one on it; with ``device="cuda"`` a call is there and back.
 
         Parameters
         ----------
         *args, **named
-            As for a call, with NumPy arrays.
+            As for a call, with NumPy arrays, or arrays of a GPU.
         repeat : int, optional
             How many samples are taken; one is many calls where a call is short.
 
@@ -657,7 +659,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         Raises
         ------
         TypeError
-            If a field is no NumPy array, or `repeat` no whole number.
+            If a field is no array of NumPy or of a GPU, or `repeat` no whole number.
         ValueError
             If `repeat` is less than 1, or an array is empty.
 
@@ -674,7 +676,13 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         measuring.check_repeat(repeat)
         options = {name: named.pop(name) for name in CALL_OPTIONS & set(named)}
-        one = measuring.real(self.definition, self._bound(args, named), options, "bench()")
+        values = self._bound(args, named)
+        if options.get("device") is not None or any(is_device(values[n]) for n in self.fields):
+            # Imported here, not above: most programs use no GPU.
+            from .inspecting import device_timing
+
+            return device_timing.measured(self, self.definition, values, options, repeat, 5.0)
+        one = measuring.real(self.definition, values, options, "bench()")
         return measuring.measured(self, one, options, repeat, 5.0)
 
     def _repr_svg_(self) -> str | None:

@@ -195,12 +195,29 @@ def test_what_lies_there_stays_there(cupy):
         (lambda: heat.iterate(X, 0.25, steps=1, device=0), ValueError, "device=0 is unknown"),
         (lambda: npt.lazy(X).compute(device="gpu"), ValueError, "device='gpu' is unknown"),
         (lambda: total(X, device="cuda"), TypeError, r"total\(\) is computed on the CPU, as all"),
-        (lambda: inner.bench(X, device="cuda"), TypeError, "measures the CPU"),
+        (lambda: inner.tune(X, device="cuda"), TypeError, "measures the CPU"),
+        (lambda: inner.bench(npt.lazy(X), device="cuda"), TypeError, "'x' is none"),
+        (lambda: inner.bench(X[:0], device="cuda"), ValueError, "'x' is empty"),
     ],
 )
 def test_device_is_refused(cupy, call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+def test_calls_on_a_gpu_are_measured(cupy):
+    again = npt.stencil(boundary="keep")(heat.__wrapped__)
+    found = again.bench(cupy.asarray(X), 0.25, repeat=3)
+    assert (found.points, found.bytes, found.copy_bytes) == (X.size, 2 * X.nbytes, 2 * X.nbytes)
+    assert 1 <= found.samples <= 3
+    assert "of a copy" in str(found)
+    assert ", Stand-in; before: " in str(found)
+    assert again.bench(cupy.asarray(X), 0.25, repeat=1).preparation == "already compiled"
+    cupy.fake.log.clear()
+    assert over.bench(X, 0.5, repeat=1, device="cuda").device == "Stand-in"
+    assert {"upload", "get"} <= set(cupy.fake.log)
+    with pytest.raises(ValueError, match="was done by a GPU"):
+        found.plot()
 
 
 # States.

@@ -163,6 +163,20 @@ def test_texts_of_several_kernels_for_a_gpu():
     assert "kernel_waves(" in waves.source("float64", target="cuda")
 
 
+def test_steps_on_a_gpu_are_told():
+    def said(stencil, **options):
+        return re.findall(
+            "\n  iterate  +(.*)", stencil.explain("float32", device="cuda", **options)
+        )
+
+    assert said(blur) == ["one step after the other: no text holds two of them"]
+    assert said(nine, boundary="valid") == []
+    assert said(npt.stencil(schedule=npt.Schedule(steps=3))(nine.__wrapped__)) == [
+        "3 steps in one pass over memory, where they take long"
+    ]
+    assert said(waves) == []
+
+
 def test_a_target_that_is_none_is_refused():
     with pytest.raises(ValueError, match=re.escape("target='gpu' is unknown; use \"cpu\" or")):
         nine.source("uint8", target="gpu")

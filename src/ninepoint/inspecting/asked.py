@@ -67,6 +67,15 @@ class Asked:
         """Whether it is one kernel, which calls no other stencils."""
         return self.call.definition.stages is None
 
+    @property
+    def is_step(self) -> bool:
+        """Whether its results can take the place of fields, of their shape and types."""
+        graph, wanted = self.graph
+        fields = graph.dtypes[: graph.given][: len(wanted)]
+        if self.call.definition.pointwise or self.call.boundary.uses("valid"):
+            return False
+        return [graph.dtypes[value] for value in wanted] == fields
+
 
 def asked(
     definition: Definition, given: Sequence[Any] = (), named: Mapping[str, Any] | None = None

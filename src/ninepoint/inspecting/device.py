@@ -11,11 +11,13 @@ from collections.abc import Iterator, Sequence
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
+from ..chaining import unfit
 from ..device_groups import passes
 from ..graph import Node
 from ..language import errors
 from ..language.ir import Assign, Binary, Call, Kernel, Ref, Unary
-from ..onepass import OnePass, outputs_of, together
+from ..onepass import OnePass, longest_steps, outputs_of, together
+from ..running import STEPS
 from .asked import Asked
 from .describing import Lines, box_text, bytes_moved, numbers, types_text
 
@@ -47,7 +49,7 @@ def explained(one: Asked) -> str:
     """How a call on arrays of a GPU is computed."""
     nodes = _nodes(one)
     if one.is_single:
-        return _kernel_text(one, nodes[0])
+        return "\n".join([_kernel_text(one, nodes[0]), *_steps(one)])
     given, (graph, _) = one.types, one.graph
     fields = ", ".join(f"{n} {d}" for n, d in zip(graph.names, given, strict=False))
     results = ", ".join(map(str, nodes[-1].compiled.out_dtypes))
@@ -69,7 +71,26 @@ def explained(one: Asked) -> str:
             page.add("memory", f"{inside + outside} bytes a point for all of them")
             page.add("registers", _UNKNOWN)
             parts += [page.lines[0], *(f"  {line}" for line in page.lines[1:])]
-    return "\n".join(parts)
+    return "\n".join([*parts, *_steps(one)])
+
+
+def _steps(one: Asked) -> Iterator[str]:
+    """What `iterate` does with a call that can be a step: a line, or none."""
+    graph, wanted = one.graph
+    schedule = one.call.definition.schedule_for(one.types)
+    if not one.is_step:
+        return
+    reason = unfit(graph, wanted, schedule)
+    found = None
+    if not reason:
+        found = longest_steps(graph, wanted, schedule.steps or STEPS, schedule)
+        reason = "no text holds two of them"
+    page = Lines([""])
+    if found is None:
+        page.add("iterate", f"one step after the other: {reason}")
+    else:
+        page.add("iterate", f"{found.steps} steps in one pass over memory, where they take long")
+    yield from page.lines[1:]
 
 
 def _nodes(one: Asked) -> list[Node]:

@@ -55,9 +55,7 @@ def no_chain(one: Asked) -> str:
     Also empty where nothing can be iterated, as the results cannot take the place of fields.
     """
     graph, wanted = one.graph
-    if [graph.dtypes[value] for value in wanted] != graph.dtypes[: graph.given][: len(wanted)]:
-        return ""
-    if one.call.definition.pointwise or one.call.boundary.uses("valid"):
+    if not one.is_step:
         return ""
     return unfit(graph, wanted, one.call.definition.schedule_for(one.types))
 

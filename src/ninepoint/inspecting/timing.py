@@ -75,7 +75,7 @@ class Measurement:
     copy_seconds : float
         The median of a copy of the fields, taken in turn with the calls [s].
     threads : int
-        Threads that computed in a call; the copy used as many.
+        Threads that computed in a call; the copy used as many.  On a GPU none did.
     preparation : str
         What was needed before the first call: "compiled", "loaded from the cache" or "already
         compiled".
@@ -86,6 +86,8 @@ class Measurement:
     lanes : float or None
         Bytes of all lanes that are loaded, computed and stored for a point; None where they are
         not counted, as of stencils that call others.
+    device : str
+        The GPU that computed; empty where threads did.
 
     Examples
     --------
@@ -114,6 +116,12 @@ class Measurement:
     preparation_seconds: float
     limits: Machine
     lanes: float | None = None
+    device: str = ""
+
+    @property
+    def by(self) -> str:
+        """Who computed, in words."""
+        return self.device or threads_text(self.threads)
 
     @property
     def points_per_second(self) -> float:
@@ -141,7 +149,7 @@ class Measurement:
             f"({time_text(self.lower)} .. {time_text(self.upper)}, {self.samples} samples), "
             f"{rate_text(self.points_per_second, 'point')}, "
             f"{rate_text(self.bytes_per_second, 'B')} = {self.copy_ratio:.2f} of a copy "
-            f"({rate_text(self.copy_bytes_per_second, 'B')}), {threads_text(self.threads)}; "
+            f"({rate_text(self.copy_bytes_per_second, 'B')}), {self.by}; "
             f"before: {preparation_text(self.preparation, self.preparation_seconds)}"
         )
 
@@ -167,8 +175,8 @@ class Measurement:
         ImportError
             If matplotlib is not installed.
         ValueError
-            If operations are not counted: of stencils that call others, and of kernels that
-            are compiled as they are written.
+            If operations are not counted: of stencils that call others, of kernels that are
+            compiled as they are written, and on a GPU.
 
         Examples
         --------
@@ -182,7 +190,8 @@ class Measurement:
         if self.lanes is None:
             raise ValueError(
                 f"The operations of '{self.name}' are not counted, because it calls other "
-                "stencils or is compiled as it is written; explain() tells how it is computed."
+                "stencils, is compiled as it is written or was done by a GPU; explain() tells how "
+                "it is computed."
             )
         memory = (("copy in cache", self.limits.near), ("copy beyond", self.limits.far))
         found = roofline(
@@ -212,7 +221,7 @@ class Measurement:
                 ("points", rate_text(self.points_per_second, "point")),
                 ("memory", rate_text(self.bytes_per_second, "B")),
                 ("of a copy", f"{bar(self.copy_ratio)} {self.copy_ratio:.2f} of {copy}"),
-                ("computed by", threads_text(self.threads)),
+                ("computed by", self.by),
                 ("before", preparation_text(self.preparation, self.preparation_seconds)),
             ),
         )
@@ -304,28 +313,42 @@ def beside_copy(
     Ends after `repeat` samples of each, or once `limit` seconds are over and there are three.
     """
     parts = cut(fields, [np.zeros(field.shape, field.dtype) for field in fields], threads)
-    works = (call, lambda: _copied(parts, threads))
+    return in_turn(call, lambda: _copied(parts, threads), repeat, limit)
+
+
+def in_turn(
+    call: Callable[[], object],
+    copy: Callable[[], object],
+    repeat: int,
+    limit: float,
+    wait: Callable[[], object] = lambda: None,
+) -> tuple[list[float], list[float]]:
+    """Seconds of calls, and of copies, taken in turn; `wait` waits for what they began."""
+    works = (call, copy)
     counts = []
     for work in works:
         work()
-        once = _seconds(work, 1)
-        counts.append(
-            max(1, round(_SAMPLE / max(_seconds(work, 3) if once < _SAMPLE else once, 1e-7)))
-        )
+        wait()
+        once = _seconds(work, 1, wait)
+        several = _seconds(work, 3, wait) if once < _SAMPLE else once
+        counts.append(max(1, round(_SAMPLE / max(several, 1e-7))))
     taken: tuple[list[float], list[float]] = ([], [])
     begin = perf_counter()
     while len(taken[0]) < repeat and (len(taken[0]) < 3 or perf_counter() - begin < limit):
         for work, count, samples in zip(works, counts, taken, strict=True):
             if count > 1:
                 work()  # brings back into cache what the other drove out, as in a loop
-            samples.append(_seconds(work, count))
+            samples.append(_seconds(work, count, wait))
     return taken
 
 
-def _seconds(work: Callable[[], object], count: int) -> float:
+def _seconds(
+    work: Callable[[], object], count: int, wait: Callable[[], object] = lambda: None
+) -> float:
     begin = perf_counter()
     for _ in range(count):
         work()
+    wait()
     return (perf_counter() - begin) / count
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 from ...remembered import Remembered
@@ -26,11 +25,14 @@ _loading = threading.Lock()
 
 
 class Functions(dict[str, Any]):
-    """The functions of a module by name; each is looked up when it is first asked for."""
+    """The functions of a module by name; each is looked up when it is first asked for.
 
-    def __init__(self, module: Any) -> None:
+    `made` tells that they were compiled by this process, not loaded from the disk.
+    """
+
+    def __init__(self, module: Any, made: bool) -> None:
         super().__init__()
-        self._module = module
+        self._module, self.made = module, made
 
     def __missing__(self, name: str) -> Any:
         found = self[name] = driver.function(self._module, name)
@@ -49,16 +51,26 @@ def functions(text: str, name: str, fastmath: bool, far: bool, device: int) -> F
             found = _modules.get(key)
             if found is None:
                 options = (*OPTIONS, *(_FAST if fastmath else ()), *(FAR if far else ()))
-                found = _modules[key] = Functions(_loaded(text, name, options, device))
+                found = _modules[key] = _loaded(text, name, options, device)
     return found
 
 
-def _loaded(text: str, name: str, options: Sequence[str], device: int) -> Any:
+def known() -> list[Functions]:
+    """The functions that are there by now."""
+    return list(_modules.values())
+
+
+def _loaded(text: str, name: str, options: Sequence[str], device: int) -> Functions:
     architecture = driver.architecture(device)
     meaning = "\n".join((driver.compiler(), architecture, *options, text))
-    make = partial(driver.compiled, text, name, architecture, options)
+    made = []
+
+    def make() -> bytes:
+        made.append(name)
+        return driver.compiled(text, name, architecture, options)
+
     try:
-        return binary(name, meaning, "cubin", driver.loaded, make)
+        return Functions(binary(name, meaning, "cubin", driver.loaded, make), bool(made))
     except ValueError as error:
         raise RuntimeError(
             f"the GPU's driver does not take machine code of CUDA's compiler {driver.compiler()} "

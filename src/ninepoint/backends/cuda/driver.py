@@ -258,6 +258,17 @@ def stream() -> int:
     return found
 
 
+def current_stream() -> Any:
+    """The current stream."""
+    return cupy().cuda.get_current_stream()
+
+
+def name(device: int) -> str:
+    """What a GPU is called."""
+    found: bytes = cupy().cuda.runtime.getDeviceProperties(device)["name"]
+    return found.decode()
+
+
 def architecture(device: int) -> str:
     """What a GPU can do, as two digits or three: "90" is 9.0."""
     found: str = cupy().cuda.Device(device).compute_capability

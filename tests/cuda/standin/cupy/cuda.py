@@ -110,7 +110,8 @@ class Stream:
 
 
 def get_current_stream():
-    return SimpleNamespace(ptr=fake.streams[-1])
+    ptr = fake.streams[-1]
+    return SimpleNamespace(ptr=ptr, synchronize=lambda: fake.finish(ptr))
 
 
 def alloc_pinned_memory(size):
