@@ -121,6 +121,23 @@ def test_libraries_are_not_mixed(engine):
         staged(engine.cut(X, 7), da.from_array(X, chunks=7))
 
 
+def test_arrays_of_dask_array_are_saved_as_those_of_dask(tmp_path):
+    da = pytest.importorskip("dask.array")
+    pytest.importorskip("zarr")
+    x = DaskArray(None).cut(X, (7, 11))
+    named = xr.DataArray(mean9(x, boundary="wrap"), dims=("y", "x"), name="u")
+    npt.save(mean9(x, boundary="wrap"), tmp_path / "bare.zarr", progress=False)
+    npt.save(named, tmp_path / "named.zarr", progress=False)
+    for path in ("bare.zarr", "named.zarr/u"):
+        found = da.from_zarr(tmp_path / path).compute(scheduler="sync")
+        np.testing.assert_array_equal(found, mean9(X, boundary="wrap"))
+
+
+def test_arrays_of_cubed_are_saved_by_cubed(tmp_path):
+    with pytest.raises(TypeError, match=r"cubed.to_zarr\(x, path\)"):
+        npt.save(Cubed(tmp_path).cut(X, 10), tmp_path / "out.zarr")
+
+
 def test_an_expression_is_a_few_kilobytes():
     """Its tasks are written out where it is computed, not where it is made."""
     library = DaskArray(None).library

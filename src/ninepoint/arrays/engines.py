@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .recognise import is_chunked, is_cubed, is_expression
+from .recognise import is_chunked, is_cubed, is_dask, is_expression
 
 if TYPE_CHECKING:
     from .chunked import Work
@@ -57,6 +57,28 @@ def engine_of(fields: Sequence[Any]) -> Engine:
     from . import chunked
 
     return chunked
+
+
+def as_dask(array: Any) -> Any:
+    """An array of dask-array as one of Dask, with the tasks that it has when it is computed.
+
+    Raises
+    ------
+    TypeError
+        If it is one of Cubed, which Dask cannot compute.
+    """
+    if is_cubed(array):
+        raise TypeError(
+            "an array of Cubed is written by Cubed: cubed.to_zarr(x, path), which "
+            "ninepoint.open(path) opens."
+        )
+    if is_dask(array) or not is_expression(array):
+        return array
+    # Imported here: dask-array has it.
+    import dask.array
+
+    untyped: Any = dask.array
+    return untyped.Array(dict(array.__dask_graph__()), array.name, array.chunks, meta=array._meta)
 
 
 def _named(kind: type) -> str:

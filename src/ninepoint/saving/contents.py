@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays.recognise import is_dask, is_dataset, is_xarray
+from ..arrays.engines import as_dask
+from ..arrays.recognise import is_chunked, is_dask, is_dataset, is_xarray
 from ..stores.extras import need
 from ..undisturbed import imported
 from .cutting import Layout
@@ -73,6 +74,7 @@ def contents(result: Any) -> Contents:
         return _labelled(result)
     if isinstance(result, np.ma.MaskedArray):
         raise TypeError("save would lose the mask of this array; use array.filled(value)")
+    result = as_dask(result)
     if not (isinstance(result, np.ndarray) or is_dask(result)):
         kind = type(result)
         raise TypeError(
@@ -85,6 +87,7 @@ def contents(result: Any) -> Contents:
 def lazily(array: Any, name: str = "") -> Any:
     """Give a Dask array of numbers, whose sizes are known."""
     of = f" {name!r}" if name else ""
+    array = as_dask(array)
     if is_dask(array):
         if any(n != n for sizes in array.chunks for n in sizes):
             raise ValueError(
@@ -104,7 +107,7 @@ def _labelled(dataset: Any) -> Contents:
     xr: Any = imported("xarray")
     variables, placed = [], dataset.copy()
     for name, one in dataset.variables.items():
-        is_lazy = is_dask(one.data if one.chunks is not None else None)
+        is_lazy = one.chunks is not None and is_chunked(one.data)
         if not is_lazy and (
             name in dataset.coords or not one.ndim or one.dtype.kind not in "biufc"
         ):
