@@ -19,3 +19,7 @@ def measure(*, quick: bool) -> Iterator[Row]:
         array = held.watch(made([n * size for n in counts], size, "f4"))
         stencil(array).max().compute(scheduler="sync")
         yield Row(f"chunks held: {'x'.join(map(str, counts))}", held.most, aim, "")
+    held = Held()
+    made_of = held.watch(mean9(held.source((2560, 2560), 64, "f4")))
+    made_of.max().compute(scheduler="sync")
+    yield Row("blocks held a thread by regions, read or made", held.most, 2, "")

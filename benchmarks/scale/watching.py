@@ -93,6 +93,10 @@ def moved(client: Any) -> int:
     return sum(client.run(count).values())
 
 
+class _Counted(np.ndarray):
+    """An array that can be referred to weakly."""
+
+
 class Held:
     """How many chunks of an array are alive at once."""
 
@@ -102,18 +106,29 @@ class Held:
 
     def watch(self, array: Any) -> Any:
         """The same array, of which every chunk that is alive is counted."""
-
-        class Counted(np.ndarray):
-            pass
-
-        def count(block: Any) -> Any:
-            one = block.copy().view(Counted)
-            self._add(1)
-            weakref.finalize(one, self._add, -1)
-            return one
-
         meta = np.empty((0,) * array.ndim, array.dtype)
-        return array.map_blocks(count, dtype=array.dtype, meta=meta)
+        return array.map_blocks(self._counted, dtype=array.dtype, meta=meta)
+
+    def source(self, shape: Any, chunks: Any, dtype: Any) -> Any:
+        """An array of something that can be sliced, of which all that is read is counted."""
+        counted = self._counted
+
+        class Sliced:
+            def __init__(self) -> None:
+                self.shape, self.dtype, self.ndim = shape, np.dtype(dtype), len(shape)
+                self.chunks = (1,) * len(shape)
+
+            def __getitem__(self, index: Any) -> Any:
+                return counted(np.ones([s.stop - s.start for s in index], dtype))
+
+        meta = np.empty((0,) * len(shape), dtype)
+        return da.from_array(Sliced(), chunks=chunks, name="sliced", meta=meta)
+
+    def _counted(self, block: Any) -> Any:
+        one = block.copy().view(_Counted)
+        self._add(1)
+        weakref.finalize(one, self._add, -1)
+        return one
 
     def _add(self, n: int) -> None:
         with self._lock:
