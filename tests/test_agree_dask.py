@@ -16,6 +16,7 @@ import pytest
 
 import agreement
 import ninepoint as npt
+from sliced import sliced
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
 
@@ -45,10 +46,11 @@ def cut(rng: Random, drawn: agreement.Drawn, *, alone: bool) -> dict[str, Any]:
     """The arrays of a kernel, its fields as Dask arrays; one may stay as it is."""
     values = drawn.values
     fields = list(drawn.case.fields)
-    lazy = [name for name in fields if not alone or rng.random() < 0.7] or fields[:1]
+    cuts = [name for name in fields if not alone or rng.random() < 0.7] or fields[:1]
+    # Every other time they are views, of which tasks may read regions.
+    made = sliced if rng.random() < 0.5 else da.from_array
     return values | {
-        name: da.from_array(values[name], chunks=random_chunks(rng, values[name].shape))
-        for name in lazy
+        name: made(values[name], random_chunks(rng, values[name].shape)) for name in cuts
     }
 
 
