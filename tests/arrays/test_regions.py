@@ -61,7 +61,9 @@ def test_random_regions_equal_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) 
         assert one.dtype == other.dtype
         again = recut(one, tuple(random_cut(rng, n) for n in one.shape))
         if again is None:
-            assert len({other.shape for other in want}) > 1
+            # An array of NumPy in chunks, or one with a new axis, is no view.
+            shapes = {other.shape for other in want}
+            assert len(shapes) > 1 or cut[1] is fields[1] or fields[1].ndim < len(shape)
         else:
             np.testing.assert_array_equal(again.compute(scheduler="sync"), other)
 

@@ -26,7 +26,7 @@ from .grid import Chunks, grid, kept_of
 from .job import Job, Work
 from .outputs import extents, outputs_of
 from .places import check_places, refuse_unknown
-from .regions import DECODING, costs, regions
+from .regions import DECODING, by_regions, costs
 from .sources import source_of
 from .whole import symbolic, whole_cores
 
@@ -78,7 +78,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     sources = [source_of(field) for field in fields]
     known = [source for source in sources if source is not None]
     if len(known) == len(sources) and costs(work, known, chunks)[0] <= DECODING:
-        made = regions(work, known, chunks, outputs)
+        made = by_regions(work, known, chunks, outputs)
         if made is not None:
             return made
     return built(job, outputs, arrays, chunks, names, whole)

@@ -31,7 +31,7 @@ from ...backends.threads import serial
 from ..blocks import Part, parts
 from ..borders import Array
 from ..layout import Region, Shape
-from ..regions import Span, look, needed
+from ..regions import Span, look, mixed, needed
 from ..run import Block, Domain
 from .edges import Edges
 from .grid import Chunks, cuts_of
@@ -188,15 +188,18 @@ def _inside(span: Span, n: int) -> list[Span]:
     return [(strip.source.start, strip.source.stop) for strip in part.strips]
 
 
-def regions(
+def by_regions(
     work: Work, sources: Sequence[Source], chunks: Chunks, outputs: Sequence[Output]
 ) -> list[Any] | None:
     """Give the wanted values in these chunks of the fields; None where no one rule does.
 
-    That is where several results have different points.
+    That is where several results have different points, or an axis is cut that some nodes take as
+    a ring and others do not: no block of neighbours serves both.
     """
     shape = tuple(map(sum, chunks))
     extent = outputs[0].extent
+    if any(len(c) > 1 and mixed(work.nodes, k - len(chunks)) for k, c in enumerate(chunks)):
+        return None
     if any(output.extent != extent for output in outputs):
         return None
     cut = tuple(
@@ -297,7 +300,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
     )
     if _is_dear(work, sources, fields):
         return None
-    made = regions(work, sources, fields, outputs)
+    made = by_regions(work, sources, fields, outputs)
     return None if made is None else made[position]
 
 
