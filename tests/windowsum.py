@@ -205,6 +205,7 @@ class Work:
     name: str = "windows"
 
     parted: bool = True
+    held: int = 0
 
     def run(
         self,

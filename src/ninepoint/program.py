@@ -85,6 +85,13 @@ class Program:
         return self.graph.nodes[-1].call.definition.name.strip("<>")
 
     @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that its calls are given."""
+        calls = {id(node.call): node.call for node in self.nodes}
+        values = [value for call in calls.values() for value in call.scalars.values()]
+        return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
+
+    @property
     def parted(self) -> bool:
         """Whether parts of a block may be computed apart: it is done where the arrays are."""
         return True

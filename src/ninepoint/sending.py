@@ -155,6 +155,11 @@ class Sent:
         return self.program.name
 
     @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that its calls are given."""
+        return self.program.held
+
+    @property
     def parted(self) -> bool:
         """Whether parts of a block may be computed apart: they are better sent at once."""
         return False

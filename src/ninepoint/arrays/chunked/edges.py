@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from dask._task_spec import Task, TaskRef
+from dask._task_spec import DataNode, GraphNode, Task, TaskRef
 
 from ..layout import Region, Shape
 from ..regions import Span, look, needed, reach, wraps
@@ -153,11 +153,15 @@ class Edges:
                 ),
             )
 
-    def tasks(self, places: Iterable[Place]) -> dict[Key, Task]:
+    def tasks(self, places: Iterable[Place]) -> dict[Key, GraphNode]:
         """The blocks at these places, and the faces that they need."""
         axes = self._axes()
         near = [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
-        made: dict[Key, Task] = {}
+        made: dict[Any, GraphNode] = {}
+        job: Any = self.job
+        if self.job.apart:
+            made[self.job.apart] = DataNode(self.job.apart, self.job)
+            job = TaskRef(self.job.apart)
         refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
         for place, block in self._blocks(places):
             beside = list(
@@ -181,7 +185,7 @@ class Edges:
             start = tuple([axis.cuts[k][0] for axis, k in zip(axes, block, strict=True)])
             stop = tuple([axis.cuts[k][1] for axis, k in zip(axes, block, strict=True)])
             key = (self.name, *place)
-            made[key] = Task(key, block_of, self.job, start, stop, tuple(offsets), *needed)
+            made[key] = Task(key, block_of, job, start, stop, tuple(offsets), *needed)
         for field, known in zip(self.fields, refs, strict=True):
             for at in known:
                 depths = [

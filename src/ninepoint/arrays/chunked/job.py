@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from dask.base import tokenize
 
 from ...backends.threads import serial
 from ...remembered import Remembered
@@ -48,6 +49,10 @@ class Work(Protocol):
         """Begins the name of the layers."""
 
     @property
+    def held(self) -> int:
+        """Bytes of the arrays of coefficients that it has."""
+
+    @property
     def parted(self) -> bool:
         """Whether parts of a block may be computed apart, each of them into its place."""
 
@@ -65,6 +70,9 @@ class Work(Protocol):
         """
 
 
+# Bytes of coefficients up to which every task has them: as many as a task has besides.
+WITHIN = 1 << 12
+
 # How whole blocks are done, by the programs asked for last.
 _known: Remembered[Any, Known] = Remembered(64)
 
@@ -77,6 +85,16 @@ class Job:
     shape: Shape
     field_dtypes: tuple[np.dtype[Any], ...]
 
+    @property
+    def apart(self) -> str:
+        """What it is called in graphs in which it is a node; empty if each task has it.
+
+        With many coefficients it is sent to a worker once, not with every task.
+        """
+        if self.work.held <= WITHIN:
+            return ""
+        return f"job-{self.work.name}-{tokenize(self.work.token, self.work.wanted, self.shape)}"
+
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
         arrays = tuple(map(in_memory, blocks))
@@ -87,6 +105,11 @@ class Job:
         with serial():
             there = any(map(is_cupy, arrays))
             return bare(repeated(self.work, Block(arrays), None, {}, known, there))
+
+
+def whole_of(job: Job, *blocks: Any) -> Any:
+    """Compute blocks whose core axes are whole."""
+    return job.on_whole(*blocks)
 
 
 def bare(results: list[Array]) -> Any:

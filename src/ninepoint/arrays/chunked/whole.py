@@ -12,9 +12,10 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask.delayed import delayed
 
 from .grid import Chunks
-from .job import Job
+from .job import Job, whole_of
 from .outputs import Output
 from .places import meta_of
 
@@ -50,7 +51,11 @@ def symbolic(
     """One call per chunk of the stack; the graph is a rule, not a list."""
     ndim = len(chunks)
     indices = tuple(range(ndim))
+    compute: Any = job.on_whole
     pairs: list[Any] = []
+    if job.apart:
+        compute = whole_of
+        pairs = [delayed(job, name=job.apart, traverse=False), None]
     for array in arrays:
         pairs += [array, indices[ndim - array.ndim :]]
     sizes = [
@@ -66,7 +71,7 @@ def symbolic(
     if len(names) == 1:
         meta = meta_of(arrays[0], ndim, outputs[0].dtype)
         result = untyped.blockwise(
-            job.on_whole,
+            compute,
             indices,
             *pairs,
             name=names[0],
@@ -77,7 +82,7 @@ def symbolic(
         )
         return [result]
     together = untyped.blockwise(
-        job.on_whole,
+        compute,
         indices,
         *pairs,
         name=whole,
