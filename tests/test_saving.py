@@ -17,6 +17,7 @@ import pytest
 
 import ninepoint as npt
 from ninepoint.saving.cutting import Layout, divided, layout
+from ninepoint.saving.npy import run_size
 from ninepoint.saving.units import Units, share
 
 zarr = pytest.importorskip("zarr")
@@ -343,3 +344,83 @@ def test_a_worker_that_is_killed_loses_no_unit(tmp_path):
     assert killed
     np.testing.assert_array_equal(stored(path), WANTED)
     assert not unfinished(path)
+
+
+class TestOtherFormats:
+    def test_npy(self, tmp_path):
+        path = tmp_path / "a.npy"
+        for part in (1, 0):
+            assert not path.exists()
+            npt.save(smooth(lazy()), path, part=(part, 2))
+        np.testing.assert_array_equal(np.load(path), WANTED)
+        npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
+        with pytest.raises(ValueError, match="the argument 'weight'"):
+            npt.save(smooth(lazy(), weight=2), path, resume=True)
+        np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
+        with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
+            npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
+
+    def test_units_of_npy_lie_one_after_another(self):
+        assert run_size((4, 6000, 6000), 8, ((4,), (500,) * 12, (6000,))) == (1, 1000, 6000)
+        assert run_size((40, 60), 8, ((7, 33), (60,))) == (33, 60)
+
+    @pytest.mark.parametrize("suffix", [".nc", ".h5"])
+    def test_netcdf(self, tmp_path, suffix):
+        pytest.importorskip("h5netcdf")
+        named = xr.DataArray(
+            lazy(), dims=("y", "x"), name="u", attrs={"units": "K"},
+            coords={"y": np.arange(50) * 0.5, "area": (("y", "x"), IMAGE)},
+        )  # fmt: skip
+        path = npt.save(smooth(named), tmp_path / f"a{suffix}", chunks=16)
+        with xr.open_dataset(path, engine="h5netcdf") as back:
+            assert back.u.encoding["chunksizes"] == (16, 16)
+            xr.testing.assert_identical(back.u.load(), smooth(named).load())
+        with pytest.raises(TypeError, match=r"complex64 values of 'data': save as \.zarr"):
+            npt.save(lazy().astype("complex64"), tmp_path / "b.nc")
+        with pytest.raises(ValueError, match="cannot be written by several processes"):
+            npt.save(lazy(), tmp_path / "b.nc", part=(0, 2))
+
+    @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
+    def test_geotiff(self, tmp_path):
+        rioxarray = pytest.importorskip("rioxarray")
+        named = xr.DataArray(
+            lazy(), dims=("y", "x"), coords={"y": np.arange(50), "x": np.arange(37)}
+        )
+        path = npt.save(smooth(named.rio.write_crs("EPSG:32633")), tmp_path / "a.tif")
+        with rioxarray.open_rasterio(path) as back:
+            assert back.rio.crs.to_epsg() == 32633
+            np.testing.assert_array_equal(back.values[0], WANTED)
+            assert back.rio.transform() == named.rio.transform()
+
+    def test_images(self, tmp_path):
+        frames = da.from_array(
+            np.arange(5 * 6 * 7, dtype="uint8").reshape(5, 6, 7), chunks=(2, 6, 7)
+        )
+        pattern = tmp_path / "{:02d}.png"
+        npt.save(frames, pattern, part=(1, 2))
+        assert sorted(p.name for p in tmp_path.glob("*.png")) == ["02.png", "03.png", "04.png"]
+        npt.save(frames, pattern, resume=True)
+        np.testing.assert_array_equal(npt.imread(tmp_path), frames)
+        with pytest.raises(ValueError, match="another meaning"):
+            npt.save(frames + np.uint8(1), pattern, resume=True)
+        with pytest.raises(ValueError, match="save cannot tell the format"):
+            npt.save(frames, tmp_path / "a.xyz")
+
+
+class TestOMEZarr:
+    def test_axes_scales_and_channels_are_kept(self, tmp_path):
+        cells = xr.DataArray(
+            da.from_array(np.arange(2 * 9 * 8, dtype="uint8").reshape(2, 9, 8), chunks=4),
+            dims=("c", "y", "x"), name="cells",
+            coords={"c": ["dapi", "gfp"], "y": ("y", 3 + 0.1 * np.arange(9), {"units": "nm"})},
+        )  # fmt: skip
+        npt.save(cells, tmp_path / "a.ome.zarr", shards=8, chunks=4)
+        result = npt.filters.median(npt.open(tmp_path / "a.ome.zarr"), size=3)
+        back = npt.open(npt.save(result, tmp_path / "b.zarr"))
+        xr.testing.assert_identical(back.load(), result.load())
+        assert list(back.c.values) == ["dapi", "gfp"]
+        with pytest.raises(ValueError, match="rename and transpose"):
+            npt.save(cells.transpose("y", "c", "x"), tmp_path / "c.ome.zarr")
+        # What has names of its own for its channels, and is no image, is a group of variables.
+        with xr.open_zarr(npt.save(cells, tmp_path / "d.zarr")) as plain:
+            xr.testing.assert_identical(plain.cells.load(), cells.load())

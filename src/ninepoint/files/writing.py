@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,14 +28,20 @@ from .targets import Target, parse_pattern
 
 @dataclass(frozen=True, slots=True)
 class FrameFiles:
-    """A file for each frame; with `resume` a frame whose file is there is left out."""
+    """A file for each frame; with `resume` a frame whose file is there is left out.
+
+    So are those that are not among its `own`: a chunk may hold some of each.
+    """
 
     target: Target
     options: Options
     resume: bool
+    own: range | None = None
 
     def write(self, frame: NDArray[Any], number: int) -> None:
         """Encode one frame and put it under its name."""
+        if self.own is not None and number not in self.own:
+            return
         path = self.target.path(number)
         if self.resume and os.path.lexists(path):
             return
@@ -143,9 +149,23 @@ def imsave(
     >>> [file.name for file in files]
     ['0000.png', '0001.png', '0002.png']
     """
+    return save_frames(
+        array, pattern, None, overwrite, resume, progress, Options(compression, quality)
+    )
+
+
+def save_frames(
+    array: Any,
+    pattern: str | PathLike[str],
+    only: Callable[[int], range] | None,
+    overwrite: bool,
+    resume: bool,
+    progress: Progress,
+    options: Options,
+) -> list[Path]:
+    """Do what `imsave` does for some frames: those that `only` gives for their number, or all."""
     target = parse_pattern(pattern)
     need("tifffile" if target.format == TIFF else "PIL")
-    options = Options(compression, quality)
     check_options(target.format, options)
     stack = _as_stack(array, target)
     frames = stack.shape[0]
@@ -158,11 +178,12 @@ def imsave(
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
     if len(set(names)) < len(names):
         raise ValueError(f"the pattern {os.fspath(pattern)!r} gives two frames the same name")
-    existing = [os.path.lexists(name) for name in names]
+    own = range(len(names)) if only is None else only(len(names))
+    existing = [number in own and os.path.lexists(name) for number, name in enumerate(names)]
     if any(existing) and not (overwrite or resume):
         raise FileExistsError(f"{names[existing.index(True)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
-    missing = [number for number, exists in enumerate(existing) if not (resume and exists)]
+    missing = [number for number in own if not (resume and existing[number])]
     if not missing:
         return paths
     _check_folder(target.folder)
@@ -172,7 +193,7 @@ def imsave(
 
     numbers = missing if target.numbered else list(range(frames))
     with (
-        _writer(target, options, resume, stack) as writer,
+        _writer(target, options, resume, stack, own) as writer,
         shown(progress, len(numbers)) as advance,
     ):
         if dask_saving.is_dask(stack):
@@ -230,10 +251,13 @@ def _check_folder(folder: str) -> None:
 
 
 @contextmanager
-def _writer(target: Target, options: Options, resume: bool, stack: Any) -> Iterator[Writer]:
+def _writer(
+    target: Target, options: Options, resume: bool, stack: Any, own: range
+) -> Iterator[Writer]:
     path = target.path(0)
     if target.numbered or stack.shape[0] == 1:
-        yield Writer(FrameFiles(target, options, resume), path)
+        whole = len(own) == stack.shape[0]
+        yield Writer(FrameFiles(target, options, resume, None if whole else own), path)
         return
     with stack_file(path, stack.shape, stack.dtype) as file:
         yield Writer(file, path)

@@ -38,16 +38,20 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays."""
+    """All that is saved; `dataset` holds placeholders of the variables, and is None for arrays.
+
+    Variables without a dataset lie in a group with these `attributes`.
+    """
 
     variables: tuple[Variable, ...]
     dataset: Any = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def facts(self) -> Meaning:
         """The values that lie around the variables, as far as they tell two contents apart."""
         if self.dataset is None:
-            return []
+            return [("the axes and channels", dict(self.attributes))] if self.attributes else []
         tokenize: Any = imported("dask.base").tokenize
         lazy = {variable.name for variable in self.variables}
         return [
@@ -124,7 +128,7 @@ def _labelled(dataset: Any) -> Contents:
         one.data = lazily(one.data, name)
         one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
         stored = xr.conventions.encode_cf_variable(one, name=name)
-        variables.append(Variable(name, stored.data, one.dims, known, dict(one.attrs)))
+        variables.append(Variable(name, stored.data, one.dims, known, dict(stored.attrs)))
         placeholder = one.copy(deep=False)
         placeholder.data = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = placeholder

@@ -86,6 +86,16 @@ class Journal:
                 os.unlink(path)
 
 
+def check_same(path: str, old: Iterable[tuple[str, Any]], new: Meaning) -> None:
+    """Raise unless what was begun at `path` means the same."""
+    what = changed(old, new)
+    if what is not None:
+        raise ValueError(
+            f"{path!r} was begun with another meaning, so save cannot go on with it: {what}. "
+            "overwrite=True, without part=, begins anew"
+        )
+
+
 def changed(old: Iterable[tuple[str, Any]], new: Meaning) -> str | None:
     """Say what differs between two meanings, the first thing that does; None if they are one."""
     # What is compared has been through JSON, where tuples are lists.

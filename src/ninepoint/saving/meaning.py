@@ -25,6 +25,7 @@ import numpy as np
 
 from ..calls import Call
 from ..definition import Definition
+from ..program import Program
 from ..tokens import digest
 from ..undisturbed import imported
 from .journal import Meaning
@@ -50,7 +51,7 @@ class Found:
         self.calls: list[Call] = []
         self.functions: dict[str, str] = {}
         self.paths: set[str] = set()
-        self._seen: set[int] = set()
+        self._seen: set[str] = set()
         pickler: Any = imported("cloudpickle").Pickler
         found = self
 
@@ -77,10 +78,12 @@ class Found:
             return "array"
         elif isinstance(one, np.ndarray):
             return None if one.dtype.hasobject else "array"
+        elif isinstance(one, Program):
+            for node in one.nodes:
+                self._call(node.call)
+            return "program"
         elif isinstance(one, Call):
-            if id(one) not in self._seen:
-                self._seen.add(id(one))
-                self.calls.append(one)
+            self._call(one)
             return "call"
         elif isinstance(one, Definition | FunctionType):
             # Dask names a function by what it does; the files it may mention are its own matter.
@@ -96,6 +99,12 @@ class Found:
                 self._path(file.filename)
             return "h5py"
         return None
+
+    def _call(self, call: Call) -> None:
+        token = call.token
+        if token not in self._seen:
+            self._seen.add(token)
+            self.calls.append(call)
 
     def _path(self, text: str) -> None:
         text = text.removeprefix("file://")

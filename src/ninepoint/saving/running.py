@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 from ..files.errors import AmongInputsError
 from ..files.progress import Progress, shown
-from .journal import Journal, Meaning, changed
+from .journal import Journal, Meaning, check_same
 from .meaning import read_from
 from .tasks import Item, write
 from .units import share
@@ -39,6 +39,9 @@ class Store(Protocol):
     def is_there(self) -> bool: ...
 
     def is_unfinished(self) -> bool: ...
+
+    def is_begun(self) -> bool:
+        """Whether there is something that one could go on with, or that is complete."""
 
     def create(self, meaning: Meaning) -> bool:
         """Lay it out; false if another process was first."""
@@ -73,22 +76,24 @@ def fill(store: Store, items: Sequence[Item], meaning: Meaning, how: How) -> Non
     done = store.journal.done() if how.resume else set()
     numbers = [number for number in share(count, how.part) if number not in done]
     with shown(how.progress, len(numbers)) as advance:
-        write(items, numbers, store.journal, advance)
-    if len(store.journal.done()) >= count:
+        write(items, numbers, store.journal if store.is_shared else None, advance)
+    if not store.is_shared or len(store.journal.done()) >= count:
         store.finish()
 
 
 def _begun(store: Store, items: Sequence[Item], meaning: Meaning, how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
     path = store.path
-    if store.is_there() and how.overwrite and not how.resume:
+    fresh = not store.is_there()
+    if not fresh and how.overwrite and not how.resume:
         if any(read_from(item.array.dask, path) for item in items):
             raise AmongInputsError(
                 f"save would replace {path!r}, from which the array is still to be read; "
                 "save under another name"
             )
         store.remove()
-    if not store.is_there():
+        fresh = True
+    if fresh:
         _check_folder(os.path.dirname(path))
         if store.create(meaning):
             return True
@@ -96,17 +101,12 @@ def _begun(store: Store, items: Sequence[Item], meaning: Meaning, how: How) -> b
         more = "resume=True goes on with it, " if store.is_unfinished() else ""
         raise FileExistsError(f"{path!r} exists; {more}overwrite=True replaces it")
     old = store.journal.meaning()
-    if old is None:
+    if old is None or not store.is_begun():
         raise FileExistsError(
             f"{path!r} exists, and is nothing that save has begun with these variables; "
             "remove it, or save under another name"
         )
-    what = changed(old, meaning)
-    if what is not None:
-        raise ValueError(
-            f"{path!r} was begun with another meaning, so save cannot go on with it: {what}. "
-            "overwrite=True, without part=, begins anew"
-        )
+    check_same(path, old, meaning)
     if not store.is_unfinished():
         if how.resume:
             return False

@@ -76,7 +76,7 @@ class Writer:
                 self.journal.mark(self.first + self.units.number(block_id))
         except OSError as error:
             rest = (
-                "and the file is not there"
+                "; what was written is of no use, and is written again"
                 if self.journal is None
                 else "; what is written stays, and resume=True goes on after it"
             )

@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..files.replacing import replacement, write_all
 from ..stores.extras import need_zarr
 from ..undisturbed import imported
 from .contents import Contents
@@ -98,11 +99,15 @@ class ZarrStore:
         except (OSError, ValueError):
             return False
 
+    def is_begun(self) -> bool:
+        """Whether there is a store."""
+        return os.path.isfile(os.path.join(self.path, "zarr.json"))
+
     def create(self, meaning: Meaning) -> bool:
         """Lay the store out, without its values; false if there is one by now."""
         with temporary(self.path) as name:
             if self.contents.dataset is None:
-                _lay_out_array(name, self.contents, self.layouts[""])
+                _lay_out_arrays(name, self.contents, self.layouts)
             else:
                 _lay_out_group(name, self.contents, self.layouts)
             replace(self, path=name).journal.begin(meaning)
@@ -110,9 +115,12 @@ class ZarrStore:
 
     def finish(self) -> None:
         """Take away what says that it is not complete; to do it twice does no harm."""
-        root = imported("zarr").open(self.path, mode="r+")
-        if INCOMPLETE in root.attrs:
-            del root.attrs[INCOMPLETE]
+        path = os.path.join(self.path, "zarr.json")
+        with open(path, encoding="utf-8") as file:
+            described = json.load(file)
+        if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
+            with replacement(path) as (descriptor, _):
+                write_all(descriptor, memoryview(json.dumps(described, indent=2).encode()), 0)
         self.journal.forget()
 
     def remove(self) -> None:
@@ -133,17 +141,25 @@ class ZarrStore:
         removed(path)
 
 
-def _lay_out_array(path: str, contents: Contents, layout: Layout) -> None:
-    (variable,) = contents.variables
-    imported("zarr").create_array(
-        path,
-        shape=variable.array.shape,
-        dtype=variable.array.dtype.newbyteorder("="),
-        chunks=layout.chunks,
-        shards=layout.shards,
-        zarr_format=3,
-        attributes={INCOMPLETE: UNFINISHED},
-    )
+def _lay_out_arrays(path: str, contents: Contents, layouts: Mapping[str, Layout]) -> None:
+    zarr: Any = imported("zarr")
+    said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **contents.attributes}
+    for variable in contents.variables:
+        is_root = not variable.name
+        if not is_root:
+            zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
+        layout = layouts[variable.name]
+        zarr.create_array(
+            path,
+            name=variable.name or None,
+            shape=variable.array.shape,
+            dtype=variable.array.dtype.newbyteorder("="),
+            chunks=layout.chunks,
+            shards=layout.shards,
+            zarr_format=3,
+            dimension_names=list(map(str, variable.dims)) or None,
+            attributes=said if is_root else dict(variable.attrs),
+        )
 
 
 def _lay_out_group(path: str, contents: Contents, layouts: Mapping[str, Layout]) -> None:
@@ -154,21 +170,23 @@ def _lay_out_group(path: str, contents: Contents, layouts: Mapping[str, Layout])
         encoding[variable.name] = {"chunks": layout.chunks}
         if layout.shards is not None:
             encoding[variable.name]["shards"] = layout.shards
-    contents.dataset.to_zarr(
-        path,
-        mode="w-",
-        zarr_format=3,
-        compute=False,
-        consolidated=False,
-        safe_chunks=False,
-        encoding=encoding,
-    )
     zarr = imported("zarr")
-    root = zarr.open_group(path, mode="r+")
-    root.attrs[INCOMPLETE] = UNFINISHED
     with warnings.catch_warnings():
-        # That it is no part of the format: xarray looks for it, and warns where it is not.
-        warnings.simplefilter("ignore", zarr.errors.ZarrUserWarning)
+        # That consolidated metadata, which xarray looks for, and the types of texts are no part of
+        # the format yet.
+        warnings.filterwarnings("ignore", "Consolidated metadata")
+        warnings.filterwarnings("ignore", "The data type")
+        contents.dataset.to_zarr(
+            path,
+            mode="w-",
+            zarr_format=3,
+            compute=False,
+            consolidated=False,
+            safe_chunks=False,
+            encoding=encoding,
+        )
+        root = zarr.open_group(path, mode="r+")
+        root.attrs[INCOMPLETE] = UNFINISHED
         zarr.consolidate_metadata(path)
     for variable in contents.variables:
         stored = root[variable.name]
