@@ -472,6 +472,8 @@ def _node(
         if along != ends or apply is not on_numpy.apply:
             work.noted.otherwise()
         else:
+            # Another array of this shape is as long.
+            program = program.within(on_numpy.core_shape(fields, program.ndim, None))
             work.noted.called(program, values, fields, node.outputs, border, node.cval, out)
     if along != ends:
         results = tuple(np.moveaxis(one, ends, along) for one in results)
