@@ -7,6 +7,7 @@ file once, and reads regions of the variable.
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,13 +67,21 @@ def open_netcdf(path: str, variable: str | None) -> Named:
     if engine == "h5netcdf":
         need("Reading NetCDF", "xarray", "h5netcdf")
     group, _, name = (variable or "").strip("/").rpartition("/")
-    return labelled(mark, path, engine, group, name or None)
+    return labelled(lambda _: mark, path, engine, group, name or None)
 
 
 def labelled(
-    mark: Mark, path: str, engine: str, group: str, variable: str | None, where: str = ""
+    mark: Callable[[str], Mark],
+    path: str,
+    engine: str,
+    group: str,
+    variable: str | None,
+    where: str = "",
 ) -> Named:
-    """Look for a variable, which may be the only one, and take what the dataset says of it."""
+    """Look for a variable, which may be the only one, and take what the dataset says of it.
+
+    `mark` gives the mark of a variable.
+    """
     try:
         found = dataset(path, engine, group)
     except (OSError, KeyError) as error:
@@ -95,7 +104,8 @@ def labelled(
     told = one.encoding.get("chunks") or one.encoding.get("chunksizes")
     pieces = tuple(map(int, told)) if told else (1,) * one.ndim
     place = path if "://" in path else os.path.abspath(path)
-    stored = Stored(Labelled(place, engine, group, name), mark, one.shape, one.dtype, pieces)
+    format = Labelled(place, engine, group, name)
+    stored = Stored(format, mark(name), one.shape, one.dtype, pieces)
     shards = one.encoding.get("shards")
     blocks = natural(one.shape, one.dtype.itemsize, pieces, shards)
     return Named(stored, blocks, dims=one.dims, like=found[name])

@@ -98,7 +98,10 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
         hint = f" Open one of its groups: {listed(below_here)}." if below_here else ""
         raise ValueError(f"{where!r} is a group of Zarr that holds no array itself.{hint}")
     if arrays and all(_dims(one) for one in arrays.values()):
-        mark = _mark(path, inside, group)
+
+        def mark(one: str) -> Mark:
+            return _mark(path, f"{inside}/{one}".strip("/"), arrays[one])
+
         return labelled(mark, path, "zarr", inside, variable, where)
     name = pick(where, list(arrays), variable)
     return _array(path, f"{inside}/{name}".strip("/"), arrays[name])
