@@ -24,6 +24,7 @@ import unlucky
 from agreement import random_schedule
 from ninepoint.arrays import iterating
 from ninepoint.lowering.schedule import Schedule
+from threads_comm import Comm, on_threads
 
 RULES = tuple(rule for rule in kernels.RULES if rule != "valid")
 
@@ -109,6 +110,33 @@ def on_dask(
         np.testing.assert_array_equal(one.compute(scheduler="sync"), other, err_msg=words)
 
 
+def in_parts(
+    rng: Random, stencil: npt.Stencil, arguments: dict, steps: int, options: dict, wanted: list
+) -> None:
+    """Check the steps of a state in parts, each of which goes on by itself for some of them."""
+    shape = np.broadcast_shapes(*(np.shape(arguments[name]) for name in stencil.fields))
+    axis = len(shape) - stencil.definition.rank if stencil.definition.rank else 0
+    count = rng.choice([2, 2, 3, 5])
+
+    def part(comm: Comm) -> list:
+        own = {
+            n: npt.distribute(np.broadcast_to(one, shape), comm, axis=axis)
+            if n in stencil.fields else one
+            for n, one in arguments.items()
+        }  # fmt: skip
+        made = stencil.iterate(**own, steps=steps, comm=comm, **options)
+        return list(made) if isinstance(made, tuple) else [made]
+
+    try:
+        parts = on_threads(count, part)
+    except ValueError as error:
+        if "cannot be cut" in str(error):
+            return
+        raise
+    for one, other in zip(zip(*parts, strict=True), wanted, strict=True):
+        np.testing.assert_array_equal(np.concatenate(one, axis), other, err_msg=f"{options}")
+
+
 def drawn_step(rng: Random, seed: int) -> tuple[npt.Stencil, kernels.Case]:
     """A stencil that can be iterated, which calls others if the seed is odd, and its kernel."""
     schedule = random_schedule(rng) if rng.random() < 0.5 else Schedule()
@@ -164,6 +192,9 @@ def agrees(seed: int) -> bool:
     if seed % 3 == 0:
         del options["threads"]
         on_dask(rng, stencil, arrays | given, steps, options, wanted)
+    if seed % 3 == 1:
+        options.pop("threads", None)
+        in_parts(rng, stencil, arrays | given, steps, options, wanted)
     return bool(stencil.definition.chains)
 
 

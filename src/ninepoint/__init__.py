@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
     from .saving import save
+    from .slabs.ranks import distribute
     from .stores.opening import open
 
 __version__ = "0.1.0"
@@ -49,6 +50,7 @@ __all__ = [
     "StencilError",
     "Ufunc",
     "compute",
+    "distribute",
     "filters",
     "gufunc",
     "imread",
@@ -75,6 +77,7 @@ _LAZY = {
     "StencilError": ".language.errors",
     "Ufunc": ".pointwise",
     "compute": ".recording",
+    "distribute": ".slabs.ranks",
     "gufunc": ".gufuncs.decorate",
     "imread": ".files",
     "imsave": ".files",

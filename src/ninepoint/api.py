@@ -326,6 +326,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         progress: bool | Callable[[int, int], None] | None = None,
         out: Any = None,
         device: str | None = None,
+        comm: Any = None,
+        snapshots: int | None = None,
         **named: Any,
     ) -> Any:
         """Apply the stencil again and again, each time to its own result.
@@ -368,6 +370,16 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             taken back before too for each call of `callback`.  All of it must fit, save for
             Dask arrays, whose chunks are taken there one by one.
 
+        comm : mpi4py.MPI.Comm, optional
+            The arrays are this process's part of the state: the processes have parts of it one
+            after the other along the first of the stencil's axes, in their order, and all call
+            this alike.  So is the result, and what `callback` is given; `until` holds for all.
+            See `distribute`.
+        snapshots : int, optional
+            On a Dask cluster: how many steps lie between two copies of the state in the memory
+            of other workers, which is what the loss of a worker costs; 0 for none.  By default
+            as many as keep the time that they take below a twentieth.
+
         Returns
         -------
         array or tuple of arrays
@@ -376,10 +388,18 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         Raises
         ------
         ValueError
-            If `steps`, `every` or `until` is out of range, the state's shape would change, or
-            the result's dtype is not that of the state.
+            If `steps`, `every` or `until` is out of range, the state's shape would change, the
+            result's dtype is not that of the state, or the parts of processes differ.
         TypeError
             As for a call, and if `until` is no number, or `callback` or `progress` no function.
+
+        Notes
+        -----
+        Of Dask arrays a task does several steps of a chunk, and takes its neighbours' points once
+        for all of them.  The result is lazy; the state is computed before where somebody looks
+        at it, and where the graph would have more than some 100 000 tasks.  With a client of
+        `distributed` and many steps each worker holds one part of the state, all steps are done
+        at once, and the result lies on the workers: see "Simulations" in the page on clusters.
 
         Examples
         --------
@@ -395,7 +415,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         plan = Iteration.of(
             options.boundary if boundary is None else Boundary.of(boundary),
             options.cval if cval is None else cval,
-            steps, every, until, callback, threads, progress,
+            steps, every, until, callback, threads, progress, comm, snapshots,
         )  # fmt: skip
         return calling.iterated(self.definition, self._bound(args, named), plan, out, device)
 

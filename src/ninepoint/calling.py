@@ -26,7 +26,14 @@ from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
 from .running import as_fields, evaluate, evaluate_steps, named_results
+from .slabs.motion import Motion
+from .slabs.on_cluster import client_of, on_cluster
+from .slabs.ranks import on_ranks
 from .stepping import Scalars
+
+# Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
+# end takes about as long as two of them.
+MANY = 4
 
 
 class Parametrised(Protocol):
@@ -155,12 +162,26 @@ def iterated(
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 
     def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+        if plan.comm is not None:
+            if there or any(map(is_chunked, arrays)):
+                raise TypeError(
+                    "comm= takes arrays of NumPy, in each process its own part: the points on "
+                    "both sides come from other processes."
+                )
+            motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
+            return on_ranks(motion, plan.comm, arrays, scalars, plan, out)
         schedule = definition.schedule_for(types)
         if any(map(is_chunked, arrays)):
             # Imported here: Dask is optional, and the caller has it or its like.
             from .lazy_states import InChunks
 
             chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
+            client = client_of(arrays) if device is None else None
+            if client is not None and plan.steps > MANY * chunked.longest:
+                motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
+                made = on_cluster(client, motion, arrays, chunked.chunks, scalars, plan)
+                if made is not None:
+                    return made
             return iterate(chunked, scalars, plan)
         if any(map(is_cupy, arrays)) or (device is not None and plan.steps):
             # Imported here: CuPy is optional, and the caller has it.
@@ -170,6 +191,9 @@ def iterated(
             return iterate(kind(record, schedule, arrays, scalars, plan, out), scalars, plan)
         state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
         return iterate(state, scalars, plan)
+
+    def call_results() -> tuple[int, ...]:
+        return graph_of(call, types, looked=there)[1]
 
     def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> list[Any]:
         calls = [replace(call, scalars=others) for others in each]

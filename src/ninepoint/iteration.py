@@ -42,14 +42,19 @@ _SOON = 1.0
 
 
 def blocks(
-    steps: int, every: int | None, longest: int, apart: bool, shorter: bool = False
+    steps: int,
+    every: int | None,
+    longest: int,
+    apart: bool,
+    shorter: bool = False,
+    done: int = 0,
 ) -> Iterator[tuple[int, int, bool]]:
     """The first step and the length of each block, and whether one looks at the state then.
 
     With `apart` the step before a look is done by itself, so that what it changed is known.
-    Blocks are as long as they may be, or one step; with `shorter` of any length between.
+    Blocks are as long as they may be, or one step; with `shorter` of any length between.  So many
+    steps are `done` before.
     """
-    done = 0
     while done < steps:
         stop = steps if every is None else min(steps, (done // every + 1) * every)
         left = stop - done - apart
@@ -60,7 +65,7 @@ def blocks(
 
 @dataclass(frozen=True, slots=True)
 class Iteration:
-    """How often, with which border, and who looks at the state in between."""
+    """How often, with which border, who looks at the state in between, and where its parts are."""
 
     boundary: Boundary
     cval: Any
@@ -70,6 +75,8 @@ class Iteration:
     callback: Callable[..., Any] | None
     threads: int | None
     progress: Progress = None
+    comm: Any = None
+    snapshots: int | None = None
 
     @staticmethod
     def of(
@@ -81,6 +88,8 @@ class Iteration:
         callback: Any,
         threads: int | None,
         progress: Any,
+        comm: Any = None,
+        snapshots: Any = None,
     ) -> Iteration:
         """What was asked for, checked."""
         if isinstance(steps, bool) or not isinstance(steps, int | np.integer) or steps < 0:
@@ -89,10 +98,21 @@ class Iteration:
             isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1
         ):
             raise ValueError(f"every={every!r} must be a whole number, 1 or more.")
+        if snapshots is not None and (
+            isinstance(snapshots, bool)
+            or not isinstance(snapshots, int | np.integer)
+            or snapshots < 0
+        ):
+            raise ValueError(
+                f"snapshots={snapshots!r} must be a whole number, 0 or more: steps between two."
+            )
         _check_watching(callback, until, progress)
         if every is None and until is not None:
             every = 1
-        return Iteration(boundary, cval, int(steps), every, until, callback, threads, progress)
+        return Iteration(
+            boundary, cval, int(steps), every, until, callback, threads, progress, comm,
+            None if snapshots is None else int(snapshots),
+        )  # fmt: skip
 
     def ends(
         self,

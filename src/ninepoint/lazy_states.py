@@ -63,7 +63,7 @@ class InChunks:
                 refuse_unknown(field)
         state_shape(graph, wanted, fields)
         self._states = self._before = list(fields)
-        chunks = chunks_of(fields)
+        self.chunks = chunks = chunks_of(fields)
         self._tasks = 2 * self._count * math.prod(map(len, chunks))
         self._later = 0
         part = [max(sizes) for sizes in chunks]

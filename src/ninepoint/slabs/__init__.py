@@ -1,0 +1,1 @@
+"""Iterations whose state is kept in parts, one in each of some processes."""

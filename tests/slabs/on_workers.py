@@ -1,0 +1,120 @@
+"""Checks of iterations on a Dask cluster, whose workers hold the state, and may be killed.
+
+    python tests/slabs/on_workers.py        prints "right" when all of them hold
+
+`test_cluster.py` runs them, all on one cluster.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import signal
+
+import dask
+import dask.array as da
+import distributed
+import numpy as np
+import pytest
+
+import ninepoint as npt
+from ninepoint.slabs.on_cluster import client_of
+
+
+@npt.stencil(boundary="wrap")
+def wave(u, before, speed):
+    around = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]
+    return 2 * u[0, 0] - before[0, 0] + speed[0, 0] * (around - 4 * u[0, 0]), u[0, 0]
+
+
+@npt.stencil(boundary="nearest")
+def driven(u, amplitude=0.0):
+    return (u[-1] + u[0] + u[2]) / 3 + amplitude
+
+
+def lies_there(lazy):
+    """Whether an array is done, and lies on workers."""
+    return all(isinstance(one, distributed.Future) for one in dict(lazy.dask).values())
+
+
+def several_states_in_any_chunks(client):
+    rng = np.random.default_rng(0)
+    u, speed = rng.random((40, 13)), rng.random((40, 13)) / 8
+    wanted = wave.iterate(u, u, speed, steps=300)
+    x, y = da.from_array(u, chunks=(7, 6)), da.from_array(speed, chunks=20)
+    assert client_of([x]) is client
+    made = wave.iterate(x, x, y, steps=300)
+    for one, other in zip(made, wanted, strict=True):
+        assert one.chunks == x.chunks
+        assert lies_there(one)
+        np.testing.assert_array_equal(one.compute(), other)
+
+
+def callback_until_and_scalars(client):
+    u = np.random.default_rng(1).random(60)
+    looks: tuple[list, list] = [], []
+    made = []
+    for state, seen in zip((u, da.from_array(u, chunks=25)), looks, strict=True):
+
+        def look(step, now, seen=seen):
+            seen.append((step, np.asarray(now)))
+
+        options = {"steps": 5000, "every": 150, "until": 1e-4, "callback": look}
+        made.append(driven.iterate(state, lambda step: 1 / (step + 1) ** 2, **options))
+    np.testing.assert_array_equal(np.asarray(made[1]), made[0])
+    for (step, one), (other_step, other) in zip(*looks, strict=True):
+        assert step == other_step
+        np.testing.assert_array_equal(one, other)
+    assert len(looks[0]) < 30
+
+
+def a_state_in_chunks_where_that_is_asked_for(client):
+    x = da.zeros(60, chunks=30)
+    with dask.config.set({"ninepoint.actors": False}):
+        assert client_of([x]) is None
+        assert not lies_there(driven.iterate(x, steps=300))
+    with dask.config.set(scheduler="sync"):
+        assert client_of([x]) is None
+
+
+def workers_with_too_little_memory_are_refused(client):
+    x = da.zeros((1 << 20, 1 << 17), chunks=(1 << 14, 1 << 14))
+    with pytest.raises(MemoryError, match=r"would hold .* GB of the state, and may have"):
+        wave.iterate(x, x, x, steps=1000)
+
+
+def a_worker_that_is_killed_costs_some_steps(client):
+    u = np.random.default_rng(2).random((60, 20))
+    mine = sorted(client.run(os.getpid).values())
+    told = []
+
+    def progress(done, steps):
+        told.append(done)
+        if len(told) == 2:
+            os.kill(mine[0], signal.SIGKILL)
+
+    x = da.from_array(u, chunks=30)
+    made = wave.iterate(x, x, x / 8, steps=3000, snapshots=100, progress=progress)
+    assert sorted(set(told)) == told
+    assert told[-1] == 3000
+    assert len(told) > 2
+    for one, other in zip(made, wave.iterate(u, u, u / 8, steps=3000), strict=True):
+        np.testing.assert_array_equal(one.compute(), other)
+
+
+def main():
+    faulthandler.dump_traceback_later(300, exit=True)
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+    )
+    with cluster, distributed.Client(cluster) as client:
+        several_states_in_any_chunks(client)
+        callback_until_and_scalars(client)
+        a_state_in_chunks_where_that_is_asked_for(client)
+        workers_with_too_little_memory_are_refused(client)
+        a_worker_that_is_killed_costs_some_steps(client)
+    print("right")
+
+
+if __name__ == "__main__":
+    main()
