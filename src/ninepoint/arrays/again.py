@@ -3,7 +3,8 @@
     run(groups, block, ..., noted=again)      once: everything is found out, and noted
     again(fields, outs)                       for blocks of the same shapes, at the same sides
 
-Only calls one by one on arrays of NumPy are noted; all else is done anew for each block.
+Only calls one by one on arrays of NumPy are noted; of what is done in one pass, those at the ends
+of the block.  All else is done anew for each block.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ..remembered import Remembered
 from .arranging import Run, listed
 from .borders import Array, Border
 from .prepared import Options, prepare
@@ -38,11 +40,18 @@ class Again:
         self._calls: list[_Call] = []
         self._others = False
         self._given: Sequence[tuple[int, Index]] = ()
+        # How the ends of what is done in one pass are done, by what they depend on.
+        self.ends: Remembered[Any, Again] = Remembered(64)
 
     @property
     def ready(self) -> bool:
         """Whether another block can be done so."""
         return bool(self._given) and not self._others
+
+    @property
+    def other(self) -> bool:
+        """Whether something was done in another way, so that each block is done anew."""
+        return self._others
 
     def called(
         self,
@@ -55,6 +64,8 @@ class Again:
         out: tuple[Array, ...] | None,
     ) -> None:
         """Note a call on fields, which are parts of values, and whether it wrote to `out`."""
+        if self._others:
+            return
         run = prepare(program, program.compiled.entry, fields, Options(border, cval, 1), out)
         numbers = (*program.coefficients, *program.scalars)
         self._calls.append(_Call(run, tuple(values), outputs, numbers, out is not None))
@@ -67,9 +78,11 @@ class Again:
         """Note which parts of values were given in the end."""
         self._given = wanted
 
-    def __call__(self, fields: Sequence[Array], outs: Mapping[int, Array]) -> list[Array] | None:
-        """What the calls make of such fields; None if they have to be made the ordinary way."""
-        values: dict[int, Array] = dict(enumerate(fields))
+    def __call__(
+        self, fields: Mapping[int, Array], outs: Mapping[int, Array]
+    ) -> list[Array] | None:
+        """What the calls make of such values; None if they have to be made the ordinary way."""
+        values = dict(fields)
         for call in self._calls:
             given = [values[k] if at is None else values[k][at] for k, at in call.fields]
             out = tuple([outs[k] for k in call.outputs]) if call.targets else None

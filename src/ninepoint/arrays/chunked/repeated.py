@@ -35,8 +35,10 @@ def repeated(
     arrays = (*block.arrays, *outs.values())
     key = tuple([(one.dtype, one.shape, one.strides, one.flags.aligned) for one in arrays])
     again = known.get(key)
-    if again is not None:
-        made = again(block.arrays, outs) if again.ready else None
+    if again is None:
+        known[key] = again = Again()
+    elif not again.other:
+        # Another thread may be about to note it.
+        made = again(dict(enumerate(block.arrays)), outs) if again.ready else None
         return work.run(block, region, outs) if made is None else made
-    known[key] = again = Again()
     return work.run(block, region, outs, noted=again)
