@@ -234,6 +234,28 @@ def test_resume_writes_what_is_missing(here, capsys):
     assert capsys.readouterr().out.startswith("nothing to do: all 3 frames are there")
 
 
+def test_a_store_part_by_part(here, capsys):
+    zarr = pytest.importorskip("zarr")
+    volume = np.arange(6 * 20 * 30, dtype="int32").reshape(6, 20, 30)
+    zarr.save_array("volume.zarr", volume)
+    words = ["apply", "kernels.py:smooth", "volume.zarr", "out.zarr", "--param", "weight=2"]
+    words += ["--chunks", "2,10,10", "--shards", "2,20,-1"]
+    assert main([*words, "--part", "2/2"]) == 0
+    assert "incomplete" in zarr.open("out.zarr").attrs
+    assert main([*words, "--part", "1/2"]) == 0
+    out = zarr.open_array("out.zarr", mode="r")
+    assert (out.chunks, out.shards) == ((2, 10, 10), (2, 20, 30))
+    smooth = npt.stencil(lambda x: (x[-1, 0] + x[0, -1] + 2 * x[0, 0]) / 4, boundary="reflect")
+    np.testing.assert_array_equal(out[:], smooth(volume))
+    assert "units of 6 x 20 x 30 float64" in capsys.readouterr().out
+    assert main([*words, "--resume"]) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert main(words) == 1
+    assert "out.zarr' exists" in capsys.readouterr().err
+    assert main([*words[:3], "out.npy"]) == 0
+    assert np.load("out.npy").shape == volume.shape
+
+
 def test_quiet_says_nothing(here, capsys):
     assert main(["apply", "kernels.py:later", "grey", "out", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")

@@ -1,8 +1,8 @@
 """The command `ninepoint`: stencils on files, without writing a program.
 
     parser    the words of the command line       kernels   the kernel that is meant
-    apply     images in, images out               inform    explain, info and cache
-    progress  a bar, and what is said at the end
+    apply     images in, images out               stores    arrays in, arrays out
+    inform    explain, info and cache             progress  a bar, and what is said at the end
 
 What a command needs is imported when it runs, so that `--help` is there at once.
 """
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say(options, "ninepoint: interrupted")
         if options.command == "apply":
-            print("the files that are there are whole; --resume goes on after them",
+            print("what is written is whole; --resume goes on after it",
                   file=sys.stderr)  # fmt: skip
         return INTERRUPTED
     except BrokenPipeError:
@@ -81,8 +81,12 @@ def _run(options: Namespace) -> None:
     match options.command:
         case "apply":
             from .apply import apply
+            from .stores import apply_to_store, are_meant
 
-            apply(options)
+            if are_meant(options):
+                apply_to_store(options)
+            else:
+                apply(options)
         case "explain":
             from .inform import explain
 

@@ -1,4 +1,4 @@
-"""`ninepoint apply`: images in, images out, and a few frames in memory."""
+"""`ninepoint apply` on images: images in, images out, and a few frames in memory."""
 
 from __future__ import annotations
 
@@ -32,13 +32,16 @@ _OPTIONS = ("boundary", "cval", "dtype", "overflow", "device")
 
 def apply(options: Namespace) -> None:
     """Run the command: open lazily, apply lazily, and let saving pull the frames through."""
+    for name in ("part", "chunks", "shards", "variable"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name} is for stores and files of arrays, such as out.zarr")
     kernel = find_kernel(options.kernel)
     _check_output(options)
     _check_device(options.device)
     threads = thread_count(options.threads)
     limit = {} if options.max_pixels is None else {"max_pixels": options.max_pixels}
     stack = imread(_sources(options.input), **limit)
-    result = _one(_applied(kernel, stack, options), options.result)
+    result = one_result(_applied(kernel, stack, options), options.result)
     _check_held(result.dtype, stack.dtype, options.output)
     progress = Progress(visible=not options.quiet)
     config: Any = imported("dask.config")
@@ -56,7 +59,7 @@ def _saved(result: Any, options: Namespace, progress: Progress) -> list[Path]:
         return imsave(
             result,
             options.output,
-            overwrite=options.overwrite,
+            overwrite=options.overwrite is not False,
             resume=options.resume,
             progress=progress,
             compression=options.compression,
@@ -92,25 +95,31 @@ def _sources(inputs: list[str]) -> str | list[str]:
 
 
 def _applied(kernel: Kernel, stack: Any, options: Namespace) -> Any:
-    given = {name: getattr(options, name) for name in _OPTIONS}
-    settings = {name: value for name, value in given.items() if value is not None}
-    if "dtype" in settings:
-        settings["dtype"] = dtype_of(settings["dtype"])
+    settings = given_options(options)
     params = dict(options.param)
     if isinstance(kernel, Filter):
         check_params(kernel, params)
         if settings.pop("overflow", None) == "wrap":
             raise UsageError("--overflow wrap: a ready-made filter always saturates")
-        return _tried(kernel.function, stack, {"axes": (1, 2), **params, **settings})
+        return tried(kernel.function, stack, {"axes": (1, 2), **params, **settings})
     check_fields(kernel)
     check_params(kernel, params)
     if kernel.pointwise:
-        return _tried(kernel, stack, {**params, **settings})
+        return tried(kernel, stack, {**params, **settings})
     axes = _axes(kernel, stack.dtype, params)
-    return _tried(kernel, stack, {"axes": axes, **params, **settings})
+    return tried(kernel, stack, {"axes": axes, **params, **settings})
 
 
-def _tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> Any:
+def given_options(options: Namespace) -> dict[str, Any]:
+    """The options of a call that the user gave."""
+    given = {name: getattr(options, name) for name in _OPTIONS}
+    settings = {name: value for name, value in given.items() if value is not None}
+    if "dtype" in settings:
+        settings["dtype"] = dtype_of(settings["dtype"])
+    return settings
+
+
+def tried(function: Callable[..., Any], stack: Any, given: dict[str, Any]) -> Any:
     """Apply a kernel, lazily; what is wrong with it by now stands on the command line."""
     try:
         return function(stack, **given)
@@ -173,7 +182,7 @@ def _parameters(kernel: Filter) -> tuple[list[str], list[str]]:
     return [*(one.name for one in own), "axes"], needed
 
 
-def _one(result: Any, number: int | None) -> Any:
+def one_result(result: Any, number: int | None) -> Any:
     """Give the result that is to be written."""
     if not isinstance(result, tuple):
         if number not in (None, 0):

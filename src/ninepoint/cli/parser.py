@@ -13,6 +13,7 @@ examples:
   ninepoint apply median frames/ smooth/ --param size=5
   ninepoint apply kernels.py:smooth 'frames/*.png' 'smooth/{:04d}.tif' --boundary reflect
   ninepoint apply kernels.py:edges photo.jpg edges.tif
+  ninepoint apply median volume.zarr out.zarr --param size=3 --resume
   ninepoint explain kernels.py:smooth --dtype uint8
   ninepoint info
 
@@ -22,8 +23,9 @@ exit codes: 0 done, 1 data or kernel at fault, 2 command line at fault, 130 inte
 _KERNEL = "file.py:name, package.module:name, or a ready-made filter such as median"
 
 _APPLY = """\
-Apply a stencil to images, a few frames at a time: the stack need not fit into memory.
-Colour images are filtered channel by channel.
+Apply a stencil to images, a few frames at a time, or to a store of arrays, a few blocks at a time:
+neither need fit into memory. Colour images are filtered channel by channel. Names that end in
+.zarr, .nc, .h5 or .npy are those of arrays.
 """
 
 _APPLY_EXAMPLES = """\
@@ -40,6 +42,8 @@ examples:
   ninepoint apply smooth.py:smooth 'scans/**/*.tif' smooth.tif --param weight=2
   ninepoint apply gaussian photo.jpg soft.png --param sigma=2.5 --boundary nearest
   ninepoint apply median frames/ clean/ --param size=5 --resume
+  ninepoint apply median volume.zarr out.zarr --param "size=(3, 3, 3)" --shards 64,512,512
+  ninepoint apply median volume.zarr out.zarr --param size=3 --part "$SLURM_ARRAY_TASK_ID/8"
 """
 
 
@@ -104,12 +108,12 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
         "input",
         metavar="INPUT",
         nargs="+",
-        help="files, a folder or a pattern such as 'frames/*.png'",
+        help="files, a folder or a pattern such as 'frames/*.png', or a store such as volume.zarr",
     )
     apply.add_argument(
         "output",
         metavar="OUTPUT",
-        help="a file, a folder or a pattern such as 'smooth/{:04d}.tif'",
+        help="a file, a folder or a pattern such as 'smooth/{:04d}.tif', or a store as out.zarr",
     )
     _add_params(apply)
     meaning = apply.add_argument_group("what is computed")
@@ -134,12 +138,15 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
         help="which result to write, from 0, if the kernel has several",
     )
     files = apply.add_argument_group("files")
-    files.add_argument("--resume", action="store_true", help="leave out frames whose file exists")
+    files.add_argument(
+        "--resume",
+        action="store_true",
+        help="leave out frames whose file exists; go on with a store that is not complete",
+    )
     files.add_argument(
         "--overwrite",
         action=argparse.BooleanOptionalAction,
-        default=True,
-        help="whether files that exist are replaced (default: yes)",
+        help="whether what exists is replaced (default: images yes, stores no)",
     )
     files.add_argument("--compression", type=int, metavar="0..9", help="of PNG and TIFF")
     files.add_argument("--quality", type=int, metavar="1..100", help="of JPEG")
@@ -148,6 +155,20 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
         type=positive,
         metavar="N",
         help="most pixels an image may claim (default: 2**28)",
+    )
+    stores = apply.add_argument_group("stores and files of arrays")
+    stores.add_argument("--variable", metavar="NAME", help="which array of INPUT, if of several")
+    stores.add_argument(
+        "--chunks", type=lengths, metavar="N[,N]", help="what is compressed as one piece"
+    )
+    stores.add_argument(
+        "--shards", type=lengths, metavar="N[,N]", help="files of many chunks, each for one task"
+    )
+    stores.add_argument(
+        "--part",
+        type=part,
+        metavar="I/N",
+        help="write only part I, from 1, of N; each may be a job of its own, in any order",
     )
     running = apply.add_argument_group("running")
     running.add_argument(
@@ -218,6 +239,26 @@ def positive(text: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return value
+
+
+def lengths(text: str) -> int | tuple[int, ...]:
+    """Read `64` or `64,512,-1`."""
+    value = _literal(text)
+    for one in value if isinstance(value, tuple) else (value,):
+        if isinstance(one, bool) or not isinstance(one, int):
+            raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
+    many: int | tuple[int, ...] = value
+    return many
+
+
+def part(text: str) -> tuple[int, int]:
+    """Read `1/8`, the first of eight parts."""
+    number, slash, parts = text.partition("/")
+    if not slash or not number.isdecimal() or not parts.isdecimal():
+        raise ArgumentTypeError(f"{text!r} is no part of many, as 1/8")
+    if not 1 <= int(number) <= int(parts):
+        raise ArgumentTypeError(f"{text!r}: parts are counted from 1 to {parts}")
+    return int(number) - 1, int(parts)
 
 
 def boundary(text: str) -> str | tuple[Any, ...]:

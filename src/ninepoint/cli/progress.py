@@ -15,10 +15,11 @@ WIDTH = 30
 
 @dataclass(slots=True)
 class Progress:
-    """Counts the frames that are done, and shows a bar if `stream` is a terminal."""
+    """Counts what is done, frames or others, and shows a bar if `stream` is a terminal."""
 
     stream: TextIO = field(default_factory=lambda: sys.stderr)
     visible: bool = True
+    what: str = "frames"
     done: int = 0
     began: float = field(default_factory=time.perf_counter)
     shown: float = 0.0
@@ -40,7 +41,9 @@ class Progress:
         """One picture of the bar."""
         full = WIDTH * done // max(total, 1)
         rest = self.seconds * (total - done) / max(done, 1)
-        text = f"[{'#' * full}{'.' * (WIDTH - full)}] {done}/{total} frames, {rest:5.0f} s left"
+        text = (
+            f"[{'#' * full}{'.' * (WIDTH - full)}] {done}/{total} {self.what}, {rest:5.0f} s left"
+        )
         return text[: shutil.get_terminal_size().columns - 1]
 
     def close(self) -> None:

@@ -34,11 +34,6 @@ class Layout:
     chunks: Shape
     shards: Shape | None
 
-    @property
-    def whole(self) -> Shape:
-        """The least that a task writes."""
-        return self.shards or self.chunks
-
 
 def layout(
     shape: Shape,
@@ -78,19 +73,20 @@ def layout(
     return Layout(pieces, None if pieces == files else files)
 
 
-def units(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]], whole: Shape) -> Units:
-    """Choose what a task writes: what is whole, or as many of it as a chunk of Dask holds.
+def units(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]], lies: Layout) -> Units:
+    """Choose what a task writes: a shard, or as many chunks as a chunk of Dask holds.
 
     A task for each piece of a store whose pieces are small would cost more than it does.
     """
-    size = list(whole)
-    for axis, (sizes, one) in enumerate(zip(lazy, whole, strict=True)):
+    if lies.shards is not None:
+        return Units(shape, lies.shards)
+    size = list(lies.chunks)
+    for axis, (sizes, one) in enumerate(zip(lazy, lies.chunks, strict=True)):
         many = max(sizes, default=1) // one
         others = math.prod(size) // one * itemsize
         many = min(many, max(1, UNIT_BYTES // max(1, others * one)))
-        if many > 1:
-            size[axis] = many * one
-    return Units(shape, tuple(max(1, one) for one in size))
+        size[axis] = max(1, many) * one
+    return Units(shape, tuple(size))
 
 
 def divided(size: Shape, itemsize: int, most: int) -> Shape:

@@ -154,7 +154,7 @@ def save(
             _into_raster(result, text, how)
         else:
             save_images(result, text, how)
-    return Path(text)
+    return Path(path).expanduser()
 
 
 _HDF5 = (".nc", ".nc4", ".h5", ".hdf5")
@@ -255,7 +255,7 @@ def _fill(store: Any, found: Contents, layouts: dict[str, Layout], how: How) -> 
     first = 0
     for variable in found.variables:
         array, lies = variable.array, layouts[variable.name]
-        grid = units(array.shape, array.dtype.itemsize, array.chunks, lies.whole)
+        grid = units(array.shape, array.dtype.itemsize, array.chunks, lies)
         items.append(Item(variable.name, array, grid, store.target(variable.name), first))
         first += grid.count
         of = f" of '{variable.name}'" if variable.name else ""
