@@ -20,6 +20,8 @@ xr = pytest.importorskip("xarray")
 h5py = pytest.importorskip("h5py")
 tifffile = pytest.importorskip("tifffile")
 
+from ninepoint.arrays.chunked.sources import source_of  # noqa: E402
+
 A = np.random.default_rng(0).random((60, 80), dtype="f4")
 
 
@@ -208,7 +210,7 @@ def test_overviews_are_no_frames() -> None:
 @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
 def test_geotiff() -> None:
     rasterio = pytest.importorskip("rasterio")
-    pytest.importorskip("rioxarray")
+    rioxarray = pytest.importorskip("rioxarray")
     where = rasterio.transform.Affine(2, 0, 10, 0, -2, 20)
     with rasterio.open("a.tif", "w", driver="COG", height=600, width=800, count=1, blocksize=128,
                        dtype="float32", crs="EPSG:32633", transform=where) as file:  # fmt: skip
@@ -221,6 +223,9 @@ def test_geotiff() -> None:
     assert made.rio.crs.to_epsg() == 32633
     np.testing.assert_array_equal(made.values[0], rise(np.tile(A, (10, 10))))
     assert npt.imread("a.tif").shape == (1, 600, 800)
+    other = source_of(rioxarray.open_rasterio("a.tif", chunks={"x": 512, "y": 512}).data)
+    assert other is not None
+    assert other.pieces == (1, 128, 128)
 
 
 def image(path: str, version: str) -> None:

@@ -167,6 +167,10 @@ def _pieces(held: Any, ndim: int) -> tuple[int, ...] | None:
     if callable(getattr(held, "chunking", None)):
         told = held.chunking()
         return tuple(told) if isinstance(told, list | tuple) else (1,) * ndim
+    if hasattr(held, "vrt_params"):
+        # Of rioxarray: bands of blocks; what is warped is computed from many.
+        blocks = held.manager.acquire().block_shapes
+        return None if held.vrt_params else (1, *map(int, blocks[0]))
     if hasattr(held, "chunks"):
         told = held.chunks
         if told is None:
