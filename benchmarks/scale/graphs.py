@@ -7,8 +7,11 @@ import time
 from collections.abc import Iterator
 
 import dask.array as da
+import numpy as np
+from dask._task_spec import Task
+from distributed.protocol.pickle import dumps
 
-from .kernels import blur, laplace
+from .kernels import blur, laplace, weighed
 from .row import Row
 from .watching import equal, sent, varied, written
 
@@ -33,3 +36,12 @@ def measure(*, quick: bool) -> Iterator[Row]:
     for _ in range(4):
         many = blur(many)
     yield Row("pipeline of four: tasks a chunk with source", len(written(many)) / 10_000, 3, "")
+    table = np.random.default_rng(0).random(15_000)
+    equal(lambda x: weighed(x, table), varied((60, 50), 17, "f4"))
+    for what, x in (
+        ("cut", da.zeros((6400, 6400), chunks=640, dtype="f4")),
+        ("stack", da.zeros((1000, 64, 64), chunks=(10, -1, -1), dtype="f4")),
+    ):
+        tasks = written(weighed(x, table))
+        sizes = [len(dumps(task)) for task in tasks.values() if isinstance(task, Task)]
+        yield Row(f"120 kB of coefficients, {what}: a task pickles to", max(sizes) / 1e3, 3, "kB")

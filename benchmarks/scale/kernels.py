@@ -42,3 +42,9 @@ def blur4(x):
     b = blur(a)
     c = blur(b)
     return (c[-1, 0] + 2 * c[0, 0] + c[1, 0] + c[0, -1] + c[0, 1]) * (1 / 6)
+
+
+@npt.stencil(standard_indexing=("w",))
+def weighed(x, w):
+    """Two neighbours, weighed by numbers of a table."""
+    return w[0] * x[-1, 0] + w[1] * x[1, 0]

@@ -16,6 +16,7 @@ from typing import Any
 from .arrays.chunked import chunks_of, lazily
 from .arrays.chunked.edges import Edges
 from .arrays.chunked.layer import Lazy
+from .arrays.chunked.planner import noted
 from .arrays.recognise import is_cupy
 from .graph import Graph
 from .program import Program, divided
@@ -115,7 +116,9 @@ def _from_further(
     if len(divided(graph, [wanted], nodes, shapes, chunks)) > 1:
         return None
     one = Program(graph, (wanted,), program.schedule, graph.token)
-    (other,) = lazily(one, sources)
+    with noted():
+        # Of this one nobody is told.
+        (other,) = lazily(one, sources)
     layer = other.dask.layers.get(other.name)
     known = made.dask.layers
     if not _plain(layer) or other.chunks != made.chunks:

@@ -131,3 +131,61 @@ def test_chunks_of_unknown_size_across_a_halo_are_refused() -> None:
     stack = da.from_array(image(8, 6, 6), chunks=(2, 3, 6))
     with pytest.raises(ValueError, match="axis 0, so"):
         mean(stack[stack[:, 0, 0] > 50])
+
+
+@npt.stencil(standard_indexing=("w",))
+def weighed(x: Any, w: Any) -> Any:
+    """Two neighbours, weighed."""
+    return w[0] * x[-1, 0] + w[1] * x[1, 0]
+
+
+@pytest.mark.parametrize("chunks", [(6, 6), (12, 3)])
+def test_tables_are_one_node_of_the_graph(chunks: tuple[int, int]) -> None:
+    a, table = image(12, 12).astype(float), np.random.default_rng(0).random(5000)
+    made = weighed(da.from_array(a, chunks=chunks), table)
+    equal(made, weighed(a, table))
+    tasks = written(made)
+    large = [key for key, task in tasks.items() if len(pickle.dumps(task)) > 5000]
+    assert len(large) == 1
+
+
+def test_explain_tells_the_plan_of_dask_arrays() -> None:
+    cut = da.zeros((400, 400), chunks=100)
+    text = mean.explain(cut)
+    assert "on Dask     mean: edges, 2 tasks a chunk, 38.4 kB of faces, 16" in text
+    assert "mean: whole cores, 1 task a chunk, 0 B" in mean.explain(cut.rechunk((400, 400)))
+    thin = mean.explain(da.zeros((400, 400), chunks=(2, 400)))
+    assert "mean: groups, 2.5 tasks a chunk" in thin
+    assert "100 groups" in thin
+    many = far.explain(cut, cut)
+    assert "far: edges, 5 tasks a chunk" in many
+
+
+@npt.stencil(boundary="reflect")
+def slopes(x: Any) -> Any:
+    """Two wide results of one field."""
+    return x[-99, 0] - x[99, 0] * 1.0, x[0, -99] - x[0, 99] * 1.0
+
+
+@npt.stencil(boundary="reflect")
+def steep(x: Any) -> Any:
+    """One narrow result of two, seen from afar."""
+    a, b = slopes(x)
+    return np.float32(a[-99, 0] - b[99, 0])
+
+
+@npt.stencil(boundary="reflect")
+def behind(x: Any) -> Any:
+    """A stage behind the narrow one."""
+    s = steep(x)
+    return s[-99, 0] + s[99, 0]
+
+
+def test_a_halo_that_would_cost_much_is_split_where_little_lies_between() -> None:
+    text = behind.explain(da.zeros((5000, 5000), chunks=1000))
+    plans = [line.split()[2] for line in text.splitlines() if "on Dask" in line]
+    # Not at the two results of `slopes`.
+    assert plans == ["steep:", "behind:"]
+    assert behind.explain(da.zeros((9000, 9000), chunks=9000 // 2)).count("on Dask") == 1
+    a = np.random.default_rng(0).random((30, 30))
+    equal(behind(da.from_array(a, chunks=15)), behind(a))

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..analysis.ranges import ranges
 from ..arrays.borders import Rule
-from ..arrays.recognise import is_device
+from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
 from ..definition import Definition
@@ -35,6 +35,7 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         return on_gpu(one)
     name = one.call.definition.name
     found = None
+    plans = on_dask(call, one, named)
     if not interpreted() and one.given and measurable(one.given, one.last.ndim):
         options = {n: v for n, v in named.items() if n in CALL_OPTIONS and n != "dims"}
         found = measurement(call, replace(one, given=tuple(part(one.given))), options, 5, 0.3)
@@ -42,11 +43,32 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         text = plan_text(name, one.graph[0], one.plan)
         reason = no_chain(one)
         text += f"\n  iterate     one step after the other: {reason}" if reason else ""
-        return text if found is None else f"{text}\n  measured    {found}"
+        return text + plans if found is None else f"{text}\n  measured    {found}"
     forms, reason = one.forms
     border = None if one.call.definition.pointwise else border_text(one)
     text = explanation(name, one.last, forms, reason, border, no_chain(one))
-    return text if found is None else f"{text}\n{measured(one.last, forms, found)}"
+    return text + plans if found is None else f"{text}\n{measured(one.last, forms, found)}"
+
+
+def on_dask(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:
+    """How a call on Dask arrays, of which none is computed, is divided into tasks."""
+    if not any(map(_cut, one.given)):
+        return ""
+    # Imported here: Dask is optional, and the caller has it.
+    from ..arrays.chunked.planner import noted
+
+    definition = one.call.definition
+    values = {**dict(zip(definition.fields, one.given, strict=True)), **one.call.scalars}
+    parameters, count = definition.parameters, definition.positional
+    options = {name: value for name, value in named.items() if name in CALL_OPTIONS}
+    rest = {name: values[name] for name in parameters[count:]}
+    with noted() as plans:
+        call(*(values[name] for name in parameters[:count]), **rest, **options)
+    return "".join(f"\n  on Dask     {found}" for found in plans)
+
+
+def _cut(array: Any) -> bool:
+    return is_dask(array) or (is_xarray(array) and array.chunks is not None)
 
 
 def no_chain(one: Asked) -> str:

@@ -26,6 +26,7 @@ from .grid import Chunks, grid, kept_of
 from .job import Job, Work
 from .outputs import extents, outputs_of
 from .places import check_places, refuse_unknown
+from .planner import chosen, note
 from .regions import DECODING, by_regions, costs
 from .sources import source_of
 from .whole import symbolic, whole_cores
@@ -71,6 +72,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
     whole = f"{work.name}-all-{identity}"
     if whole_cores(arrays, chunks, core):
+        note(lambda: chosen("whole cores", job, arrays, outputs, chunks))
         return symbolic(job, outputs, arrays, chunks, names, whole)
     for field in arrays:
         # A block has a place, which is not known behind such a chunk.
@@ -80,7 +82,9 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     if len(known) == len(sources) and costs(work, known, chunks)[0] <= DECODING:
         made = by_regions(work, known, chunks, outputs)
         if made is not None:
+            note(lambda: chosen("regions", job, arrays, outputs, chunks))
             return made
+    note(lambda: chosen("edges", job, arrays, outputs, chunks))
     return built(job, outputs, arrays, chunks, names, whole)
 
 

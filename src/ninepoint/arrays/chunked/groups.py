@@ -89,10 +89,10 @@ class Joined:
             for chunks, groups in zip(self.chunks, self.groups, strict=True)
         ]
 
-    def tasks(self, places: Iterable[Place]) -> dict[Key, Task]:
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places."""
         axes = self._parts()
-        made: dict[Key, Task] = {}
+        made: dict[Any, Any] = {}
         for place in places:
             own = tuple([axis[k] for axis, k in zip(axes, place, strict=True)])
             needed = itertools.product(*[part.chunks for part in own])
@@ -158,11 +158,11 @@ class Picked:
             axes.append(found)
         return axes
 
-    def tasks(self, places: Iterable[Place]) -> dict[Key, Task]:
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The chunks at these places."""
         axes = self._axes()
         whole = self.chunks == self.groups
-        made: dict[Key, Task] = {}
+        made: dict[Any, Any] = {}
         for place in places:
             own = [axis[k] for axis, k in zip(axes, place, strict=True)]
             key = (self.name, *place)

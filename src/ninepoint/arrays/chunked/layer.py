@@ -30,7 +30,7 @@ class Rule(Protocol):
     def counts(self) -> tuple[int, ...]:
         """How many blocks there are along each axis."""
 
-    def tasks(self, places: Iterable[Place]) -> dict[Key, Any]:
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The tasks that make the blocks at these places."""
 
     def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
@@ -57,7 +57,7 @@ class Lazy(Layer):
         # The arrays that the rule, and that other one, take chunks of; for the client only.
         self.fields: Sequence[Any] = ()
         self.further_fields: Sequence[Any] = ()
-        self._tasks: dict[Key, Any] | None = None
+        self._tasks: dict[Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_tasks": None, "fields": (), "further_fields": ()}
@@ -71,7 +71,7 @@ class Lazy(Layer):
         return itertools.product(*map(range, self.rule.counts))
 
     @property
-    def _written(self) -> dict[Key, Any]:
+    def _written(self) -> dict[Any, Any]:
         if self._tasks is None:
             self._tasks = self.rule.tasks(self._asked())
         return self._tasks
