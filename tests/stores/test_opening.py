@@ -183,6 +183,19 @@ def test_one_image_of_a_tiff(options: Any) -> None:
     np.testing.assert_array_equal(made.compute(scheduler="sync"), rise(npt.imread("c.tif"))[0])
 
 
+def test_what_a_tiff_says_and_is_dropped() -> None:
+    tifffile.imwrite("a.ome.tif", A, metadata={"axes": "YX", "PhysicalSizeX": 0.5})
+    with pytest.warns(npt.MetadataWarning, match=r"a.ome.tif is OME-TIFF with pixels of X 0.5"):
+        assert npt.open("a.ome.tif").shape == A.shape
+    bits = A > 0.5
+    tifffile.imwrite("bits.tif", bits)
+    assert (npt.open("bits.tif").compute(scheduler="sync") == bits).all()
+    tifffile.imwrite("whole.tif", A)
+    Path("cut.tif").write_bytes(Path("whole.tif").read_bytes()[:-500])
+    with pytest.raises(npt.ImageReadError, match="truncated"):
+        npt.open("cut.tif").compute(scheduler="sync")
+
+
 def test_images_are_read_by_imread() -> None:
     stack = (A[None] * [[[1]], [[200]]]).astype("u1")
     npt.imsave(stack, "a.tif", progress=False)

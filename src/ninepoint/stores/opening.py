@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..files.reading import imread
+from ..files.sources import TIFF_SUFFIXES
 from ..undisturbed import imported
 from .blocks import chosen, natural
 from .extras import need
@@ -76,8 +77,16 @@ def open(
     ImportError
         If the library of this format is missing, with the command that installs it: extras
         ``zarr``, ``netcdf``, ``raster`` and ``images``. A worker without it raises this, too.
+    ImageReadError
+        If an image is damaged.
     OSError
         When it is computed: if the file, or what describes the array, has changed in the meantime.
+
+    Warns
+    -----
+    MetadataWarning
+        If an image is OME-TIFF, of ImageJ or their like, and what it says about axes or the size
+        of a pixel is dropped.
 
     Notes
     -----
@@ -108,7 +117,10 @@ def open(
     text = text if "://" in text else os.path.expanduser(text)
     found = _find(text, variable, level)
     if found is None:
-        return imread(path, **_frames(chunks))
+        stack = imread(path, **_frames(chunks))
+        # An image that is not read by tiles: of few bits, or with a palette.
+        alone = len(stack) == 1 and text.lower().endswith(TIFF_SUFFIXES)
+        return stack[0] if alone else stack
     made: da.Array | xr.DataArray = _lazy(found, chunks)
     return made
 

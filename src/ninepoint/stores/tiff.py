@@ -10,7 +10,9 @@ import numpy as np
 
 from ..files import tiff
 from ..files.errors import MALFORMED, ImageReadError, reason_of
+from ..files.labels import labels
 from ..language.colour import stack_name
+from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
 from .blocks import natural
 from .extras import need
@@ -108,6 +110,11 @@ def open_page(path: str, place: int) -> Named | None:
             return None
         dtype = np.dtype(page.dtype)
         high, wide = page.chunks[:2]
+        said = labels(file, page)
+    if said is not None and said.size:
+        name = os.path.basename(path)
+        warn(f"{name} is {said.kind} with pixels of {said.size}, which open drops.",
+             MetadataWarning)  # fmt: skip
     shape = (rows, columns) if channels == 1 else (rows, columns, channels)
     pieces = (high, wide) if channels == 1 else (high, wide, channels)
     stored = Stored(Page(mark.path, place), mark, shape, dtype.newbyteorder("="), pieces)
