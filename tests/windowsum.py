@@ -206,6 +206,7 @@ class Work:
 
     parted: bool = True
     held: int = 0
+    choices: None = None
 
     def run(
         self,

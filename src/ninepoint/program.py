@@ -86,6 +86,11 @@ class Program:
         return self.graph.nodes[-1].call.definition.name.strip("<>")
 
     @property
+    def choices(self) -> Schedule:
+        """With what choices it is planned."""
+        return self.schedule
+
+    @property
     def held(self) -> int:
         """Bytes of the arrays of coefficients that its calls are given."""
         calls = {id(node.call): node.call for node in self.nodes}

@@ -31,6 +31,7 @@ from .arrays.run import Block, Domain
 from .backends.cuda import driver
 from .backends.cuda.lanes import Lane, copied
 from .graph import Node
+from .lowering.schedule import Schedule
 from .program import Program
 
 # The part of the free memory that all pieces under way may take with all that is made of them.
@@ -153,6 +154,11 @@ class Sent:
     def name(self) -> str:
         """What its last call is called."""
         return self.program.name
+
+    @property
+    def choices(self) -> Schedule:
+        """With what choices it is planned."""
+        return self.program.schedule
 
     @property
     def held(self) -> int:

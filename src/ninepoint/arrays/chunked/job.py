@@ -5,7 +5,7 @@ A job holds the recipe, never compiled code: the worker compiles or loads it, on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -47,6 +47,10 @@ class Work(Protocol):
     @property
     def name(self) -> str:
         """Begins the name of the layers."""
+
+    @property
+    def choices(self) -> Hashable:
+        """With what choices it is planned, in which programs of one meaning may differ."""
 
     @property
     def held(self) -> int:
@@ -98,7 +102,7 @@ class Job:
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
         arrays = tuple(map(in_memory, blocks))
-        key = self.work.token, tuple(self.work.wanted)
+        key = self.work.token, self.work.choices, tuple(self.work.wanted)
         known = _known.get(key)
         if known is None:
             known = _known[key] = Remembered(16)

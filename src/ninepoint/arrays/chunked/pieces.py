@@ -115,7 +115,7 @@ def pieces(
     place = _place(work, shape, region)
     if not work.token:
         return _made(work, shape, *place, lacking, parted)
-    key = (work.token, tuple(work.wanted), shape, place, lacking, parted)
+    key = (work.token, work.choices, tuple(work.wanted), shape, place, lacking, parted)
     found = _known.get(key)
     if found is None:
         found = _known[key] = _made(work, shape, *place, lacking, parted)
@@ -150,6 +150,12 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
     for n, a, b, (low, high, ring) in axes:
         near = 2 * (high - low + 1)
         length = b - a
+        if low == high == 0:
+            # Nothing looks along it, so each block is as the whole.
+            lengths.append(length)
+            start.append(0)
+            stop.append(length)
+            continue
         before = a < near and not (ring and length < n)
         after = n - b < near and not (ring and length < n)
         if (ring and length + near >= n) or (before and after):
