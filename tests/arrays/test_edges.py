@@ -189,3 +189,33 @@ def test_a_halo_that_would_cost_much_is_split_where_little_lies_between() -> Non
     assert behind.explain(da.zeros((9000, 9000), chunks=9000 // 2)).count("on Dask") == 1
     a = np.random.default_rng(0).random((30, 30))
     equal(behind(da.from_array(a, chunks=15)), behind(a))
+
+
+RULES = ("fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap")
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_calls_after_one_another(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    a = image(*map(int, rng.integers(20, 40, 2)))
+    sizes = [int(rng.choice([3, 7, 10, 20])) for _ in a.shape]
+    cut = tuple(
+        (size,) * (n // size) + (n % size,) for size, n in zip(sizes, a.shape, strict=True)
+    )
+    arrays, lazy = [a, a[::-1].copy()], [da.from_array(a, chunks=cut)]
+    lazy.append(da.from_array(arrays[1], chunks=cut if seed % 2 else 9))
+    for _ in range(int(rng.integers(2, 6))):
+        kernel = (mean, far)[int(rng.integers(2))]
+        rule = "valid" if rng.random() < 0.1 else str(rng.choice(RULES))
+        fields = [len(arrays) - 1, int(rng.integers(len(arrays)))][: 1 + (kernel is far)]
+        if any(arrays[k].shape != a.shape for k in fields):
+            continue
+        got = kernel(*(lazy[k] for k in fields), boundary=rule)
+        want = kernel(*(arrays[k] for k in fields), boundary=rule)
+        lazy += got if isinstance(got, tuple) else [got]
+        arrays += want if isinstance(want, tuple) else [want]
+    equal(lazy[-1], arrays[-1])
+    for one, other in zip(dask.compute(*lazy, scheduler="sync"), arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
+    tile = tuple(slice(int(n) // 3, int(n) // 3 + 4) for n in arrays[-1].shape)
+    equal(lazy[-1][tile], arrays[-1][tile])
