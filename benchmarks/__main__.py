@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from . import arguments as common
 from . import machine, plots, report, runs, start, worker
 from .problem import Problem
 from .problems import PROBLEMS
@@ -60,17 +61,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         help="problems whose name contains NAME, or all of a table: filters, elements, time or "
         "pipelines; may be repeated; shown, not stored",
     )
-    parser.add_argument("--repeat", type=int, default=9, help="samples of each (default 9)")
-    parser.add_argument(
-        "--minutes", type=float, help="begin no cell after so long (default 30; quick 2)"
-    )
-    parser.add_argument(
-        "--limit", type=int, default=150, help="seconds that a cell may take (default 150)"
-    )
+    common.add(parser, "cell", LATEST, limit=150, minutes=None, minutes_text="30; quick 2")
     parser.add_argument("--threads", default=None, help="such as 1 or 1,2 (the default)")
-    parser.add_argument(
-        "--file", type=Path, default=LATEST, help="where results are (default: latest.json)"
-    )
     parser.add_argument(
         "--store",
         action="store_true",

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from .. import arguments as common
 from .. import runs
 from ..report import ROOT
 from . import report
@@ -52,12 +53,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="NAME", help="rows with NAME in them"
     )
-    parser.add_argument("--repeat", type=int, default=9, help="samples of each (default 9)")
-    parser.add_argument(
-        "--minutes", type=float, default=9.0, help="begin no row after so long (default 9)"
-    )
-    parser.add_argument("--limit", type=int, default=120, help="seconds that a row may take")
-    parser.add_argument("--file", type=Path, default=RESULTS, help="where results are")
+    common.add(parser, "row", RESULTS, limit=120, minutes=9.0, minutes_text="9")
     return parser.parse_args(arguments)
 
 

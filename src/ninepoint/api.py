@@ -27,7 +27,7 @@ from .language.signature import docstring, signature, signature_text
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
-from .preparing import Prepared
+from .prepared_steps import Prepared
 from .remembered import Remembered
 from .signatures import P, Q, R_co
 from .tokens import Registry

@@ -24,7 +24,8 @@ from .graph import Graph
 from .iteration import Iteration, begun
 from .lowering.schedule import Schedule
 from .onepass import OnePass, longest_steps, steps_together, work_of
-from .preparing import Prepared, several
+from .prepared_steps import Prepared
+from .preparing import several
 from .program import Program
 from .running import STEPS, reaching
 from .stepping import Record, Scalars

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from .arrays.accepted import native
-from .arrays.arranging import Run, are_writable, listed
-from .arrays.axes import Behind, behind, whole_shape
+from .arrays.arranging import are_writable, listed
+from .arrays.axes import Behind, behind
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
@@ -28,51 +27,30 @@ from .arrays.quick import Quick
 from .arrays.recognise import is_cupy
 from .arrays.run import can_fuse
 from .arrays.views import plain, stacked
-from .backends.compiled import Compiled, computed, readable
 from .backends.memory import empty
 from .backends.threads import thread_count
 from .calls import Call
-from .device_groups import passes, settled
 from .flow import Flow, Leaves
 from .graph import Graph, Node, graph_of
-from .language import ir
 from .lowering.schedule import Schedule
 from .options import Place
-from .planning import Group, lowered, plan
+from .planning import Group, plan
+from .prepared_steps import (
+    Prepared,
+    Step,
+    into_of,
+    joint_numbers,
+    numbers_of,
+    one_by_one,
+    run_of,
+    step_of,
+    taken_of,
+)
 from .running import evaluate, least_axes
-
-# Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
-# ordinary way.
-Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
-
-# Where each number of a call is found, and how it is converted, if it is; or None and a number
-# that calls with equal keys have in common.
-Taken: TypeAlias = Sequence[tuple[Any, Any]]
-
-# The numbers of one call, or of several that are done as one, from those of all calls.
-Numbers: TypeAlias = Callable[[Leaves], list[Any]]
 
 # Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
 # find out how takes no time.
 SMALL_BYTES = 8 << 20
-
-
-# Machine code takes Python's numbers.
-_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One call of a program: what it reads and makes, by number, and how it gets its numbers.
-
-    With `out` it writes to arrays that are there; all of what it makes is wanted then.
-    """
-
-    run: Run
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
-    numbers: Numbers
-    out: bool
 
 
 def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> Prepared:
@@ -132,37 +110,16 @@ def single(
     at = [names.index(name) for name in node.call.definition.fields]
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
-        return _single_on_device(node, fields, names, at, axes, out)
-    run = _run(node, fields, axes, out, threads)
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import device_preparing
+
+        return device_preparing.single(node, fields, names, at, axes, out)
+    run = run_of(node, fields, axes, out, threads)
     core = core_shape(fields, node.ndim, axes)
-    taken = _taken(node.compiled, node.call.scalars, core, names.index)
+    taken = taken_of(node.compiled, node.call.scalars, core, names.index)
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        return run([values[k] for k in at], _numbers(taken, values), out)
-
-    return call
-
-
-def _single_on_device(
-    node: Node, fields: Sequence[Any], names: Sequence[str], at: Sequence[int], axes: Any, out: Any
-) -> Prepared:
-    """The same for arrays of a GPU."""
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    with cuda.beside(fields) as device:
-        options = Options(node.border, node.cval, None)
-        run = cuda.prepare(node.program, fields, options, listed(out) or None, axes).quick
-    current = cuda.current()
-    core = core_shape(fields, node.ndim, axes)
-    taken = _taken(node.compiled, node.call.scalars, core, names.index)
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        given = [values[k] for k in at]
-        if device != current():
-            with cuda.beside(given):
-                return run(given, _numbers(taken, values), out)
-        return run(given, _numbers(taken, values), out)
+        return run([values[k] for k in at], numbers_of(taken, values), out)
 
     return call
 
@@ -180,7 +137,10 @@ def several(
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
-        return _on_device(graph, wanted, schedule, at, fields, out, axes)
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import device_preparing
+
+        return device_preparing.several(graph, wanted, schedule, at, fields, out, axes)
     if axes is not None:
         return _along(axes, graph, wanted, schedule, at, fields, out, threads)
     least = least_axes(graph, [field.ndim for field in fields])
@@ -192,7 +152,7 @@ def several(
         whole = _joint_step(graph, groups[0], fields, targets, threads)
         if whole.outputs == tuple(wanted):
             return _alone(whole, at)
-        return _one_by_one([whole], len(graph.dtypes), at, wanted)
+        return one_by_one([whole], len(graph.dtypes), at, wanted)
     if len(groups) == 1 and not _moved(groups[0]) and _together(groups[0], fields):
         return _in_one_pass(graph, groups[0], wanted, at, fields, out, threads)
     shapes = graph.shapes(field.shape for field in fields)
@@ -216,35 +176,9 @@ def several(
             steps.append(
                 _joint_step(graph, one, known, targets, threads)
                 if isinstance(one, Group)
-                else _step(graph, one, known, targets, threads)
+                else step_of(graph, one, known, targets, threads)
             )
-    return _one_by_one(steps, len(graph.dtypes), at, wanted)
-
-
-def _step(
-    graph: Graph,
-    node: Node,
-    known: Sequence[Any],
-    targets: Mapping[int, Array],
-    threads: int | None,
-    whole: Sequence[int] | None = None,
-) -> Step:
-    """Prepare a call on arrays by number, of which some are `targets`.
-
-    The arrays may be parts of one with the core axes `whole`.
-    """
-    into = _into(node.outputs, targets)
-    inputs = [known[value] for value in node.fields]
-    core = core_shape(inputs, node.ndim, node.axes) if whole is None else whole
-    taken = _taken(node.compiled, node.call.scalars, core, str)
-    leaf = graph.added.index(node.outputs)
-    return Step(
-        _run(node, inputs, node.axes, into, threads),
-        node.fields,
-        node.outputs,
-        lambda leaves: _numbers(taken, leaves[leaf]),
-        into is not None,
-    )
+    return one_by_one(steps, len(graph.dtypes), at, wanted)
 
 
 def _joint_step(
@@ -257,36 +191,13 @@ def _joint_step(
     """Prepare the calls of a group that are one."""
     one = group.joint
     assert one is not None
-    into = _into(one.outputs, targets)
+    into = into_of(one.outputs, targets)
     inputs = [known[value] for value in one.fields]
     axes = one.along if _moved(group) else None
-    numbers = _joint_numbers(graph, group, core_shape(inputs, len(one.along), axes))
+    numbers = joint_numbers(graph, group, core_shape(inputs, len(one.along), axes))
     options = Options(one.border, one.cval, threads)
     run = prepare(one.program, one.program.compiled.entry, inputs, options, into, axes)
     return Step(run, one.fields, one.outputs, numbers, into is not None)
-
-
-def _into(outputs: Sequence[int], targets: Mapping[int, Array]) -> tuple[Array, ...] | None:
-    """The arrays to write to, which all outputs have, or none."""
-    return tuple([targets[v] for v in outputs]) if outputs[0] in targets else None
-
-
-def _joint_numbers(graph: Graph, group: Group, core: Sequence[int]) -> Numbers:
-    """Say how the numbers of a group's kernel are found: first all coefficients, then scalars."""
-    found: list[tuple[int, Taken, int]] = []
-    for node in group.nodes:
-        forms = lowered(graph, node)
-        assert not isinstance(forms, str)
-        one = forms.compiled
-        taken = _taken(one, node.call.scalars, core, str)
-        found.append((graph.added.index(node.outputs), taken, len(one.coefficients)))
-
-    def numbers(leaves: Leaves) -> list[Any]:
-        each = [(_numbers(taken, leaves[leaf]), count) for leaf, taken, count in found]
-        coefficients = [number for some, count in each for number in some[:count]]
-        return coefficients + [number for some, count in each for number in some[count:]]
-
-    return numbers
 
 
 def _in_one_pass(
@@ -308,7 +219,7 @@ def _in_one_pass(
         plain(one, graph.dtypes[value], ndim) for value, one in zip(wanted, outs, strict=False)
     ):
         return no_way
-    numbers = _joint_numbers(graph, group, core)
+    numbers = joint_numbers(graph, group, core)
     ends: dict[Any, Prepared] = {}
 
     def at_ends(leaves: Leaves, axis: int, pieces: Sequence[Array]) -> list[Array]:
@@ -321,9 +232,9 @@ def _in_one_pass(
             for node in group.nodes:
                 for value in node.outputs:
                     known[value] = empty(pieces[0].shape, graph.dtypes[value])
-            steps = [_step(graph, node, known, {}, 1, core) for node in group.nodes]
+            steps = [step_of(graph, node, known, {}, 1, core) for node in group.nodes]
             given = range(graph.given)
-            run = ends[key] = _one_by_one(steps, len(graph.dtypes), given, group.outputs)
+            run = ends[key] = one_by_one(steps, len(graph.dtypes), given, group.outputs)
         values: list[Any] = [None] * graph.given
         for value, piece in zip(read, pieces, strict=True):
             values[value] = piece
@@ -389,74 +300,6 @@ def _along(
     return call
 
 
-def _on_device(
-    graph: Graph,
-    wanted: Sequence[int],
-    schedule: Schedule,
-    at: Sequence[int],
-    fields: Sequence[Any],
-    out: Any,
-    axes: Any,
-) -> Prepared:
-    """Prepare a program on arrays of a GPU: in as few passes as can be."""
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    turned = graph
-    if axes is not None:
-        shape = whole_shape(fields)
-        turned = graph.along(behind(axes, len(shape), graph.nodes[-1].ndim))
-    least = least_axes(turned, [field.ndim for field in fields])
-    if any(field.ndim < n for field, n in zip(fields, least, strict=True)):
-        return no_way
-    targets = dict(zip(wanted, listed(out), strict=False))
-    known: list[Any] = [*fields, *([None] * (len(graph.dtypes) - len(fields)))]
-    steps: list[Step] = []
-    with cuda.beside(fields):
-        for nodes in passes(turned, wanted, schedule):
-            joined = _pass_step(graph, turned, nodes, wanted, schedule, known, targets)
-            for part in [joined] if joined is not None else nodes:
-                if len({value in targets for value in part.outputs}) > 1:
-                    return no_way
-                step = part
-                if isinstance(part, Node):
-                    step = _step(graph, part, known, targets, None)
-                assert isinstance(step, Step)
-                assert isinstance(step.run, cuda.Settled)
-                made = _into(step.outputs, targets) or listed(step.run.blank())
-                for value, one in zip(step.outputs, made, strict=True):
-                    known[value] = one
-                steps.append(replace(step, run=step.run.quick))
-    known.clear()
-    inner = _one_by_one(steps, len(graph.dtypes), at, wanted, cuda.are_apart)
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        with cuda.beside([values[at[0]]]):
-            return inner(values, leaves, out)
-
-    return call
-
-
-def _pass_step(
-    graph: Graph,
-    turned: Graph,
-    nodes: Sequence[Node],
-    wanted: Sequence[int],
-    schedule: Schedule,
-    known: Sequence[Any],
-    targets: Mapping[int, Any],
-) -> Step | None:
-    """Prepare calls on arrays of a GPU in one pass; nothing where they have to be done singly."""
-    found = settled(turned, nodes, wanted, schedule, known, targets)
-    if found is None:
-        return None
-    one, run = found
-    group = Group(tuple(nodes), one.fields, one.outputs)
-    core = tuple(known[one.fields[0]].shape[axis] for axis in nodes[-1].along)
-    into = _into(one.outputs, targets)
-    return Step(run, one.fields, one.outputs, _joint_numbers(graph, group, core), into is not None)
-
-
 def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:
     """Give an array as a call that names `axes` makes it: those come last in memory."""
     core = [axis % len(shape) for axis in axes or ()]
@@ -516,80 +359,3 @@ def _alone(step: Step, at: Sequence[int]) -> Prepared:
         return run([values[k] for k in places], numbers(leaves), out)
 
     return call
-
-
-def _one_by_one(
-    steps: Sequence[Step],
-    count: int,
-    at: Sequence[int],
-    wanted: Sequence[int],
-    writable: Callable[[Sequence[Any], Sequence[Any]], bool] = are_writable,
-) -> Prepared:
-    """One call after the other; there are `count` values, of fields and of what calls make.
-
-    What is given as `out` must be `writable` beside the fields.
-    """
-    unknown = [None] * (count - len(at))
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        fields = [values[k] for k in at]
-        known: list[Any] = fields + unknown
-        if out is not None:
-            targets = listed(out)
-            # What is written early must not be what is read late.
-            if not writable(targets, fields):
-                return None
-            for value, target in zip(wanted, targets, strict=True):
-                known[value] = target
-        for step in steps:
-            into = tuple([known[value] for value in step.outputs]) if step.out else None
-            inputs = [known[value] for value in step.fields]
-            results = step.run(inputs, step.numbers(leaves), into)
-            if results is None:
-                return None
-            if into is None:
-                for value, one in zip(step.outputs, listed(results), strict=True):
-                    known[value] = one
-        return known[wanted[0]] if len(wanted) == 1 else tuple([known[v] for v in wanted])
-
-    return call
-
-
-def _run(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
-    """Prepare one call of a graph."""
-    options = Options(node.border, node.cval, threads)
-    if is_cupy(fields[0]):
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
-
-        return cuda.prepare(node.program, fields, options, out, axes)
-    return prepare(node.program, node.compiled.entry, fields, options, out, axes)
-
-
-def _taken(
-    compiled: Compiled,
-    scalars: Mapping[str, Any],
-    core: Sequence[int],
-    place: Callable[[str], Any],
-) -> Taken:
-    """Say where the numbers of a call are found, and how machine code is given numbers like them.
-
-    `place` says where the number of a name is.
-    """
-    taken: list[tuple[Any, Any]] = []
-    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
-        value, wanted = scalars[name], computed(dtype)
-        as_it_is = readable(value, wanted) is value
-        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
-    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
-        if isinstance(one, ir.Length):
-            taken.append((None, core[one.axis]))
-            continue
-        kind: type = _KINDS[scalar.numpy.kind]
-        taken.append((place(one), None if type(scalars[one]) is kind else kind))
-    return taken
-
-
-def _numbers(taken: Taken, values: Any) -> list[Any]:
-    """Give the numbers of a call, from values by place."""
-    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]

@@ -21,7 +21,8 @@ from .flow import Flow, Leaves, flow_of, leaves_key
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import Place
-from .preparing import Prepared, several
+from .prepared_steps import Prepared
+from .preparing import several
 from .remembered import Remembered
 from .running import as_fields, evaluate, least_axes, named_results
 

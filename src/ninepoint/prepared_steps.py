@@ -1,0 +1,177 @@
+"""Prepared steps: single calls of a program, on arrays and numbers like those of a call before.
+
+call, arrays by number     ->     what runs it, what it reads and makes, where its numbers are
+steps                      ->     one call after the other
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from .arrays.arranging import Run, are_writable, listed
+from .arrays.borders import Array
+from .arrays.numpy import core_shape
+from .arrays.prepared import Options, prepare
+from .arrays.recognise import is_cupy
+from .backends.compiled import Compiled, computed, readable
+from .flow import Leaves
+from .graph import Graph, Node
+from .language import ir
+from .planning import Group, lowered
+
+# Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
+# ordinary way.
+Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
+
+# Where each number of a call is found, and how it is converted, if it is; or None and a number
+# that calls with equal keys have in common.
+Taken: TypeAlias = Sequence[tuple[Any, Any]]
+
+# The numbers of one call, or of several that are done as one, from those of all calls.
+Numbers: TypeAlias = Callable[[Leaves], list[Any]]
+
+# Machine code takes Python's numbers.
+_KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One call of a program: what it reads and makes, by number, and how it gets its numbers.
+
+    With `out` it writes to arrays that are there; all of what it makes is wanted then.
+    """
+
+    run: Run
+    fields: tuple[int, ...]
+    outputs: tuple[int, ...]
+    numbers: Numbers
+    out: bool
+
+
+def step_of(
+    graph: Graph,
+    node: Node,
+    known: Sequence[Any],
+    targets: Mapping[int, Array],
+    threads: int | None,
+    whole: Sequence[int] | None = None,
+) -> Step:
+    """Prepare a call on arrays by number, of which some are `targets`.
+
+    The arrays may be parts of one with the core axes `whole`.
+    """
+    into = into_of(node.outputs, targets)
+    inputs = [known[value] for value in node.fields]
+    core = core_shape(inputs, node.ndim, node.axes) if whole is None else whole
+    taken = taken_of(node.compiled, node.call.scalars, core, str)
+    leaf = graph.added.index(node.outputs)
+    return Step(
+        run_of(node, inputs, node.axes, into, threads),
+        node.fields,
+        node.outputs,
+        lambda leaves: numbers_of(taken, leaves[leaf]),
+        into is not None,
+    )
+
+
+def into_of(outputs: Sequence[int], targets: Mapping[int, Array]) -> tuple[Array, ...] | None:
+    """The arrays to write to, which all outputs have, or none."""
+    return tuple([targets[v] for v in outputs]) if outputs[0] in targets else None
+
+
+def joint_numbers(graph: Graph, group: Group, core: Sequence[int]) -> Numbers:
+    """Say how the numbers of a group's kernel are found: first all coefficients, then scalars."""
+    found: list[tuple[int, Taken, int]] = []
+    for node in group.nodes:
+        forms = lowered(graph, node)
+        assert not isinstance(forms, str)
+        one = forms.compiled
+        taken = taken_of(one, node.call.scalars, core, str)
+        found.append((graph.added.index(node.outputs), taken, len(one.coefficients)))
+
+    def numbers(leaves: Leaves) -> list[Any]:
+        each = [(numbers_of(taken, leaves[leaf]), count) for leaf, taken, count in found]
+        coefficients = [number for some, count in each for number in some[:count]]
+        return coefficients + [number for some, count in each for number in some[count:]]
+
+    return numbers
+
+
+def one_by_one(
+    steps: Sequence[Step],
+    count: int,
+    at: Sequence[int],
+    wanted: Sequence[int],
+    writable: Callable[[Sequence[Any], Sequence[Any]], bool] = are_writable,
+) -> Prepared:
+    """One call after the other; there are `count` values, of fields and of what calls make.
+
+    What is given as `out` must be `writable` beside the fields.
+    """
+    unknown = [None] * (count - len(at))
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        fields = [values[k] for k in at]
+        known: list[Any] = fields + unknown
+        if out is not None:
+            targets = listed(out)
+            # What is written early must not be what is read late.
+            if not writable(targets, fields):
+                return None
+            for value, target in zip(wanted, targets, strict=True):
+                known[value] = target
+        for step in steps:
+            into = tuple([known[value] for value in step.outputs]) if step.out else None
+            inputs = [known[value] for value in step.fields]
+            results = step.run(inputs, step.numbers(leaves), into)
+            if results is None:
+                return None
+            if into is None:
+                for value, one in zip(step.outputs, listed(results), strict=True):
+                    known[value] = one
+        return known[wanted[0]] if len(wanted) == 1 else tuple([known[v] for v in wanted])
+
+    return call
+
+
+def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
+    """Prepare one call of a graph."""
+    options = Options(node.border, node.cval, threads)
+    if is_cupy(fields[0]):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        return cuda.prepare(node.program, fields, options, out, axes)
+    return prepare(node.program, node.compiled.entry, fields, options, out, axes)
+
+
+def taken_of(
+    compiled: Compiled,
+    scalars: Mapping[str, Any],
+    core: Sequence[int],
+    place: Callable[[str], Any],
+) -> Taken:
+    """Say where the numbers of a call are found, and how machine code is given numbers like them.
+
+    `place` says where the number of a name is.
+    """
+    taken: list[tuple[Any, Any]] = []
+    for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
+        value, wanted = scalars[name], computed(dtype)
+        as_it_is = readable(value, wanted) is value
+        taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
+    for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
+        if isinstance(one, ir.Length):
+            taken.append((None, core[one.axis]))
+            continue
+        kind: type = _KINDS[scalar.numpy.kind]
+        taken.append((place(one), None if type(scalars[one]) is kind else kind))
+    return taken
+
+
+def numbers_of(taken: Taken, values: Any) -> list[Any]:
+    """Give the numbers of a call, from values by place."""
+    return [values[k] if to is None else to if k is None else to(values[k]) for k, to in taken]
