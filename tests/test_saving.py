@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
+import tracemalloc
 
 import dask
 import dask.array as da
@@ -167,6 +168,34 @@ class TestZarr:
         with pytest.raises(ValueError, match="compute_chunk_sizes"):
             npt.save(lazy()[lazy()[:, 0] > 3], tmp_path / "a.zarr")
         assert not os.listdir(tmp_path)
+
+    @pytest.mark.parametrize("array", [np.zeros((0, 4)), np.array(3.0), np.ones((3, 2), bool)])
+    def test_arrays_of_any_shape(self, tmp_path, array):
+        for path in (npt.save(array, tmp_path / "a.zarr"), npt.save(array, tmp_path / "a.npy")):
+            back = np.load(path) if path.suffix == ".npy" else zarr.open_array(path)[...]
+            np.testing.assert_array_equal(back, array, strict=True)
+        named = xr.DataArray(da.from_array(array, chunks=-1))
+        with xr.open_zarr(npt.save(named, tmp_path / "b.zarr")) as back:
+            np.testing.assert_array_equal(back["data"], array, strict=True)
+
+    def test_coordinates_that_no_store_holds(self, tmp_path):
+        stacked = xr.DataArray(lazy(), dims=("y", "x")).stack(both=("y", "x"))
+        with pytest.raises(TypeError, match=r"coordinates or attributes cannot be stored.*'both'"):
+            npt.save(stacked, tmp_path / "a.zarr")
+        assert not os.listdir(tmp_path)
+
+    def test_memory_is_that_of_a_few_units(self, tmp_path):
+        np.save(tmp_path / "a.npy", np.ones((2400, 2400), "float32"))
+        array = smooth(npt.open(tmp_path / "a.npy"))
+        npt.save(array[:300, :300], tmp_path / "warm.zarr", chunks=100, shards=200)
+        tracemalloc.start()
+        try:
+            npt.save(array, tmp_path / "b.zarr", chunks=200, shards=400)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        # Two threads, each with a unit of 640 kB, what is read for it and what is compressed.
+        assert peak < array.nbytes / 4, peak
 
 
 class TestWhatIsThere:
@@ -410,12 +439,12 @@ class TestOtherFormats:
 class TestOMEZarr:
     def test_axes_scales_and_channels_are_kept(self, tmp_path):
         cells = xr.DataArray(
-            da.from_array(np.arange(2 * 9 * 8, dtype="uint8").reshape(2, 9, 8), chunks=4),
+            da.from_array(np.arange(2 * 9 * 8, dtype="float32").reshape(2, 9, 8), chunks=4),
             dims=("c", "y", "x"), name="cells",
             coords={"c": ["dapi", "gfp"], "y": ("y", 3 + 0.1 * np.arange(9), {"units": "nm"})},
         )  # fmt: skip
         npt.save(cells, tmp_path / "a.ome.zarr", shards=8, chunks=4)
-        result = npt.filters.median(npt.open(tmp_path / "a.ome.zarr"), size=3)
+        result = smooth(npt.open(tmp_path / "a.ome.zarr"))
         back = npt.open(npt.save(result, tmp_path / "b.zarr"))
         xr.testing.assert_identical(back.load(), result.load())
         assert list(back.c.values) == ["dapi", "gfp"]

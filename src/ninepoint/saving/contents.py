@@ -7,7 +7,9 @@ NumPy, Dask array     ->    one variable without a name
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import re
+from collections.abc import Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,10 @@ from .journal import Meaning
 # What an encoding may say that concerns the values; the rest is about the store they came from.
 _OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtype", "units",
               "calendar", "_Unsigned")  # fmt: skip
+
+
+# How Dask ends the names of arrays.
+_OF_DASK = re.compile(r"-[0-9a-f]{32}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +67,8 @@ class Contents:
         ]
 
 
-def contents(result: Any) -> Contents:
-    """Take a result apart.
+def contents(result: Any, *, of_zarr: bool = False) -> Contents:
+    """Take a result apart, for Zarr or another format.
 
     Raises
     ------
@@ -73,9 +79,12 @@ def contents(result: Any) -> Contents:
     """
     need("Saving an array", "dask.array")
     if is_xarray(result):
-        return _labelled(result.to_dataset(name=result.name or "data"))
+        name = str(result.name or "")
+        # Without a name of its own xarray takes that of Dask, which is another one each time.
+        named = name and not _OF_DASK.search(name)
+        return _labelled(result.to_dataset(name=result.name if named else "data"), of_zarr)
     if is_dataset(result):
-        return _labelled(result)
+        return _labelled(result, of_zarr)
     if isinstance(result, np.ma.MaskedArray):
         raise TypeError("save would lose the mask of this array; use array.filled(value)")
     result = as_dask(result)
@@ -106,7 +115,7 @@ def lazily(array: Any, name: str = "") -> Any:
     return array
 
 
-def _labelled(dataset: Any) -> Contents:
+def _labelled(dataset: Any, of_zarr: bool) -> Contents:
     need("Saving a DataArray", "xarray")
     xr: Any = imported("xarray")
     variables, placed = [], dataset.copy()
@@ -127,7 +136,9 @@ def _labelled(dataset: Any) -> Contents:
         one = one.copy(deep=False)
         one.data = lazily(one.data, name)
         one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
-        stored = xr.conventions.encode_cf_variable(one, name=name)
+        # NetCDF has numbers in the place of bools, Zarr has bools.
+        is_kept = of_zarr and one.dtype == bool
+        stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
         variables.append(Variable(name, stored.data, one.dims, known, dict(stored.attrs)))
         placeholder = one.copy(deep=False)
         placeholder.data = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
@@ -135,6 +146,18 @@ def _labelled(dataset: Any) -> Contents:
     for one in placed.variables.values():
         one.encoding = {key: v for key, v in one.encoding.items() if key in _OF_VALUES}
     return Contents(tuple(variables), placed)
+
+
+@contextmanager
+def stored_by_xarray() -> Iterator[None]:
+    """Say which coordinate or attribute it is that a format cannot hold."""
+    try:
+        yield
+    except (NotImplementedError, TypeError, ValueError) as error:
+        notes = [note.partition(" with value")[0] for note in getattr(error, "__notes__", ())]
+        raise TypeError(
+            f"the coordinates or attributes cannot be stored: {'; '.join([str(error), *notes])}"
+        ) from error
 
 
 def _known(variable: Any) -> Layout | None:

@@ -15,7 +15,7 @@ import numpy as np
 from ..stores.extras import need
 from ..undisturbed import imported
 from .alone import alone
-from .contents import Contents
+from .contents import Contents, stored_by_xarray
 from .cutting import Layout
 from .units import Region
 
@@ -50,7 +50,8 @@ def lay_out(path: str, contents: Contents, layouts: Mapping[str, Layout]) -> Non
     dataset = contents.dataset
     encoded, attributes = imported("xarray").conventions.encode_dataset_coordinates(dataset)
     rest = dataset.drop_vars([variable.name for variable in contents.variables])
-    rest.assign_attrs(attributes).to_netcdf(path, engine="h5netcdf")
+    with stored_by_xarray():
+        rest.assign_attrs(attributes).to_netcdf(path, engine="h5netcdf")
     with imported("h5netcdf").File(path, "r+") as file:
         for variable in contents.variables:
             for dim, n in zip(variable.dims, variable.array.shape, strict=True):

@@ -59,7 +59,7 @@ def run_size(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]]) -> Shap
         nbytes *= max(1, n)
     else:
         # All of it is small: as Dask has it along the first axis.
-        size[0] = max(1, max(lazy[0], default=1))
+        size[:1] = [max(1, max(sizes, default=1)) for sizes in lazy[:1]]
     return tuple(size)
 
 

@@ -136,7 +136,9 @@ def save(
     text = _checked_path(path)
     suffix = os.path.splitext(text)[1].lower()
     if suffix == ".zarr":
-        _into_zarr(ome.image(result, text) or contents(result), text, chunks, shards, how)
+        _into_zarr(
+            ome.image(result, text) or contents(result, of_zarr=True), text, chunks, shards, how
+        )
     elif suffix in _HDF5:
         _refuse(suffix, shards=shards)
         _into_hdf5(result, text, chunks, how)

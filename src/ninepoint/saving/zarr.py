@@ -23,7 +23,7 @@ import numpy as np
 from ..files.replacing import replacement, write_all
 from ..stores.extras import need_zarr
 from ..undisturbed import imported
-from .contents import Contents
+from .contents import Contents, stored_by_xarray
 from .cutting import Layout
 from .folders import removed, renamed, temporary
 from .journal import FOLDER, INCOMPLETE, UNFINISHED, Journal, Meaning
@@ -81,7 +81,10 @@ class ZarrStore:
     @property
     def journal(self) -> Journal:
         """The journal; readers of Zarr look for nested arrays in groups, not in arrays."""
-        return Journal(os.path.join(self.path, self.contents.variables[0].name, FOLDER))
+        names = [variable.name for variable in self.contents.variables]
+        if not names and self.contents.dataset is not None:
+            names = list(map(str, self.contents.dataset.variables))
+        return Journal(os.path.join(self.path, *names[:1], FOLDER))
 
     def target(self, name: str) -> ZarrArray:
         """Where the units of a variable are written."""
@@ -176,15 +179,16 @@ def _lay_out_group(path: str, contents: Contents, layouts: Mapping[str, Layout])
         # the format yet.
         warnings.filterwarnings("ignore", "Consolidated metadata")
         warnings.filterwarnings("ignore", "The data type")
-        contents.dataset.to_zarr(
-            path,
-            mode="w-",
-            zarr_format=3,
-            compute=False,
-            consolidated=False,
-            safe_chunks=False,
-            encoding=encoding,
-        )
+        with stored_by_xarray():
+            contents.dataset.to_zarr(
+                path,
+                mode="w-",
+                zarr_format=3,
+                compute=False,
+                consolidated=False,
+                safe_chunks=False,
+                encoding=encoding,
+            )
         root = zarr.open_group(path, mode="r+")
         root.attrs[INCOMPLETE] = UNFINISHED
         zarr.consolidate_metadata(path)
