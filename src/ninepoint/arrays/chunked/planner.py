@@ -2,7 +2,7 @@
 
 whole cores   no axis that the program works along is cut: each task takes its chunks
 regions       the fields are views of something that can be sliced: each task reads what it
-              needs; chosen where that decodes at most half more than the blocks alone
+              needs; chosen where that decodes little more than half more than the blocks alone
 edges         each block is made of its chunk and of faces of its neighbours
 groups        the same on groups of chunks, where these are thin or fields are cut otherwise
 """
