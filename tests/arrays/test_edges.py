@@ -15,6 +15,7 @@ dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
 from dask.base import collections_to_expr  # noqa: E402
+from dask.graph_manipulation import bind, clone  # noqa: E402
 
 
 @npt.stencil(boundary="nearest")
@@ -65,6 +66,14 @@ def test_a_layer_is_a_rule_until_it_is_scheduled() -> None:
     assert not culled.is_materialized()
     assert culled.get_output_keys() == {(y.name, 0, 0)}
     assert set().union(*needs.values()) == {(x.name, i, j) for i in (0, 1) for j in (0, 1)}
+
+
+def test_a_graph_can_be_cloned_and_bound() -> None:
+    a = image(30, 30)
+    x = da.from_array(a, chunks=10).map_blocks(np.positive)
+    y = mean(x)
+    equal(clone(mean(y)), mean(mean(a)))
+    equal(bind(y, x.sum(), omit=x), mean(a))
 
 
 def test_thin_chunks_are_computed_in_groups_and_stay_as_they_are() -> None:

@@ -13,7 +13,10 @@ import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, Protocol, TypeAlias
 
-from dask.highlevelgraph import Layer
+from dask._task_spec import DataNode, Task, TaskRef
+from dask.base import clone_key
+from dask.graph_manipulation import chunks
+from dask.highlevelgraph import Layer, MaterializedLayer
 
 Place: TypeAlias = tuple[int, ...]
 Key: TypeAlias = tuple[Any, ...]
@@ -107,3 +110,23 @@ class Lazy(Layer):
             if others.isdisjoint(self.further[1]):
                 rule = self.further[0]
         return Lazy(rule, asked, self.annotations), rule.sources(asked)
+
+    def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
+        """The same tasks under other keys, which may wait for one more; see `Layer.clone`.
+
+        That of Dask looks for keys in tuples, not in the tasks that it has now.
+        """
+        own = {key for key, task in self._written.items() if not isinstance(task, DataNode)}
+        made: dict[Any, Any] = {}
+        bound = False
+        for key, task in self._written.items():
+            if key not in own:
+                made[key] = task
+                continue
+            other = clone_key(key, seed)
+            renamed = {d: clone_key(d, seed) for d in task.dependencies if d in keys or d in own}
+            made[other] = task.substitute(renamed, key=other)
+            if bind_to is not None and not renamed:
+                made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
+                bound = True
+        return MaterializedLayer(made, annotations=self.annotations), bound
