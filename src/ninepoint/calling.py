@@ -7,6 +7,7 @@ all others       a graph, evaluated; `Stencil.__call__` remembers how, for small
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -201,7 +202,7 @@ def iterated(
 
     def in_tasks(states: Sequence[Any]) -> Schedule:
         schedule = definition.schedule_for(types)
-        size = sum(state.nbytes for state in states)
+        size = sum(math.prod(state.shape) * state.dtype.itemsize for state in states)
         if not schedule.steps and not is_worth_chains(size, plan.steps):
             return replace(schedule, steps=1)
         return schedule

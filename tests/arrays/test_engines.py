@@ -163,6 +163,11 @@ x = np.arange(120.0).reshape(10, 12)
 for found, wanted in zip(two(da.from_array(x, chunks=4)), two(x)):
     assert isinstance(found, da.Array) and hasattr(found, "expr")
     np.testing.assert_array_equal(found.compute(scheduler="sync"), wanted)
+@npt.stencil(boundary="wrap")
+def drift(u):
+    return (u[0, 0] + u[0, 1]) / 2
+found = drift.iterate(da.from_array(x, chunks=4), steps=2)
+np.testing.assert_array_equal(found.compute(scheduler="sync"), drift.iterate(x, steps=2))
 """
 
 

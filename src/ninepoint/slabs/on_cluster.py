@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from ..arrays.recognise import is_dask
+from ..arrays.recognise import is_dask, is_expression
 from ..files.progress import shown
 from ..iteration import Iteration
 from ..stepping import Scalars
@@ -33,6 +33,8 @@ _TRIES = 5
 def client_of(fields: Sequence[Any]) -> Any:
     """The client that would compute these arrays, if its workers may hold a state; or None."""
     if "distributed" not in sys.modules or not any(map(is_dask, fields)):
+        return None
+    if any(map(is_expression, fields)):
         return None
     # Imported here: they are optional, and the caller has them.
     import dask.base
