@@ -71,7 +71,9 @@ def test_frames_go_through_a_gpu(cupy, here, words, threads):
     cupy.fake.log.clear()
     device = ["--device", "cuda", "--threads", threads]
     assert main(["apply", kernel, "frames", "sent", *options, *device]) == 0
-    assert sum("kernel_" in str(one) for one in cupy.fake.log) >= 7
+    # Frame by frame, save for a kernel that looks from frame to frame: small ones are one block.
+    least = 1 if kernel.endswith("before") else 7
+    assert sum("kernel_" in str(one) for one in cupy.fake.log) >= least
     np.testing.assert_array_equal(written(here / "sent"), written(here / "plain"))
 
 
