@@ -14,7 +14,6 @@ import ninepoint as npt
 dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
-from dask.base import collections_to_expr  # noqa: E402
 from dask.graph_manipulation import bind, clone  # noqa: E402
 
 
@@ -42,7 +41,9 @@ def image(*shape: int) -> np.ndarray:
 
 def written(*arrays: Any) -> dict[Any, Any]:
     """The tasks, as a scheduler sees them."""
-    tasks: dict[Any, Any] = collections_to_expr(arrays).optimize().__dask_graph__()
+    tasks: dict[Any, Any] = {}
+    for one in dask.optimize(*arrays):
+        tasks |= dict(one.__dask_graph__())
     return tasks
 
 
