@@ -37,6 +37,10 @@ def median3(x):
     return np.median(x[-1:2, -1:2])
 
 
+def largest3(x):
+    return np.max(x[-1:2, -1:2])
+
+
 def median5(x):
     return np.median(x[-2:3, -2:3])
 
@@ -125,6 +129,7 @@ COUNTED = (
     Work(gauss5, ("float32",)),
     Work(median3, ("uint8",), "uint8"),
     Work(median3, ("float32",), "float32"),
+    Work(largest3, ("uint8",)),
     Work(median5, ("uint8",), "uint8"),
     Work(median5, ("float32",), "float32"),
     Work(heat3d, ("float32",), ndim=3),
@@ -133,7 +138,7 @@ COUNTED = (
 )
 
 WORKS = (
-    *(work for work in COUNTED if work.function not in (median5, harris, mean3d)),
+    *(work for work in COUNTED if work.function not in (median5, harris, mean3d, largest3)),
     Work(line, ("int16",), ndim=1),
     Work(far, ("uint8", "float32")),
     Work(largest, ("float64",)),

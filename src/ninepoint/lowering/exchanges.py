@@ -32,27 +32,29 @@ from ..language.ir import (
     renamed_atom,
 )
 
-_EXTREMES: dict[str, BinaryOp] = {"<": "minimum", ">": "maximum"}
+_EXTREMES: dict[str, BinaryOp] = {
+    "<": "minimum", "<=": "minimum", ">": "maximum", ">=": "maximum",
+}  # fmt: skip
 _OPPOSITE: dict[str, BinaryOp] = {"minimum": "maximum", "maximum": "minimum"}
 
 
-def exchanged(kernel: Kernel) -> Kernel:
-    """The kernel with exchanges of float32 done at once, by a minimum that lets NaN through."""
+def exchanged(kernel: Kernel, of: DType = DType.F32) -> Kernel:
+    """The kernel with exchanges of this type done at once, by a minimum that lets NaN through."""
     stages = []
     for stage in kernel.stages:
         if isinstance(stage, Values):
-            one = _exchanged(replace(kernel, body=stage.body, outputs=stage.values))
+            one = _exchanged(replace(kernel, body=stage.body, outputs=stage.values), of)
             stage = replace(stage, body=one.body, values=one.outputs)
         stages.append(stage)
-    return _exchanged(replace(kernel, stages=tuple(stages)))
+    return _exchanged(replace(kernel, stages=tuple(stages)), of)
 
 
-def _exchanged(kernel: Kernel) -> Kernel:
+def _exchanged(kernel: Kernel, of: DType) -> Kernel:
     known: dict[str, Expr] = {}
     alias: dict[str, Atom] = {}
     body: list[Assign] = []
     for assign in kernel.body:
-        expr = _extreme(renamed(assign.value, alias), known)
+        expr = _extreme(renamed(assign.value, alias), known, of)
         if isinstance(expr, Select):
             through = _asked(expr, known)
             if through is not None:
@@ -66,12 +68,19 @@ def _exchanged(kernel: Kernel) -> Kernel:
     return drop_dead(replace(kernel, body=tuple(body), outputs=outputs))
 
 
-def _extreme(expr: Expr, known: Mapping[str, Expr]) -> Expr:
-    """A choice by a loose comparison of what it compares, as a minimum or a maximum."""
-    if not isinstance(expr, Select) or expr.dtype is not DType.F32:
+def _extreme(expr: Expr, known: Mapping[str, Expr], of: DType) -> Expr:
+    """A choice by a comparison of what it compares, as a minimum or a maximum.
+
+    Of integers any comparison will do, of floats a loose one.
+    """
+    if not isinstance(expr, Select) or expr.dtype is not of:
         return expr
     test = known.get(expr.test.name) if isinstance(expr.test, Ref) else None
-    if not isinstance(test, Binary) or not test.loose or test.op not in _EXTREMES:
+    if not isinstance(test, Binary) or test.op not in _EXTREMES:
+        return expr
+    if not test.loose and not of.is_integer:
+        return expr
+    if test.left.dtype is not of or test.right.dtype is not of:
         return expr
     op = _EXTREMES[test.op]
     if (expr.then, expr.other) == (test.right, test.left):

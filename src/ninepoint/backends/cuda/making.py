@@ -18,6 +18,9 @@ from .functions import Array, Function, copied, plus, stored
 from .operations import C_TYPES
 from .shapes import Part
 
+# Elements of a chunk that are under way at once where each is loaded by itself.
+FEW = 4
+
 
 @dataclass
 class Making(Function):
@@ -129,12 +132,15 @@ class Making(Function):
         return plus(text, column) if text or column else ""
 
     def _placed(self) -> list[str]:
-        """Element by element, where there is one, and by the rules at the ends of outputs."""
+        """Element by element, where there is one, and by the rules at the ends of outputs.
+
+        One after the other, so that what few threads do takes few registers of all.
+        """
         part, last = self.part, self.ndim - 1
         inner: list[str] = []
         for position, target in enumerate(part.targets):
             here = self._here(target)
-            value = f"y{position}[r].get(k)"
+            value = f"z{position}.get(0)"
             if part.reaches:
                 reach, kept = part.reaches[position], partial(self._kept, position)
                 inner += part.border.store(reach, target.dtype, here, value, kept)
@@ -148,17 +154,20 @@ class Making(Function):
         first = [
             f"const npt_index j{axis} = i{axis};" for axis in range(max(0, last - 1), last + 1)
         ]
+        numbers = range(len(part.targets))
         return [
             *first,
             "#pragma unroll",
             f"for (int r = 0; r < {self.rows}; r++) {{",
             *("  " + line for line in above),
-            "  #pragma unroll",
+            *(f"  auto z{k} = y{k}[r];" for k in numbers),
+            "  #pragma unroll 1",
             f"  for (int k = 0; k < {self.columns}; k++) {{",
             f"    const npt_index i{last} = j{last} + k;",
             f"    if ({' && '.join([rows, *tests])}) {{",
             *("      " + line for line in inner),
             "    }",
+            *(f"    z{k}.push({{}});" for k in numbers),
             "  }",
             "}",
         ]
@@ -181,3 +190,9 @@ def indented(head: str, lines: Iterable[str]) -> list[str]:
 def either(test: str, lines: Iterable[str], others: Iterable[str]) -> list[str]:
     """Some lines where this holds, and others elsewhere."""
     return [*indented(f"if ({test}) {{", lines), *indented("} else {", others), "}"]
+
+
+def gathered(target: str, count: int, lines: Iterable[str], value: str) -> list[str]:
+    """Load a chunk element by element, the k-th after these lines: few at once."""
+    loop = f"for (int k = 0; k < {count}; k++) {{"
+    return [f"#pragma unroll {FEW}", *indented(loop, [*lines, f"{target}.push({value});"]), "}"]

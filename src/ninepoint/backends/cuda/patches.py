@@ -11,15 +11,18 @@ the arrays, no position is mapped by the rule of a border; elsewhere each elemen
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
 
 from ...analysis.ranges import ranges
 from ...language.ir import Read
-from .functions import loaded, plus
-from .making import Making, either
-from .shapes import Part, Shape, chunk_of, shape_of
+from .functions import Array, loaded, plus
+from .halves import Halves, pair_text
+from .making import Making, either, gathered
+from .packing import Lanes
+from .shapes import Chunk, Part, Shape, chunk_of, shape_of
 from .source import Launch
 
 # Threads of a block along the last core axis, and along the last but one.
@@ -75,7 +78,8 @@ class _Patch:
         part, shape = self.part, self.shape
         kernel, known = shape.kernel, ranges(shape.kernel)
         place = part, shape.rows, shape.columns, self.low, how
-        return _Function(kernel, known, part.border, name, *place, self)
+        kind = _Function if shape.lanes is None else _InLanes
+        return kind(kernel, known, part.border, name, *place, whole=self)
 
     def _widths(self) -> dict[str, int]:
         """The arrays that are read or written in vectors, and of how many bytes."""
@@ -94,7 +98,7 @@ class _Patch:
 class _Function(Making):
     """One function, which loads and stores several columns "together" or "apart"."""
 
-    whole: _Patch
+    whole: _Patch = dataclasses.field(kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,53 +222,85 @@ class _Function(Making):
         return lines
 
     def _mapped(self) -> list[str]:
-        """All chunks, element by element, wherever each comes from."""
+        """All chunks, wherever each row comes from; one that crosses an end by its elements."""
         lines: list[str] = []
         last = self.ndim - 1
-        fields = [row for row in self.shape.chunks if row[0] not in self.part.regions]
-        ends = [(c.first, c.first + c.count) for row in fields for c in self.shape.chunks[row]]
-        if ends:
-            first, end = min(a for a, _ in ends), max(b for _, b in ends)
-            lines += [
-                f"npt_index column[{end - first}];",
-                "#pragma unroll",
-                f"for (int k = 0; k < {end - first}; k++) "
-                f"column[k] = at{last}({plus(f'i{last} + k', first)}, n{last});",
-            ]
         for (field, lead), chunks in self.shape.chunks.items():
             array = self.part.arrays[field]
-            scratch = field in self.part.regions
+            ruled = field not in self.part.regions
             places: list[str] = []
             absent: list[str] = []
             lines.append("{")
             for axis, step in enumerate(lead):
-                at = plus(f"i{axis}", step)
-                low, high = self._region(field, axis)
-                if scratch:
-                    place = f"npt_within({at}, {low}, {plus(f'n{axis}', high)})"
-                else:
-                    place = f"at{axis}({at}, n{axis})"
-                lines.append(f"  const npt_index a{axis} = {place};")
+                lines.append(
+                    f"  const npt_index a{axis} = {self._at(field, axis, plus(f'i{axis}', step))};"
+                )
                 places.append(f"a{axis}")
-                if not scratch and "constant" in self.part.border.rules[axis]:
+                if ruled and "constant" in self.part.border.rules[axis]:
                     absent.append(f"a{axis}")
+            low, high = self._region(field, last)
             for chunk in chunks:
-                if scratch:
-                    low, high = self._region(field, last)
-                    at = plus(f"i{last} + k", chunk.first)
-                    place = f"npt_within({at}, {low}, {plus(f'n{last}', high)})"
-                else:
-                    place = f"column[{plus('k', chunk.first - first)}]"
-                text = array.at([*places, place])
+                first = plus(f"i{last}", chunk.first)
+                tests = [
+                    f"{first} >= {low}", f"{first} + {chunk.count} <= {plus(f'n{last}', high)}"
+                ]  # fmt: skip
+                tests += [f"{one} >= 0" for one in absent]
                 outside = list(absent)
-                if not scratch and "constant" in self.part.border.rules[last]:
-                    outside.append(place)
+                if ruled and "constant" in self.part.border.rules[last]:
+                    outside.append(f"a{last}")
+                text = array.at([*places, f"a{last}"])
                 if outside:
                     constant = self.part.border.constant(array.dtype, "constant")
                     text = f"({' | '.join(outside)}) < 0 ? {constant} : {text}"
-                lines += [
-                    "  #pragma unroll",
-                    f"  for (int k = 0; k < {chunk.count}; k++) {chunk.name}.put(k, {text});",
-                ]
+                place = f"const npt_index a{last} = {self._at(field, last, f'{first} + k')};"
+                each = gathered(chunk.name, chunk.count, [place], text)
+                if chunk.count > 1:
+                    whole = self._whole(array, chunk, [*places, f"({first})"])
+                    each = either(" & ".join(f"({test})" for test in tests), [whole], each)
+                lines += ["  " + line for line in each]
             lines.append("}")
         return lines
+
+    def _whole(self, array: Array, chunk: Chunk, places: list[str]) -> str:
+        """Load all of a chunk, whose columns are there."""
+        where = f"&{array.at(places)}"
+        if self.how == "together":
+            return f"{chunk.name} = npt_together<{chunk.count}>({where});"
+        step = f"{array.parameter}_{self.ndim - 1}"
+        return f"{chunk.name} = npt_strided<{chunk.count}>({where}, {step});"
+
+    def _at(self, field: str, axis: int, place: str) -> str:
+        """A position of a field, or of a scratch array: one beyond its ends is mapped."""
+        if field not in self.part.regions:
+            return f"at{axis}({place}, n{axis})"
+        low, high = self._region(field, axis)
+        return f"npt_within({place}, {low}, {plus(f'n{axis}', high)})"
+
+
+@dataclass
+class _InLanes(Halves, _Function):
+    """The same, with two columns in a register."""
+
+    @property
+    def lanes(self) -> Lanes:
+        """What is done in lanes."""
+        assert self.shape.lanes is not None
+        return self.shape.lanes
+
+    def _pair(self, read: Read) -> str:
+        dtype = self.part.arrays[read.field].dtype
+        return pair_text(self._word(read, 0), self._word(read, self.half), dtype)
+
+    def _word(self, read: Read, ahead: int) -> tuple[str, int]:
+        """A word that has an element, and where in it that is."""
+        chunk, array = chunk_of(read, self.shape, ahead), self.part.arrays[read.field]
+        size, place = array.dtype.itemsize, read.offset[-1] + ahead - chunk.first
+        if size * chunk.count < 4:
+            return f"npt_narrow<{array.stored}>::bits({chunk.name}.get({place}))", 0
+        return f"{chunk.name}.w[{place * size // 4}]", place * size % 4 // size
+
+    def _one(self, read: Read, lane: int, own: str) -> str:
+        ahead = lane * self.half
+        chunk = chunk_of(read, self.shape, ahead)
+        text = f"{chunk.name}.get({read.offset[-1] + ahead - chunk.first})"
+        return loaded(own, self.part.arrays[read.field].dtype, text)

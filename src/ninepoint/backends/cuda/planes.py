@@ -24,7 +24,7 @@ from ...language.ir import Read
 from ...lowering.abreast import abreast
 from ...lowering.machine import machine_type
 from .functions import loaded, plus
-from .making import Making, either, indented
+from .making import Making, either, gathered, indented
 from .marching import THREADS, March, march_of
 from .operations import C_TYPES
 from .shapes import Part
@@ -383,14 +383,8 @@ class _Planes(Making):
         if outside:
             constant = self.part.border.constant(array.dtype, "constant")
             text = f"({' | '.join(outside)}) < 0 ? {constant} : {text}"
-        return [
-            f"{target} = {{}};",
-            "#pragma unroll",
-            f"for (int k = 0; k < {self.columns}; k++) {{",
-            f"  const npt_index a2 = {self._at(field, 2, f'{chunk.column} + k')};",
-            f"  {target}.put(k, {text});",
-            "}",
-        ]
+        place = f"const npt_index a2 = {self._at(field, 2, f'{chunk.column} + k')};"
+        return gathered(target, self.columns, [place], text)
 
     # A turn.
 

@@ -12,12 +12,18 @@ template <> struct npt_narrow<npt_half> {
   static NPT unsigned bits(npt_half x) { return x.bits; }
 };
 
-// N elements. To `put` one it must be 0 before.
+// N elements. To `put` one it must be 0 before. Where one is pushed behind the others the first one
+// goes: a loop that does this N times needs no registers for N elements on their way.
 template <class T, int N, bool words = (sizeof(T) < 4 && N * sizeof(T) >= 4)>
 struct alignas(N == 1 ? alignof(T) : N * sizeof(T)) npt_chunk {
   T e[N];
   NPT T get(int k) const { return e[k]; }
   NPT void put(int k, T x) { e[k] = x; }
+  NPT void push(T x) {
+#pragma unroll
+    for (int k = 1; k < N; k++) e[k - 1] = e[k];
+    e[N - 1] = x;
+  }
 };
 template <class T, int N> struct alignas(N * sizeof(T)) npt_chunk<T, N, true> {
   unsigned w[N * sizeof(T) / 4];
@@ -27,6 +33,12 @@ template <class T, int N> struct alignas(N * sizeof(T)) npt_chunk<T, N, true> {
   NPT void put(int k, T x) {
     w[k * sizeof(T) / 4] |= npt_narrow<T>::bits(x) << 8 * (k * sizeof(T) % 4);
   }
+  NPT void push(T x) {
+    const int bits = 8 * sizeof(T), last = N * sizeof(T) / 4 - 1;
+#pragma unroll
+    for (int k = 0; k < last; k++) w[k] = w[k] >> bits | w[k + 1] << (32 - bits);
+    w[last] = w[last] >> bits | npt_narrow<T>::bits(x) << (32 - bits);
+  }
 };
 
 // One word of the lowest bytes, or the lowest halves, of several.
@@ -34,6 +46,48 @@ NPT unsigned npt_word(unsigned a, unsigned b) { return __byte_perm(a, b, 0x5410)
 NPT unsigned npt_word(unsigned a, unsigned b, unsigned c, unsigned d) {
   return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
+
+
+// Two lanes of 16 bits: bytes of two words, or halves of them, at these places.
+template <int a, int b> NPT unsigned npt_bytes(unsigned x, unsigned y) {
+  if (a != b) return __byte_perm(x, y, a | (4 + b) << 8) & 0x00ff00ffu;
+  const unsigned both = __byte_perm(x, y, a < 2 ? 0x5410 : 0x7632);
+  return a % 2 ? __byte_perm(both, 0, 0x4341) : both & 0x00ff00ffu;
+}
+template <int a, int b> NPT unsigned npt_shorts(unsigned x, unsigned y) {
+  return __byte_perm(x, y, (2 * a + 1) << 4 | 2 * a | (5 + 2 * b) << 12 | (4 + 2 * b) << 8);
+}
+// A word of the lower lanes of several, or of the upper ones: bytes of four, halves of two.
+NPT unsigned npt_low(unsigned a, unsigned b) { return __byte_perm(a, b, 0x5410); }
+NPT unsigned npt_high(unsigned a, unsigned b) { return __byte_perm(a, b, 0x7632); }
+NPT unsigned npt_low(unsigned a, unsigned b, unsigned c, unsigned d) {
+  return npt_low(__byte_perm(a, b, 0x6240), __byte_perm(c, d, 0x6240));
+}
+NPT unsigned npt_high(unsigned a, unsigned b, unsigned c, unsigned d) {
+  return npt_high(__byte_perm(a, b, 0x6240), __byte_perm(c, d, 0x6240));
+}
+// The lesser and the greater in each lane, as unsigned numbers.
+NPT unsigned npt_least2_16(unsigned a, unsigned b) { return __vminu2(a, b); }
+NPT unsigned npt_most2_16(unsigned a, unsigned b) { return __vmaxu2(a, b); }
+// Up to 0x7bff they are in the order of half floats, whose instruction older GPUs have.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
+NPT unsigned npt_least2(unsigned a, unsigned b) { return __vminu2(a, b); }
+NPT unsigned npt_most2(unsigned a, unsigned b) { return __vmaxu2(a, b); }
+#elif __CUDA_ARCH__ >= 800
+NPT unsigned npt_least2(unsigned a, unsigned b) {
+  unsigned chosen;
+  asm("min.f16x2 %0, %1, %2;" : "=r"(chosen) : "r"(a), "r"(b));
+  return chosen;
+}
+NPT unsigned npt_most2(unsigned a, unsigned b) {
+  unsigned chosen;
+  asm("max.f16x2 %0, %1, %2;" : "=r"(chosen) : "r"(a), "r"(b));
+  return chosen;
+}
+#else
+NPT unsigned npt_least2(unsigned a, unsigned b) { return __vminu2(a, b); }
+NPT unsigned npt_most2(unsigned a, unsigned b) { return __vmaxu2(a, b); }
+#endif
 
 // N elements from an address that is a multiple of their size, and one after the other.
 template <int N, class T> NPT npt_chunk<T, N> npt_together(const T *p) {
