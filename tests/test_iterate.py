@@ -558,7 +558,8 @@ def test_dask_ends_graphs_that_would_grow_for_ever(monkeypatch):
     x = image("float64", (40,))
     with dask.config.set(scheduler="sync"):
         made = driven.iterate(da.from_array(x, chunks=20), steps=200)
-    assert len(made.dask.layers) < 5
+    # On groups of thin chunks an exchange has three layers.
+    assert len(made.dask.layers) < 9
     same(made.compute(), one_by_one(driven, x, steps=200))
 
 
