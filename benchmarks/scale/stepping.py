@@ -22,7 +22,6 @@ import ninepoint as npt
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.run import Block, Domain
 from ninepoint.calls import Call
-from ninepoint.program import Program
 from ninepoint.slabs.motion import Motion
 
 from ..report import ROOT
