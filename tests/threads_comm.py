@@ -37,7 +37,7 @@ class Comm:
 
     def Irecv(self, room: np.ndarray, other: int, tag: int) -> Request:
         box = self._post[other, self._rank, tag]
-        return Request(lambda: room.__setitem__(slice(None), box.get(timeout=20)))
+        return Request(lambda: room.__setitem__(slice(None), box.get(timeout=200)))
 
 
 class Request:
