@@ -22,6 +22,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+import ninepoint.xarray
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -231,6 +232,7 @@ def _public(where):
 API = {f"ninepoint.{name}": value for name, value in _public(npt).items() if name != "filters"}
 API |= {f"ninepoint.filters.{name}": value for name, value in _public(npt.filters).items()}
 API |= {"ninepoint.filters.Options": npt.filters.Options}
+API |= {f"ninepoint.xarray.{name}": value for name, value in _public(ninepoint.xarray).items()}
 
 
 def test_the_reference_lists_every_public_name():

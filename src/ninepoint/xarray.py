@@ -91,12 +91,32 @@ class _Accessor:
 
 @untyped.register_dataarray_accessor("npt")
 class DataArrayAccessor(_Accessor):
-    """`field.npt` of a DataArray; see `map`."""
+    """`field.npt` of a DataArray.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> import ninepoint as npt
+    >>> import ninepoint.xarray
+    >>> level = xr.DataArray([0.0, 3.0, 3.0], dims="hour")
+    >>> level.npt.map(npt.filters.mean, size=3, dims="hour").values
+    array([1., 2., 3.])
+    """
 
 
 @untyped.register_dataset_accessor("npt")
 class DatasetAccessor(_Accessor):
-    """`data.npt` of a Dataset; see `map`."""
+    """`data.npt` of a Dataset.
+
+    Examples
+    --------
+    >>> import xarray as xr
+    >>> import ninepoint as npt
+    >>> import ninepoint.xarray
+    >>> data = xr.Dataset({"level": ("hour", [0.0, 3.0, 3.0]), "name": "gauge"})
+    >>> data.npt.map(npt.filters.mean, size=3, dims="hour").level.values
+    array([1., 2., 3.])
+    """
 
 
 def _is_filter(function: Any) -> bool:
