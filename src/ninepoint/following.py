@@ -4,7 +4,8 @@
     z = sharpen(y)        ->     where somebody does:          sharpen, from y
 
 Whether somebody does is known once a graph is asked for its blocks.  So the layer of `z` holds
-both rules, and takes one when it is culled.
+both rules, and takes one when it is culled.  Where all that was given is read from sources, the
+one program reads regions of these, if that decodes little more than the blocks alone.
 """
 
 from __future__ import annotations
@@ -13,10 +14,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import dask.array as da
+
 from .arrays.chunked import chunks_of, lazily
 from .arrays.chunked.edges import Edges
+from .arrays.chunked.grid import Chunks
+from .arrays.chunked.groups import Picked
+from .arrays.chunked.job import Job
 from .arrays.chunked.layer import Lazy
 from .arrays.chunked.planner import noted
+from .arrays.chunked.regions import DECODING, Origin, costs, origin_of, rule_of, with_nodes
+from .arrays.chunked.sources import Source, source_of
+from .arrays.layout import Shape
 from .arrays.recognise import is_cupy
 from .graph import Graph
 from .program import Program, divided
@@ -34,10 +43,114 @@ class _Maker:
     passed: frozenset[str]
 
 
-def follow(program: Program, made: Any) -> None:
-    """Let what a program gives be made from what its fields were made from."""
+def follow(program: Program, given: Sequence[Any], made: Sequence[Any]) -> None:
+    """Let what a program gives be made from what its fields were made from.
+
+    Parameters
+    ----------
+    program : Program
+    given : sequence
+        Dask arrays, and arrays of NumPy.
+    made : sequence of dask.array.Array
+        What the program makes of them, whose layers nobody else has yet.
+    """
+    layer = made[0].dask.layers.get(made[0].name)
+    if isinstance(getattr(layer, "rule", None), Picked):
+        layer = made[0].dask.layers.get(layer.rule.source)
+    if not isinstance(layer, Lazy) or any(is_cupy(field._meta) for field in layer.fields):
+        return
+    rule: Any = layer.rule
+    found = _from_sources(program, given, rule, layer.annotations)
+    if found is not None:
+        job, sources, passed = found
+        layer.further = rule_of(job, sources, rule), passed
+        layer.rereads = True
+        for one in made:
+            one.dask = with_nodes(one, rule.name, sources)
+    elif len(made) == 1:
+        _follow_edges(program, made[0])
+
+
+def _from_sources(
+    program: Program, given: Sequence[Any], rule: Edges, annotations: Any
+) -> tuple[Job, list[Source], frozenset[str]] | None:
+    """The program that makes the same of sources, these, and what is passed by."""
+    origins = [origin_of(one) if isinstance(one, da.Array) else None for one in given]
+    if not any(origins):
+        return None
+    known: dict[str, Source] = {}
+    read: list[list[Source]] = []
+    for one, origin in zip(given, origins, strict=True):
+        if origin is None:
+            source = source_of(one)
+            if source is None:
+                return None
+            read.append([source])
+        elif not _alike(origin, program, annotations):
+            return None
+        else:
+            read.append(list(origin.sources))
+        known |= {source.name: source for source in read[-1]}
+    numbers = {name: k for k, name in enumerate(known)}
+    dtypes = [source.dtype for source in known.values()]
+    graph = Graph([f"f{k}" for k in range(len(known))], dtypes)
+    starts: list[int] = []
+    for origin, sources in zip(origins, read, strict=True):
+        below = [numbers[source.name] for source in sources]
+        if origin is not None:
+            work: Any = origin.job.work
+            below = [_added(graph, work, below)[origin.position]]
+        starts += below
+    wanted = _added(graph, program, starts)
+    nodes = graph.needed(wanted)
+    if len(nodes) > MOST:
+        return None
+    cuts = [_cut(source.shape, rule.chunks) for source in known.values()]
+    shapes = [source.shape for source in known.values()]
+    if not _is_one(graph, wanted, nodes, shapes, cuts):
+        return None
+    part, inside = graph.part(nodes)
+    one = Program(part, tuple(inside[v] for v in wanted), program.schedule, part.token)
+    order = list(known.values())
+    sources = [order[value] for value in inside if value < graph.given]
+    if costs(one, sources, rule.chunks)[0] > DECODING:
+        return None
+    passed = frozenset().union(*(origin.between for origin in origins if origin is not None))
+    return Job(one, rule.job.shape, tuple(one.field_dtypes)), sources, passed
+
+
+def _alike(origin: Origin, program: Program, annotations: Any) -> bool:
+    """Whether a program that made a field may be one with the program that is given it."""
+    work = origin.job.work
+    return (
+        isinstance(work, Program)
+        and work.schedule == program.schedule
+        and origin.layer.annotations == annotations
+    )
+
+
+def _cut(shape: Sequence[int], chunks: Chunks) -> Chunks:
+    """The chunks of an array that is cut as the whole is, along the axes that it has."""
+    own = chunks[len(chunks) - len(shape) :]
+    return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
+
+
+def _is_one(
+    graph: Graph, wanted: Sequence[int], nodes: Any, given: Sequence[Shape], cuts: Sequence[Chunks]
+) -> bool:
+    """Whether the calls are better done in one task a chunk than in several."""
+    shapes = graph.shapes(given)
+    chunks = dict(enumerate(cuts))
+    for node in nodes:
+        found = chunks_of(node, [chunks[v] for v in node.fields], [shapes[v] for v in node.fields])
+        chunks |= zip(node.outputs, found, strict=True)
+    return len(divided(graph, wanted, nodes, shapes, chunks)) == 1
+
+
+def _follow_edges(program: Program, made: Any) -> None:
+    """The same by edges: of arrays in the same chunks, which need no source."""
     layer = made.dask.layers.get(made.name)
-    if not _plain(layer) or any(is_cupy(field._meta) for field in layer.fields):
+    if not _plain(layer):
         return
     fields = layer.fields
     for far in (True, False):
@@ -77,7 +190,7 @@ def _maker(field: Any, made: Any, layer: Lazy, *, far: bool) -> _Maker | None:
         return None
     if below.annotations != layer.annotations:
         return None
-    if far and below.further is not None:
+    if far and below.further is not None and isinstance(below.further[0], Edges):
         rule, passed = below.further
         return _Maker(rule.job.work, tuple(below.further_fields), passed)
     return _Maker(rule.job.work, tuple(below.fields), frozenset())
@@ -108,12 +221,8 @@ def _from_further(
     nodes = graph.needed([wanted])
     if len(nodes) > MOST:
         return None
-    shapes = graph.shapes([one.shape for one in sources])
-    chunks = {k: one.chunks for k, one in enumerate(sources)}
-    for node in nodes:
-        found = chunks_of(node, [chunks[v] for v in node.fields], [shapes[v] for v in node.fields])
-        chunks |= zip(node.outputs, found, strict=True)
-    if len(divided(graph, [wanted], nodes, shapes, chunks)) > 1:
+    shapes = [one.shape for one in sources]
+    if not _is_one(graph, [wanted], nodes, shapes, [one.chunks for one in sources]):
         return None
     one = Program(graph, (wanted,), program.schedule, graph.token)
     with noted():

@@ -230,12 +230,13 @@ def _on_chunks(
             from .sending import Sent
 
             work = Sent.of(program)
-        made = engine.lazily(work, [values[value] for value in sources])
-        if work is program and len(made) == 1 and engine is chunked:
+        given = [values[value] for value in sources]
+        made = engine.lazily(work, given)
+        if work is program and engine is chunked:
             # Imported here, as Dask is.
             from .following import follow
 
-            follow(program, made[0])
+            follow(program, given, made)
         values |= zip(order, made, strict=True)
     return [values[value] for value in wanted]
 

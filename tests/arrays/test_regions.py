@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from test_dask import RULES, SIDES, data, eagerly, lazily, random_cut
+from test_edges import far, mean
 
 from sliced import Sliced, sliced
 from windowsum import program, window
@@ -16,6 +17,8 @@ dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
 
+from ninepoint import following  # noqa: E402
+from ninepoint.arrays import chunked  # noqa: E402
 from ninepoint.arrays.chunked import regions  # noqa: E402
 from ninepoint.arrays.chunked.regions import recut  # noqa: E402
 from ninepoint.arrays.chunked.sources import source_of  # noqa: E402
@@ -175,3 +178,91 @@ def test_locks_of_a_source_are_taken() -> None:
     assert is_one_task_a_chunk(got)
     got.compute(scheduler="sync")
     assert Lock.taken == 4
+
+
+def whole(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    return rng.integers(0, 999, shape)
+
+
+def decoded(source: Any) -> int:
+    """How many elements were read of a source since one asked last."""
+    held = source_of(source).held  # type: ignore[union-attr]
+    asked, held.asked = held.asked, []
+    return sum(np.empty(held.shape, bool)[index].size for index in asked)
+
+
+def test_calls_one_after_another_are_one_that_reads() -> None:
+    a = whole(np.random.default_rng(0), 60, 60)
+    x = sliced(a, 20)
+    y = mean(x)
+    z = mean(y)
+    assert is_one_task_a_chunk(z)
+    assert is_one_task_a_chunk(mean(z))
+    want = mean(a), mean(mean(a))
+    np.testing.assert_array_equal(z.compute(scheduler="sync"), want[1])
+    wide = recut(z, ((30, 30), (60,)))
+    assert is_one_task_a_chunk(wide)
+    np.testing.assert_array_equal(wide.compute(scheduler="sync"), want[1])
+    # What is between is computed once, where it is asked for as well, and read from nowhere again.
+    decoded(x)
+    y.compute(scheduler="sync")
+    once = decoded(x)
+    for order in (1, -1):
+        both = dask.compute(*(y, z)[::order], scheduler="sync")[::order]
+        assert decoded(x) == once
+        np.testing.assert_array_equal(both[0], want[0])
+        np.testing.assert_array_equal(both[1], want[1])
+    # What is computed already is not read again.
+    kept = y.persist(scheduler="sync")
+    decoded(x)
+    np.testing.assert_array_equal(mean(kept).compute(scheduler="sync"), want[1])
+    assert decoded(x) == 0
+
+
+def test_calls_that_would_decode_much_twice_are_not_one() -> None:
+    a = whole(np.random.default_rng(0), 60, 60)
+    y = mean(sliced(a, 20, piece=10))
+    assert not is_one_task_a_chunk(y)
+    x = sliced(a, 20, piece=2)
+    z = mean(mean(mean(mean(x))))
+    assert not is_one_task_a_chunk(z)
+    np.testing.assert_array_equal(z.compute(scheduler="sync"), mean(mean(mean(mean(a)))))
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_calls_after_one_another(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regions, "RECUT", float("inf"))
+    monkeypatch.setattr(chunked, "DECODING", float("inf"))
+    monkeypatch.setattr(following, "DECODING", float("inf"))
+    rng = np.random.default_rng(seed)
+    shape = tuple(map(int, rng.integers(9, 30, 2)))
+    cut = [tuple(n for n in random_cut(rng, n) if n) or (n,) for n in shape]
+    arrays = [whole(rng, *shape), whole(rng, *shape)]
+    arrays.append(arrays[0][:, :1] if rng.random() < 0.5 else arrays[0])
+    lazy = [sliced(arrays[0], tuple(cut)), sliced(arrays[1], tuple(cut) if seed % 2 else 9)]
+    lazy.append(arrays[2] if rng.random() < 0.5 else sliced(arrays[2], -1))
+    for _ in range(int(rng.integers(2, 6))):
+        kernel = (mean, far)[int(rng.integers(2))]
+        rule = "valid" if rng.random() < 0.1 else str(rng.choice(RULES))
+        if rng.random() < 0.5:
+            rule = "reflect"
+        last = len(arrays) - 1 if len(arrays) > 3 else 0
+        fields = [last, int(rng.integers(len(arrays)))][: 1 + (kernel is far)]
+        if any(arrays[k].shape not in (shape, (shape[0], 1)) for k in fields):
+            continue
+        got = kernel(*(lazy[k] for k in fields), boundary=rule)
+        want = kernel(*(arrays[k] for k in fields), boundary=rule)
+        lazy += got if isinstance(got, tuple) else [got]
+        arrays += want if isinstance(want, tuple) else [want]
+    last, beside = lazy[-1], int(rng.integers(3, len(lazy)))
+    for one, other in zip(dask.compute(*lazy, scheduler="sync"), arrays, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(last.compute(scheduler="sync"), arrays[-1])
+    both = dask.compute(last, lazy[beside], scheduler="sync")
+    np.testing.assert_array_equal(both[0], arrays[-1])
+    np.testing.assert_array_equal(both[1], arrays[beside])
+    tile = tuple(slice(int(n) // 3, int(n) // 3 + 4) for n in last.shape)
+    np.testing.assert_array_equal(last[tile].compute(scheduler="sync"), arrays[-1][tile])
+    again = recut(last, tuple(random_cut(rng, n) for n in last.shape))
+    if again is not None:
+        np.testing.assert_array_equal(again.compute(scheduler="sync"), arrays[-1])

@@ -57,6 +57,8 @@ class Lazy(Layer):
         self.places = places
         # The same blocks made from what is further up, for when nobody asks for arrays named so.
         self.further: tuple[Rule, frozenset[str]] | None = None
+        # Whether those read again what arrays that are passed by read.
+        self.rereads = False
         # The arrays that the rule, and that other one, take chunks of; for the client only.
         self.fields: Sequence[Any] = ()
         self.further_fields: Sequence[Any] = ()
@@ -107,7 +109,8 @@ class Lazy(Layer):
         rule = self.rule
         if self.further is not None:
             others = {key[0] for key in keys if type(key) is tuple}
-            if others.isdisjoint(self.further[1]):
+            known = not (self.rereads and any(map(_is_result, keys)))
+            if known and others.isdisjoint(self.further[1]):
                 rule = self.further[0]
         return Lazy(rule, asked, self.annotations), rule.sources(asked)
 
@@ -130,3 +133,11 @@ class Lazy(Layer):
                 made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
                 bound = True
         return MaterializedLayer(made, annotations=self.annotations), bound
+
+
+def _is_result(key: Any) -> bool:
+    """Whether a key is that of a whole result, of which nobody knows yet what it asks for.
+
+    In `dask.compute(y, z)` Dask may ask for the chunks of `y` after those of `z` are chosen.
+    """
+    return isinstance(key, str) and key.startswith("finalize-")

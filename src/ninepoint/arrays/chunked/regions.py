@@ -10,7 +10,6 @@ block is decoded again for each block that looks at it: that is the price, and `
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Mapping, Sequence
@@ -19,27 +18,22 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
-from dask._task_spec import TaskRef
+from dask._task_spec import DataNode, TaskRef
 from dask.base import tokenize
 from dask.blockwise import Blockwise
 from dask.blockwise import blockwise as core_blockwise
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
-from ...backends.memory import empty
-from ...backends.threads import serial
-from ..blocks import Part, parts
-from ..borders import Array
-from ..layout import Region, Shape
-from ..regions import Span, look, mixed, needed
-from ..run import Block, Domain
-from .edges import Edges
+from ..blocks import parts
+from ..regions import Span, look, mixed
+from .edges import Edges, taken
 from .grid import Chunks, cuts_of
 from .groups import Joined, Picked
 from .job import Job, Work
 from .outputs import Output, outputs_of
+from .reading import Field, Reading, Regions
 from .sources import Source, decoded, source_in, source_of
-from .views import View, within
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -57,89 +51,18 @@ RECUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """What every task of one program on sources has in common."""
+class Origin:
+    """What made an array of sources: a program, of whose results this is number `position`.
 
-    work: Work
-    shape: Shape
-    # Where the results begin, which have fewer points than the fields under "valid".
-    first: Shape
-    sources: tuple[_Field, ...]
+    `between` are the names of this array, of those made with it, and of those that it was made
+    from, before one comes to the sources.  `layer` computes it.
+    """
 
-    def __call__(self, slices: tuple[slice, ...], *held: Any) -> Any:
-        """Read what the block needs, and compute it."""
-        spans = [(s.start + a, s.stop + a) for s, a in zip(slices, self.first, strict=True)]
-        wanted = Region(tuple(a for a, _ in spans), tuple(b for _, b in spans))
-        if not wanted.points:
-            made = [np.empty(wanted.shape, o.dtype) for o in outputs_of(self.work, self.shape)]
-            return _bare(made)
-        taken = [
-            taken_of(self.work, span, n, axis)
-            for axis, (span, n) in enumerate(zip(spans, self.shape, strict=True), -len(spans))
-        ]
-        arrays = [
-            _read(one, what, taken, self.shape)
-            for one, what in zip(self.sources, held, strict=True)
-        ]
-        block = Block(tuple(arrays), tuple(a for a, _ in taken), Domain(self.shape))
-        with serial():
-            return _bare(self.work.run(block, wanted))
-
-
-@dataclass(frozen=True, slots=True)
-class _Field:
-    """How a field is read."""
-
-    name: str
-    shape: Shape
-    dtype: np.dtype[Any]
-    getter: Any
-    options: tuple[tuple[str, Any], ...]
-    view: View
-
-    def read(self, held: Any, index: tuple[slice, ...]) -> Array:
-        """Slice what is held, as Dask does it, with its locks."""
-        found = self.getter(held, within(self.view, index), **dict(self.options))
-        return np.asarray(found, self.dtype)
-
-    def __call__(self, held: Any, index: tuple[slice, ...]) -> Array:
-        """Do so as a task."""
-        return self.read(held, index)
-
-
-def _field_of(source: Source) -> _Field:
-    return _Field(
-        source.name, source.shape, source.dtype, source.getter, source.options, source.view
-    )
-
-
-def _read(field: _Field, held: Any, taken: Sequence[Span], shape: Shape) -> Array:
-    """Read what is taken of a field; beyond the ends of an axis it begins again."""
-    ndim = len(field.shape)
-    axes: list[Part] = [
-        parts((n,), [span], whole)[0]
-        for n, span, whole in zip(
-            field.shape, taken[len(taken) - ndim :], shape[len(shape) - ndim :], strict=True
-        )
-    ]
-    if all(len(axis.strips) == 1 for axis in axes):
-        found = field.read(held, tuple(a.strips[0].source for a in axes))
-        if found.shape == tuple(axis.length for axis in axes):
-            return found
-    result: Array = empty(tuple(axis.length for axis in axes), field.dtype)
-    for strips in itertools.product(*(axis.strips for axis in axes)):
-        index = tuple(strip.source for strip in strips)
-        result[tuple(s.target for s in strips)] = field.read(held, index)
-    return result
-
-
-def taken_of(work: Work, span: Span, n: int, axis: int) -> Span:
-    """What of the fields a block takes along an axis, all of them alike."""
-    if span[0] == span[1]:
-        return span
-    values, _ = needed(work.nodes, work.wanted, span, n, axis)
-    found = [values[value] for value in range(len(work.field_dtypes)) if value in values]
-    return min(a for a, _ in found), max(b for _, b in found)
+    job: Job
+    sources: tuple[Source, ...]
+    position: int
+    between: frozenset[str]
+    layer: Any
 
 
 def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
@@ -168,7 +91,7 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
             if work is None or not looks:
                 all_read *= alone
                 continue
-            inside = [run for a in spans for run in _inside(taken_of(work, a, n, axis), n)]
+            inside = [run for a in taken(work, spans, n, axis) for run in _inside(a, n)]
             all_read *= decoded(first, piece, inside)
         least, most = least + own, most + all_read
     return most / least if least else 1.0, most
@@ -212,7 +135,8 @@ def by_regions(
         work.token, list(work.wanted), shape, cut, "regions", [s.name for s in sources],
         [s.dtype.str for s in sources],
     )  # fmt: skip
-    reading = Reading(work, shape, extent.start, tuple(map(_field_of, sources)))
+    job = Job(work, shape, tuple(work.field_dtypes))
+    reading = Reading(job, extent.start, tuple(map(Field.of, sources)))
     alone = len(outputs) == 1
     # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
     name = f"{work.name}-{identity}" if alone else f"{work.name}-all-{identity}"
@@ -264,10 +188,6 @@ def _array(graph: HighLevelGraph, name: str, chunks: Chunks, dtype: np.dtype[Any
     return untyped.Array(graph, name, chunks, meta=np.empty((0,) * len(chunks), dtype))
 
 
-def _bare(results: list[Array]) -> Any:
-    return results[0] if len(results) == 1 else tuple(results)
-
-
 def recut(array: Any, chunks: Chunks) -> Any:
     """Give the same values in other chunks, without moving any; None where that cannot be.
 
@@ -291,12 +211,12 @@ def recut(array: Any, chunks: Chunks) -> Any:
         name = f"{source.name}-{tokenize(chunks)}"
         graph = HighLevelGraph(*_sliced(source, name, chunks))
         return untyped.Array(graph, name, chunks, meta=array._meta)
-    found = _program_of(array)
+    found = origin_of(array)
     if found is None:
         return None
-    work, sources, shape, position = found
+    work, sources, shape = found.job.work, found.sources, found.job.shape
     outputs = outputs_of(work, shape)
-    extent = outputs[position].extent
+    extent = outputs[found.position].extent
     fields = tuple(
         _around(sizes, a, n - b)
         for sizes, a, b, n in zip(chunks, extent.start, extent.stop, shape, strict=True)
@@ -304,7 +224,7 @@ def recut(array: Any, chunks: Chunks) -> Any:
     if _is_dear(work, sources, fields):
         return None
     made = by_regions(work, sources, fields, outputs)
-    return None if made is None else made[position]
+    return None if made is None else made[found.position]
 
 
 def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
@@ -326,7 +246,7 @@ def _sliced(
         )  # fmt: skip
     else:
         layer = blockwise(
-            _field_of(source), name, indices, held, None, slices, indices,
+            Field.of(source), name, indices, held, None, slices, indices,
             numblocks={}, _data_producer=True,
         )  # fmt: skip
     if source.key is None:
@@ -335,17 +255,22 @@ def _sliced(
     return {source.key: node, name: layer}, {source.key: set(), name: {source.key}}
 
 
-def _program_of(array: Any) -> tuple[Work, list[Source], Shape, int] | None:
-    """The program that made an array of sources, these, their shape, and which result it is."""
+def origin_of(array: Any) -> Origin | None:
+    """The program that made an array of sources; None where there is no one such."""
     graph, position = array.dask, 0
-    layer = graph.layers.get(array.name)
-    rule = getattr(layer, "rule", None)
-    if isinstance(rule, Picked):
-        position = rule.number or 0
-        rule = getattr(graph.layers.get(rule.source), "rule", None)
-    if isinstance(rule, Edges):
-        names = [_before_joining(graph, field.name) for field in rule.fields]
-        return _from(graph, rule.job, names, position)
+    layer: Any = graph.layers.get(array.name)
+    if isinstance(getattr(layer, "rule", None), Picked):
+        position = layer.rule.number or 0
+        layer = graph.layers.get(layer.rule.source)
+    if isinstance(getattr(layer, "rule", None), Edges):
+        own, passed = layer.rule, _beside(layer.rule.job, layer.rule.name) | {array.name}
+        if layer.further is not None:
+            rule, others = layer.further
+            found = _sources_of(graph, rule)
+            if found is not None:
+                return Origin(rule.job, found, position, passed | others, layer)
+        found = _sources_of(graph, own)
+        return None if found is None else Origin(own.job, found, position, passed, layer)
     if type(layer) is not Blockwise:
         return None
     function: Any = layer.task.func
@@ -354,11 +279,36 @@ def _program_of(array: Any) -> tuple[Work, list[Source], Shape, int] | None:
         layer = graph.layers.get(layer.indices[0][0])
         function = getattr(getattr(layer, "task", None), "func", None)
     if isinstance(function, Reading):
-        return function.work, _again(function, layer, graph), function.shape, position
-    job = getattr(function, "__self__", None)
-    if not isinstance(job, Job) or function.__name__ != "on_whole":
+        job = function.job
+        given = [held for held, _ in layer.indices[1:]]
+        found = _held(graph, function.fields, given)
+    else:
+        owner = getattr(function, "__self__", None)
+        if not isinstance(owner, Job) or function.__name__ != "on_whole":
+            return None
+        job = owner
+        found = _sources(graph, job, [name for name, _ in layer.indices])
+    if found is None:
         return None
-    return _from(graph, job, [name for name, _ in layer.indices], position)
+    return Origin(job, found, position, _beside(job, layer.output) | {array.name}, layer)
+
+
+def _beside(job: Job, name: str) -> frozenset[str]:
+    """The names of all results of a program, the blocks of which are called so."""
+    begin = f"{job.work.name}-all-"
+    if not name.startswith(begin):
+        return frozenset((name,))
+    identity = name[len(begin) :]
+    several = (f"{job.work.name}-{k}-{identity}" for k in range(len(job.work.wanted)))
+    return frozenset((name, *several))
+
+
+def _sources_of(graph: HighLevelGraph, rule: Any) -> tuple[Source, ...] | None:
+    """The sources of blocks that are read from them, or made of chunks of them."""
+    if isinstance(rule, Regions):
+        return _held(graph, rule.fields, rule.held)
+    names = [_before_joining(graph, field.name) for field in rule.fields]
+    return _sources(graph, rule.job, names)
 
 
 def _before_joining(graph: HighLevelGraph, name: str) -> str:
@@ -366,29 +316,40 @@ def _before_joining(graph: HighLevelGraph, name: str) -> str:
     return rule.source if isinstance(rule, Joined) else name
 
 
-def _from(
-    graph: HighLevelGraph, job: Job, names: Sequence[str], position: int
-) -> tuple[Work, list[Source], Shape, int] | None:
+def _sources(graph: HighLevelGraph, job: Job, names: Sequence[str]) -> tuple[Source, ...] | None:
     sources: list[Source] = []
     for name, dtype in zip(names, job.field_dtypes, strict=True):
         source = source_in(graph, name, dtype)
         if source is None:
             return None
         sources.append(source)
-    return job.work, sources, job.shape, position
+    return tuple(sources)
 
 
-def _again(reading: Reading, layer: Any, graph: HighLevelGraph) -> list[Source]:
-    """The sources of a layer of regions."""
+def _held(
+    graph: HighLevelGraph, fields: Sequence[Field], given: Sequence[Any]
+) -> tuple[Source, ...]:
+    """The sources of fields that are given so: themselves, or the names of their nodes."""
     sources = []
-    for field, (held, _) in zip(reading.sources, layer.indices[1:], strict=True):
+    for field, held in zip(fields, given, strict=True):
         key = str(held.key) if isinstance(held, TaskRef) else None
-        what: Mapping[Any, Any] = graph.layers[key] if key is not None else {key: held}
-        one = what[key]
-        chunks = tuple((n,) for n in field.shape)
-        sources.append(
-            Source(
-                one, key, field.getter, field.options, field.view, chunks, field.dtype, field.name
-            )
-        )
-    return sources
+        layer: Mapping[Any, Any] = {key: held} if key is None else graph.layers[key]
+        what = layer[key]
+        sources.append(field.source(what.value if isinstance(what, DataNode) else what, key))
+    return tuple(sources)
+
+
+def rule_of(job: Job, sources: Sequence[Source], rule: Edges) -> Regions:
+    """The rule of the same blocks, computed by a program that reads these sources."""
+    held = tuple(source.held if source.key is None else TaskRef(source.key) for source in sources)
+    fields = tuple(map(Field.of, sources))
+    return Regions(rule.name, job, rule.chunks, fields, held, rule.kept)
+
+
+def with_nodes(array: Any, name: str, sources: Sequence[Source]) -> HighLevelGraph:
+    """The graph of an array, in which a layer has the nodes of these sources below it."""
+    graph: HighLevelGraph = array.dask
+    nodes = {s.key: MaterializedLayer({s.key: s.held}) for s in sources if s.key is not None}
+    layers: dict[str, Any] = {**nodes, **graph.layers}
+    below = {**{key: set() for key in nodes}, **graph.dependencies}
+    return HighLevelGraph(layers, {**below, name: {*below[name], *nodes}})
