@@ -102,6 +102,14 @@ def a_worker_that_is_killed_costs_some_steps(client):
         np.testing.assert_array_equal(one.compute(), other)
 
 
+def workers_may_share_a_process(client):
+    u = np.random.default_rng(3).random(60)
+    x = da.from_array(u, chunks=7)
+    assert client_of([x]) is client
+    made = driven.iterate(x, steps=500)
+    np.testing.assert_array_equal(made.compute(), driven.iterate(u, steps=500))
+
+
 def main():
     faulthandler.dump_traceback_later(300, exit=True)
     cluster = distributed.LocalCluster(
@@ -113,6 +121,13 @@ def main():
         a_state_in_chunks_where_that_is_asked_for(client)
         workers_with_too_little_memory_are_refused(client)
         a_worker_that_is_killed_costs_some_steps(client)
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", processes=False
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        workers_may_share_a_process(client)
     print("right")
 
 

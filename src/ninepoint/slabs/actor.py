@@ -6,6 +6,7 @@ far to go.
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -63,7 +64,8 @@ class Keeper:
 
     def begin(self, others: Sequence[Any]) -> None:
         """Begin, when all fields are there; `others` are the actors that have the parts."""
-        self._links.others = others
+        # Workers of one process are given the same proxies, and a proxy belongs to one worker.
+        self._links.others = [copy.copy(one) for one in others]
         self._slab = Slab(
             self._motion, self._cut, self._part, self._links, self._numbers, self._fields,
             self._cut_too, self._longest, self._plan,

@@ -336,6 +336,10 @@ def _workers(client: Any) -> dict[str, int]:
     """The workers that there are, and how many threads each has."""
     until = time.monotonic() + PATIENCE
     while True:
+        if client.status in ("closing", "closed"):
+            raise ConnectionError(
+                "the Dask client was closed before the steps were done; keep it open until then."
+            )
         found: dict[str, int] = client.nthreads()
         if found:
             return dict(sorted(found.items()))
