@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import tracemalloc
 
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from ninepoint.saving.alone import alone
 from ninepoint.saving.cutting import Layout, divided, layout
 from ninepoint.saving.npy import run_size
 from ninepoint.saving.units import Units, share
@@ -112,11 +114,12 @@ class TestCutting:
             ({"chunks": {"z": 4}}, "chunks names the dimension 'z'"),
             ({"part": (3, 3)}, r"there are parts \(0, 3\) to \(2, 3\)"),
             ({"part": (0, 2), "overwrite": True}, "would remove what other parts"),
+            ({"path": ""}, "the path of save is empty"),
         ],
     )
     def test_mistakes(self, tmp_path, given, words):
         with pytest.raises(ValueError, match=words):
-            npt.save(lazy(), tmp_path / "a.zarr", **given)
+            npt.save(lazy(), **{"path": tmp_path / "a.zarr"} | given)
         assert not os.listdir(tmp_path)
 
 
@@ -221,6 +224,16 @@ class TestWhatIsThere:
             npt.save(smooth(da.from_zarr(path)), path, overwrite=True)
         np.testing.assert_array_equal(stored(path), IMAGE)
 
+    def test_is_gone_on_with_only_where_save_began_it(self, tmp_path):
+        np.save(tmp_path / "a.npy", IMAGE)
+        with pytest.raises(FileExistsError, match=r"a\.npy' exists; overwrite=True replaces it"):
+            npt.save(lazy(), tmp_path / "a.npy")
+
+    def test_a_link_is_not_replaced(self, tmp_path):
+        os.symlink(npt.save(lazy(), tmp_path / "a.zarr"), tmp_path / "b.zarr")
+        with pytest.raises(FileExistsError, match=r"is a link.*save to '.*a\.zarr'"):
+            npt.save(lazy(), tmp_path / "b.zarr", overwrite=True)
+
     @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
     def test_a_folder_that_cannot_be_written(self, tmp_path):
         tmp_path.chmod(0o500)
@@ -312,6 +325,12 @@ class TestParts:
         np.testing.assert_array_equal(stored(path), WANTED)
         with pytest.raises(FileExistsError, match="is complete"):
             npt.save(smooth(lazy()), path, shards=8, part=(1, 3))
+
+    def test_more_parts_than_units(self, tmp_path):
+        array, path = da.arange(6, chunks=3), tmp_path / "a.zarr"
+        for part in (1, 2, 0):
+            npt.save(array, path, part=(np.int64(part), 3))
+        np.testing.assert_array_equal(stored(path), array)
 
     def test_a_process_that_is_killed_loses_no_part(self, tmp_path):
         """Another process writes a part while this one writes others, and is killed at it."""
@@ -408,6 +427,29 @@ class TestOtherFormats:
             npt.save(lazy().astype("complex64"), tmp_path / "b.nc")
         with pytest.raises(ValueError, match="cannot be written by several processes"):
             npt.save(lazy(), tmp_path / "b.nc", part=(0, 2))
+
+    def test_processes_write_a_file_one_after_another(self, tmp_path):
+        path = str(tmp_path / "data")
+        job = "import sys, time\nfrom ninepoint.saving.alone import alone\n" + textwrap.dedent("""
+            with alone(sys.argv[1]):
+                print("locked", flush=True)
+                time.sleep(1000)
+        """)
+        other = subprocess.Popen([sys.executable, "-c", job, path], stdout=subprocess.PIPE)
+        assert other.stdout.readline() == b"locked\n"
+        began = threading.Event()
+
+        def mine():
+            with alone(path):
+                began.set()
+
+        waiting = threading.Thread(target=mine)
+        waiting.start()
+        assert not began.wait(0.2)
+        other.kill()
+        assert began.wait(60)
+        waiting.join()
+        other.communicate()
 
     @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
     def test_geotiff(self, tmp_path):

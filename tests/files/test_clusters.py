@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 from ninepoint.files import imread, imsave
+from ninepoint.files.cluster import asks_for_ninepoint
 
 distributed = pytest.importorskip("distributed")
 
@@ -81,6 +83,19 @@ def test_a_cluster_that_goes_away_midway_is_an_error(tmp_path, what):
             closer.join()
     imsave(film(), tmp_path / "{}.png", resume=True)
     np.testing.assert_array_equal(imread(tmp_path).compute(), STACK)
+
+
+def test_what_workers_are_asked_before_they_get_a_task():
+    """The question has to arrive where there is no ninepoint: `-S` leaves out what is installed."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    asked = cloudpickle.dumps(asks_for_ninepoint())
+    folder = os.path.dirname(os.path.dirname(cloudpickle.__file__))
+    program = f"import sys; sys.path.append({folder!r}); import cloudpickle; sys.path.pop(); " + (
+        f"sys.exit(cloudpickle.loads({asked!r})())"
+    )
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    assert asks_for_ninepoint()()
+    assert subprocess.run([sys.executable, "-S", "-c", program], env=environment).returncode == 0
 
 
 def test_workers_that_come_late_are_waited_for(tmp_path):

@@ -309,8 +309,17 @@ def test_nothing_to_open() -> None:
     put("a.zarr")
     with pytest.raises(ValueError, match=r"chunks names 'z'"):
         npt.open("a.zarr", chunks={"z": 3})
+    for length in (0, -2, True):
+        with pytest.raises(ValueError, match=f"chunks holds {length}; a length is at least 1"):
+            npt.open("a.zarr", chunks=length)
     with pytest.raises(ValueError, match="is one array, and holds no variable 'u'"):
         npt.open("a.zarr", variable="u")
+    with pytest.raises(TypeError, match="variable is the name of an array, not 3"):
+        npt.open("a.zarr", variable=3)  # type: ignore[arg-type]
+    Path("b.zarr").mkdir()
+    Path("b.zarr/zarr.json").write_text("[]")
+    with pytest.raises(ValueError, match=r"'b\.zarr' cannot be opened"):
+        npt.open("b.zarr")
     zarr.open_array("a.zarr").attrs["incomplete"] = "parts are missing"
     with pytest.raises(ValueError, match=r"is not finished.*resume=True"):
         npt.open("a.zarr")

@@ -8,7 +8,7 @@ the client and the scheduler are looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
@@ -38,18 +38,22 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
     ------
     ConnectionError
         If the client is closed, its scheduler is gone or has no workers, now or later.
+    ImportError
+        If a worker has no ninepoint: it would end as soon as it gets a task.
     Exception
         Whatever a task raises.
     """
     distributed: Any = imported("distributed")
     _check_open(client)
+    watch = _Watch(client)
+    watch.check_workers()
     try:
         futures = schedule(graph, keys, sync=False)
         coming = distributed.as_completed(futures, loop=client.loop)
     except (RuntimeError, distributed.client.ClosedClientError) as error:
         _check_open(client)
         raise ConnectionError(f"the Dask client cannot be used ({error}); {_REST}") from error
-    watch = _Watch(client)
+    watch.rest()
     try:
         left, pause = len(futures), SHORTEST
         while left:
@@ -79,9 +83,29 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                 client.sync(client._cancel, futures, callback_timeout=10)
 
 
+def asks_for_ninepoint() -> Callable[[], bool]:
+    """What tells whether there is a ninepoint, on a worker that may have none.
+
+    A function in a function is sent by its value.
+    """
+
+    def found() -> bool:
+        from importlib.util import find_spec
+
+        return find_spec("ninepoint") is not None
+
+    return found
+
+
 def _check_open(client: Any) -> None:
     if client.status in ("closed", "closing"):
         raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
+
+
+def _unanswered() -> tuple[type[BaseException], ...]:
+    """What a client raises that gets no answer, or is closed by another thread in this moment."""
+    closed: type[BaseException] = imported("distributed").client.ClosedClientError
+    return TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed
 
 
 class _Watch:
@@ -99,6 +123,22 @@ class _Watch:
     def rest(self) -> None:
         """Something has finished: all is well."""
         self._well = self._asked = time.monotonic()
+
+    def check_workers(self) -> None:
+        """Raise `ImportError` if a worker would end as soon as it gets a task."""
+        client = self._client
+        wait = min(10.0, self._patience / 2)
+        asked = asks_for_ninepoint()
+        try:
+            told = client.sync(client._run, asked, on_error="ignore", callback_timeout=wait)
+        except _unanswered():
+            return  # `look` will tell.
+        lacking = [address for address, found in told.items() if not found]
+        if lacking:
+            raise ImportError(
+                f"{len(lacking)} of {len(told)} Dask workers have no ninepoint, {lacking[0]} is "
+                "one: install it where they run, or add its folder to their PYTHONPATH"
+            )
 
     def look(self) -> None:
         """Raise `ConnectionError` if nothing can be expected any more."""
@@ -121,16 +161,11 @@ class _Watch:
     def _workers(self) -> int | None:
         """How many workers there are; None if the scheduler does not tell."""
         client = self._client
-        distributed: Any = imported("distributed")
         try:
             identity = client.sync(
                 client.scheduler.identity, callback_timeout=max(self._patience / 2, 1)
             )
-        except (
-            TimeoutError, RuntimeError, OSError, AttributeError, CancelledError,
-            distributed.client.ClosedClientError,
-        ):  # fmt: skip
-            # Among them what it raises when it is closed by another thread in this moment.
+        except _unanswered():
             return None
         return len(identity["workers"])
 

@@ -98,8 +98,10 @@ def _begun(store: Store, items: Sequence[Item], meaning: Meaning, how: How) -> b
         if store.create(meaning):
             return True
     if not (how.resume or how.part):
-        more = "resume=True goes on with it, " if store.is_unfinished() else ""
+        can_go_on = store.is_begun() and store.is_unfinished() and store.journal.meaning()
+        more = "resume=True goes on with it, " if can_go_on else ""
         raise FileExistsError(f"{path!r} exists; {more}overwrite=True replaces it")
+    count = sum(item.units.count for item in items)
     old = store.journal.meaning()
     if old is None or not store.is_begun():
         raise FileExistsError(
@@ -108,7 +110,8 @@ def _begun(store: Store, items: Sequence[Item], meaning: Meaning, how: How) -> b
         )
     check_same(path, old, meaning)
     if not store.is_unfinished():
-        if how.resume:
+        if how.resume or (how.part and not share(count, how.part)):
+            # There are more parts than units, and this one is empty.
             return False
         raise FileExistsError(f"{path!r} exists and is complete; resume=True takes it as it is")
     if store.is_shared:

@@ -81,9 +81,9 @@ def check_part(part: object) -> tuple[int, int] | None:
         return None
     if not isinstance(part, tuple | list) or len(part) != 2:
         raise TypeError(f"part is a pair (i, n), the part of number i of n, not {part!r}")
-    number, parts = part
-    if not all(isinstance(one, int) and not isinstance(one, bool) for one in part):
+    if not all(hasattr(one, "__index__") and not isinstance(one, bool) for one in part):
         raise TypeError(f"part is a pair of whole numbers (i, n), not {part!r}")
+    number, parts = map(int, part)
     if not 0 <= number < parts:
         raise ValueError(
             f"part={part!r}: there are parts (0, {parts}) to ({parts - 1}, {parts})"

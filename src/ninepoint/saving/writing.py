@@ -174,6 +174,8 @@ def _checked_path(path: str | PathLike[str]) -> str:
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"the path of save is text, not {path!r}")
+    if not text:
+        raise ValueError("the path of save is empty; give one such as 'out.zarr'")
     if "\0" in text:
         raise ValueError(f"a path cannot hold a NUL character: {text!r}")
     if "://" in text:

@@ -135,7 +135,12 @@ class ZarrStore:
             If what lies there is no store of Zarr.
         """
         path = self.path
-        if not os.path.isdir(path) or os.path.islink(path):
+        if os.path.islink(path):
+            raise FileExistsError(
+                f"{path!r} is a link, which save does not replace; save to "
+                f"{os.path.realpath(path)!r}"
+            )
+        if not os.path.isdir(path):
             raise FileExistsError(f"{path!r} is no folder; save replaces stores of Zarr only")
         if os.listdir(path) and not any(os.path.lexists(os.path.join(path, f)) for f in _FILES):
             raise FileExistsError(

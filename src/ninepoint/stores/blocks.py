@@ -103,6 +103,10 @@ def chosen(
             )
         told = {axes[name]: size for name, size in chunks.items()}
         chunks = tuple(told.get(k, n) for k, n in enumerate(own))
+    for one in chunks if isinstance(chunks, tuple | list) else (chunks,):
+        # Dask divides by zero, and takes True for a length.
+        if isinstance(one, bool) or (isinstance(one, int) and one < 1 and one != -1):
+            raise ValueError(f"chunks holds {one}; a length is at least 1, and -1 the whole axis")
     found: tuple[tuple[int, ...], ...] = normalize(
         chunks, tuple(shape), dtype=dtype, previous_chunks=tuple(own)
     )

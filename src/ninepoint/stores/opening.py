@@ -111,6 +111,8 @@ def open(
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"a path is text, not {path!r}")
+    if variable is not None and not isinstance(variable, str):
+        raise TypeError(f"variable is the name of an array, not {variable!r}")
     if level is not None and (isinstance(level, bool) or not isinstance(level, int)):
         raise TypeError(f"level is a number, not {level!r}")
     need("Opening a file lazily", "dask.array")

@@ -64,7 +64,8 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Named:
             mark_of(os.path.join(path, name))
     try:
         node = zarr.open(path, mode="r")
-    except (ValueError, KeyError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # Among them what Zarr stumbles over in a description that is damaged.
         raise ValueError(f"{path!r} cannot be opened: {' '.join(str(error).split())}") from error
     _refuse_unfinished(path, node)
     if isinstance(node, zarr.Array):
