@@ -86,7 +86,7 @@ def test_a_cluster_that_goes_away_midway_is_an_error(tmp_path, what):
 
 
 def test_what_workers_are_asked_before_they_get_a_task():
-    """The question has to arrive where there is no ninepoint: `-S` leaves out what is installed."""
+    """They may have no ninepoint, as with `-S`, which leaves out what is installed."""
     cloudpickle = pytest.importorskip("cloudpickle")
     asked = cloudpickle.dumps(asks_for_ninepoint())
     folder = os.path.dirname(os.path.dirname(cloudpickle.__file__))

@@ -67,7 +67,10 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
             pause = SHORTEST
             for future in batch:
                 try:
-                    future.result()
+                    # A value is not asked for: its worker may be gone by now, and what the task
+                    # wrote is there.
+                    if future.status in ("error", "cancelled"):
+                        future.result()
                 except CancelledError as error:
                     raise ConnectionError(
                         "the Dask scheduler is gone, or its tasks were cancelled "

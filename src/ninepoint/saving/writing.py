@@ -94,7 +94,8 @@ def save(
     TypeError
         If the store cannot hold the dtype, or `result` is no array.
     ImportError
-        If the format needs a package that is not installed, here or on a worker.
+        If the format needs a package that is not installed, here or on a worker, or a worker has
+        no ninepoint.
     ConnectionError
         If the Dask client in use is closed, or its scheduler or all of its workers are gone.
     OSError
