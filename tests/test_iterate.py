@@ -87,7 +87,7 @@ def same(made, wanted):
 @pytest.mark.parametrize("first", [0, 120, 240, 360])
 def test_random_kernels(first):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "random_steps.py", str(first), str(first + 30)],
+        [sys.executable, "-W", "error", "random_steps.py", str(first), str(first + 12)],
         cwd=HERE,
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
@@ -96,7 +96,7 @@ def test_random_kernels(first):
     )
     assert done.returncode == 0, done.stderr
     # Seeds are of use where steps are chained, as they are in every third.
-    assert int(done.stdout) >= 6
+    assert int(done.stdout) >= 2
 
 
 RULES = ["fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap"]

@@ -126,10 +126,13 @@ def test_an_interrupt_ends_the_tasks(tmp_path):
     program.write_text(
         textwrap.dedent(
             """
-            import sys, time
+            import signal, sys, time
             import dask.array as da
             from distributed import Client, LocalCluster
             from ninepoint.files import imsave
+
+            # Shells let what they start in the background ignore interrupts.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
             def slowly(block):
                 time.sleep(0.2)
