@@ -8,8 +8,10 @@
 from __future__ import annotations
 
 import faulthandler
+import gc
 import os
 import signal
+import time
 
 import dask
 import dask.array as da
@@ -108,6 +110,23 @@ def workers_may_share_a_process(client):
     assert client_of([x]) is client
     made = driven.iterate(x, steps=500)
     np.testing.assert_array_equal(made.compute(), driven.iterate(u, steps=500))
+    del made
+    until = time.monotonic() + 20
+    while any(client.run(actors_here).values()):
+        assert time.monotonic() < until, "actors are kept"
+        gc.collect()
+        time.sleep(0.05)
+
+
+def actors_here(dask_worker):
+    return len(dask_worker.state.actors)
+
+
+def a_task_keeps_to_chunks(client):
+    def inside():
+        return client_of([da.zeros(60, chunks=30)]) is None
+
+    assert client.submit(inside).result()
 
 
 def main():
@@ -119,6 +138,7 @@ def main():
         several_states_in_any_chunks(client)
         callback_until_and_scalars(client)
         a_state_in_chunks_where_that_is_asked_for(client)
+        a_task_keeps_to_chunks(client)
         workers_with_too_little_memory_are_refused(client)
         a_worker_that_is_killed_costs_some_steps(client)
     with (

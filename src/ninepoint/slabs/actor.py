@@ -64,8 +64,7 @@ class Keeper:
 
     def begin(self, others: Sequence[Any]) -> None:
         """Begin, when all fields are there; `others` are the actors that have the parts."""
-        # Workers of one process are given the same proxies, and a proxy belongs to one worker.
-        self._links.others = [copy.copy(one) for one in others]
+        self._links.others = [_proxy(one) for one in others]
         self._slab = Slab(
             self._motion, self._cut, self._part, self._links, self._numbers, self._fields,
             self._cut_too, self._longest, self._plan,
@@ -132,6 +131,17 @@ class Keeper:
         first[axis] = self._cut.owned[self._part][0]
         index = tuple(slice(a - f, b - f) for (a, b), f in zip(spans, first, strict=True))
         return array[index].copy()
+
+
+def _proxy(other: Any) -> Any:
+    """Give a proxy of an actor that is this worker's own.
+
+    Workers of one process are given the same proxies.  One belongs to one worker, and keeps what
+    it stands for, by a future of the client: actors would keep each other for ever.
+    """
+    own: Any = copy.copy(other)
+    own._future = None
+    return own
 
 
 def actor_here(key: str) -> Keeper:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..arrays.recognise import is_dask, is_expression
+from ..backends.tasks import in_task
 from ..files.progress import shown
 from ..iteration import Iteration
 from ..stepping import Scalars
@@ -35,6 +36,9 @@ def client_of(fields: Sequence[Any]) -> Any:
     if "distributed" not in sys.modules or not any(map(is_dask, fields)):
         return None
     if any(map(is_expression, fields)):
+        return None
+    if in_task():
+        # It holds a thread of a worker, and that may be the only one which a part could have.
         return None
     # Imported here: they are optional, and the caller has them.
     import dask.base
