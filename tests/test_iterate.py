@@ -84,7 +84,7 @@ def same(made, wanted):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("first", [0, 120, 240, 360])
+@pytest.mark.parametrize("first", [0, 120, 360])
 def test_random_kernels(first):
     done = subprocess.run(
         [sys.executable, "-W", "error", "random_steps.py", str(first), str(first + 12)],
