@@ -372,10 +372,10 @@ def pausing(block):
     return block
 
 
-def test_a_worker_that_is_killed_loses_no_unit(tmp_path):
+def test_workers_that_are_killed_lose_nothing(tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0",
+        n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0",
         memory_limit="2GB", silence_logs=50,
     ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
         workers = list(client.run(os.getpid).values())
@@ -389,9 +389,18 @@ def test_a_worker_that_is_killed_loses_no_unit(tmp_path):
         with dask.config.set(scheduler=client):
             array = smooth(lazy()).map_blocks(pausing, dtype="float32")
             path = npt.save(array, tmp_path / "a.zarr", shards=20, progress=kill)
-    assert killed
-    np.testing.assert_array_equal(stored(path), WANTED)
-    assert not unfinished(path)
+            np.testing.assert_array_equal(stored(path), WANTED)
+            assert not unfinished(path)
+            total = client.compute(array.sum())
+            time.sleep(0.3)
+            os.kill(workers[1], signal.SIGKILL)
+            assert total.result() == WANTED.sum()
+            film = da.from_array(IMAGE[:, :, None].astype("uint8"), chunks=(5, 37, 1))
+            workers[0] = workers[2]
+            killed.clear()
+            npt.imsave(film.map_blocks(pausing, dtype="uint8"), tmp_path / "{}.png", progress=kill)
+            assert killed
+    np.testing.assert_array_equal(npt.imread(tmp_path / "*.png"), IMAGE[:, :, None])
 
 
 class TestOtherFormats:
