@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,5 +68,5 @@ def lay_out(path: str, result: Any) -> None:
     zeros = imported("dask.array").zeros(result.shape, dtype=result.dtype, chunks=-1)
     result.copy(data=zeros).rio.to_raster(
         path, driver="GTiff", tiled=True, blockxsize=TILE, blockysize=TILE, bigtiff="IF_SAFER",
-        lock=imported("threading").Lock(), compute=False,
+        lock=threading.Lock(), compute=False,
     )  # fmt: skip

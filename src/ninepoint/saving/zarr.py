@@ -22,15 +22,13 @@ import numpy as np
 
 from ..files.replacing import replacement, write_all
 from ..stores.extras import need_zarr
+from ..stores.zarr import is_zarr
 from ..undisturbed import imported
 from .contents import Contents, stored_by_xarray
 from .cutting import Layout
 from .folders import removed, renamed, temporary
 from .journal import FOLDER, INCOMPLETE, UNFINISHED, Journal, Meaning
 from .units import Region
-
-# What a folder has that is a Zarr store, of version 3 or 2.
-_FILES = ("zarr.json", ".zgroup", ".zarray")
 
 # Arrays that this process has opened for writing, by their folder and the name of the task.
 _opened: dict[tuple[str, str], Any] = {}
@@ -142,7 +140,7 @@ class ZarrStore:
             )
         if not os.path.isdir(path):
             raise FileExistsError(f"{path!r} is no folder; save replaces stores of Zarr only")
-        if os.listdir(path) and not any(os.path.lexists(os.path.join(path, f)) for f in _FILES):
+        if os.listdir(path) and not is_zarr(path):
             raise FileExistsError(
                 f"{path!r} is a folder that is no store of Zarr, which save does not remove"
             )

@@ -22,7 +22,7 @@ from ..layout import Shape
 from ..recognise import is_cupy
 from ..regions import Node
 from .built import built
-from .grid import Chunks, grid, kept_of
+from .grid import Chunks, cut_to, grid
 from .job import Job, Work
 from .outputs import extents, outputs_of
 from .places import check_places, refuse_unknown
@@ -94,10 +94,7 @@ def chunks_of(
     """How each result of a node is cut, for fields of these shapes that are cut so, or not."""
     shape = on_numpy.broadcast_shape(shapes)
     chunks = grid(fields, shape)
-    return [
-        tuple(tuple(size for _, size in axis) for axis in kept_of(extent, chunks))
-        for extent in extents(node, shape)
-    ]
+    return [cut_to(extent, chunks) for extent in extents(node, shape)]
 
 
 def check(fields: Sequence[Any]) -> None:

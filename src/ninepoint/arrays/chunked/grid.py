@@ -55,10 +55,6 @@ def kept_of(extent: Region, chunks: Chunks) -> list[list[tuple[int, int]]]:
     return axes
 
 
-def places_of(
-    places: list[list[tuple[int, int]]],
-) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Pair the place of every block in the output with its place among the fields' blocks."""
-    keys = itertools.product(*(range(len(axis)) for axis in places))
-    blocks = itertools.product(*([block for block, _ in axis] for axis in places))
-    return list(zip(keys, blocks, strict=True))
+def cut_to(extent: Region, chunks: Chunks) -> Chunks:
+    """The chunks of an output that has these points."""
+    return tuple(tuple(size for _, size in axis) for axis in kept_of(extent, chunks))

@@ -18,8 +18,9 @@ from ...backends.threads import serial
 from ..blocks import Part, parts
 from ..borders import Array
 from ..layout import Region, Shape
-from ..regions import Span, needed
+from ..regions import Span
 from ..run import Block, Domain
+from .edges import taken
 from .grid import Chunks, aligned
 from .job import Job
 from .outputs import outputs_of
@@ -43,7 +44,7 @@ class Reads:
         """What blocks between these cuts read of fields in these chunks."""
         ndim = len(cuts)
         spans = [
-            [taken(job, cut, n, axis) for cut in axis_cuts]
+            taken(job.work, axis_cuts, n, axis)
             for axis, (axis_cuts, n) in enumerate(zip(cuts, job.shape, strict=True), -ndim)
         ]
         tables = [
@@ -94,12 +95,3 @@ def computed(
         ]
     with serial():
         return job.work.run(Block(tuple(arrays), start, Domain(job.shape)), wanted)
-
-
-def taken(job: Job, cut: Span, n: int, axis: int) -> Span:
-    """What a block takes of the fields along an axis; nothing for a block of length 0."""
-    if cut[0] == cut[1]:
-        return cut
-    values, _ = needed(job.work.nodes, job.work.wanted, cut, n, axis)
-    found = [values[value] for value in range(len(job.field_dtypes)) if value in values]
-    return min(a for a, _ in found), max(b for _, b in found)

@@ -28,7 +28,7 @@ from dask.layers import ArraySliceDep
 from ..blocks import parts
 from ..regions import Span, look, mixed
 from .edges import Edges, taken
-from .grid import Chunks, cuts_of
+from .grid import Chunks, cut_to, cuts_of
 from .groups import Joined, Picked
 from .job import Job, Work
 from .outputs import Output, outputs_of
@@ -128,9 +128,7 @@ def by_regions(
         return None
     if any(output.extent != extent for output in outputs):
         return None
-    cut = tuple(
-        _kept(sizes, a, b) for sizes, a, b in zip(chunks, extent.start, extent.stop, strict=True)
-    )
+    cut = cut_to(extent, chunks)
     identity = tokenize(
         work.token, list(work.wanted), shape, cut, "regions", [s.name for s in sources],
         [s.dtype.str for s in sources],
@@ -158,14 +156,6 @@ def by_regions(
         )
         for k, output in enumerate(outputs)
     ]
-
-
-def _kept(sizes: Sequence[int], first: int, last: int) -> tuple[int, ...]:
-    """The chunks of an axis, of which a result has these points."""
-    if (first, last) == (0, sum(sizes)):
-        return tuple(sizes)
-    inside = [max(0, min(b, last) - max(a, first)) for a, b in cuts_of(sizes)]
-    return tuple(size for size in inside if size) or (0,)
 
 
 def _layers(

@@ -48,6 +48,22 @@ class Making(Function):
         """What is read, which is there, as a value of a machine type."""
         raise NotImplementedError
 
+    # Where elements are.
+
+    def _region(self, field: str, axis: int) -> tuple[int, int]:
+        """How far beyond both ends of an axis a scratch array reaches; a field does not."""
+        if field not in self.part.regions:
+            return 0, 0
+        low, high = self.part.regions[field]
+        return low[axis], high[axis]
+
+    def _at(self, field: str, axis: int, place: str) -> str:
+        """A position of a field, or of a scratch array: one beyond its ends is mapped."""
+        if field not in self.part.regions:
+            return f"at{axis}({place}, n{axis})"
+        low, high = self._region(field, axis)
+        return f"npt_within({place}, {low}, {plus(f'n{axis}', high)})"
+
     # What is computed.
 
     def _body(self) -> list[str]:

@@ -192,12 +192,6 @@ class _Function(Making):
                 highs.append(length - 1 + reach.hi[axis])
         return max(lows), max(highs)
 
-    def _region(self, field: str, axis: int) -> tuple[int, int]:
-        if field not in self.part.regions:
-            return 0, 0
-        low, high = self.part.regions[field]
-        return low[axis], high[axis]
-
     # What is loaded.
 
     def _declared(self) -> list[str]:
@@ -268,13 +262,6 @@ class _Function(Making):
             return f"{chunk.name} = npt_together<{chunk.count}>({where});"
         step = f"{array.parameter}_{self.ndim - 1}"
         return f"{chunk.name} = npt_strided<{chunk.count}>({where}, {step});"
-
-    def _at(self, field: str, axis: int, place: str) -> str:
-        """A position of a field, or of a scratch array: one beyond its ends is mapped."""
-        if field not in self.part.regions:
-            return f"at{axis}({place}, n{axis})"
-        low, high = self._region(field, axis)
-        return f"npt_within({place}, {low}, {plus(f'n{axis}', high)})"
 
 
 @dataclass

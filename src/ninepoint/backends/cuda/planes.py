@@ -311,19 +311,6 @@ class _Planes(Making):
         own = self.part.arrays[kind].parameter if kind else ""
         return _Chunk(f"{name}{own}_a1", f"{name}{own}_a2", f"{name}{own}_whole")
 
-    def _region(self, field: str, axis: int) -> tuple[int, int]:
-        if field not in self.part.regions:
-            return 0, 0
-        low, high = self.part.regions[field]
-        return low[axis], high[axis]
-
-    def _at(self, field: str, axis: int, place: str) -> str:
-        """A position of a field: one beyond its ends as its border says."""
-        if field not in self.part.regions:
-            return f"at{axis}({place}, n{axis})"
-        low, high = self._region(field, axis)
-        return f"npt_within({place}, {low}, {plus(f'n{axis}', high)})"
-
     def _loaded(self, turn: str) -> list[str]:
         """Load what is taken in a turn."""
         lines: list[str] = []
