@@ -26,7 +26,7 @@ from .arrays.borders import Array
 from .arrays.cuda import understood
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
-from .arrays.regions import Span, mixed, needed
+from .arrays.regions import Span, fields_span, mixed, needed
 from .arrays.run import Block, Domain
 from .backends.cuda import driver
 from .backends.cuda.lanes import Lane, copied
@@ -353,9 +353,7 @@ def _block(
     """What a piece depends on, on its way to the GPU."""
     rank, n = len(pieces.shape), pieces.shape[pieces.axis]
     axis = pieces.axis - rank
-    values, _ = needed(program.nodes, program.wanted, span, n, axis)
-    spans = [values[k] for k in range(len(fields)) if k in values]
-    first, last = min(a for a, _ in spans), max(b for _, b in spans)
+    first, last = fields_span(program.nodes, program.wanted, len(fields), span, n, axis)
     arrays = []
     for k, field in enumerate(fields):
         if k in shared:

@@ -123,6 +123,18 @@ def needed(
     return values, taken
 
 
+def fields_span(
+    nodes: Sequence[Node], wanted: Iterable[int], count: int, span: Span, n: int, axis: int
+) -> Span:
+    """What is needed of the fields, the first `count` values, all of them alike."""
+    values, _ = needed(nodes, wanted, span, n, axis)
+    found: Span | None = None
+    for value in range(count):
+        if value in values:
+            found = hull(found, values[value])
+    return span if found is None else found
+
+
 def grown(span: Span, n: int, looks: Span, ring: bool) -> Span:
     """What a node that looks so far needs of its fields, along an axis of length `n`."""
     low, high = looks

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..arrays.layout import Shape
 from ..arrays.numpy import broadcast_shape
-from ..arrays.regions import Span, hull, mixed, needed
+from ..arrays.regions import Span, fields_span, hull, mixed
 from ..cadence import Steps
 from ..calls import Call
 from ..graph import Graph, graph_of, repeated
@@ -77,18 +77,17 @@ class Motion:
         results = tuple(numbers[value] for value in wanted)
         return Program(part, results, self.schedule, part.token), tuple(numbers)[: part.given]
 
-    def needs(self, steps: int, span: Span, n: int, axis: int) -> Span:
-        """What so many steps need of the fields, to give the points `span` along an axis."""
-        if span[0] == span[1]:
-            return span
+    def needs(self, steps: int, spans: Sequence[Span], n: int, axis: int) -> list[Span]:
+        """What so many steps need of the fields, to give each of these spans along an axis."""
         graph, wanted = repeated([self.call] * steps, self.types)
         graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
-        values, _ = needed(graph.needed(wanted), wanted, span, n, axis)
-        found: Span = span
-        for value in range(graph.given):
-            if value in values:
-                found = hull(found, values[value])
-        return found
+        nodes, count = graph.needed(wanted), graph.given
+        return [
+            hull(span, fields_span(nodes, wanted, count, span, n, axis))
+            if span[0] < span[1]
+            else span
+            for span in spans
+        ]
 
 
 def same_numbers(one: Sequence[Mapping[str, Any]], other: Sequence[Mapping[str, Any]]) -> bool:

@@ -142,9 +142,7 @@ class Slab:
     def _needed(self, length: int) -> list[Span]:
         if length not in self._needs:
             cut = self._cut
-            self._needs[length] = [
-                self._motion.needs(length, own, cut.length, cut.axis) for own in cut.owned
-            ]
+            self._needs[length] = self._motion.needs(length, cut.owned, cut.length, cut.axis)
         return self._needs[length]
 
     def _steps(self, first: int, length: int) -> tuple[Program, tuple[int, ...]]:

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from dask._task_spec import DataNode, GraphNode, Task, TaskRef
 
 from ..layout import Region, Shape
-from ..regions import Span, look, needed, reach, wraps
+from ..regions import Span, fields_span, look, reach, wraps
 from .faces import Faces, compute, cut
 from .grid import Chunks, cuts_of
 from .job import Job, Work, bare
@@ -79,8 +79,8 @@ def taken(work: Work, cuts: Sequence[Span], n: int, axis: int) -> list[Span]:
     nodes, wanted = work.nodes, work.wanted
     if not any(any(look(node, axis)) for node in nodes):
         return list(cuts)
-    fields = range(len(work.field_dtypes))
-    low, high = reach(nodes, wanted, fields, axis)
+    count = len(work.field_dtypes)
+    low, high = reach(nodes, wanted, range(count), axis)
     ring = wraps(nodes, axis)
     spans = []
     for a, b in cuts:
@@ -90,9 +90,7 @@ def taken(work: Work, cuts: Sequence[Span], n: int, axis: int) -> list[Span]:
             # Far from the ends nothing is said anew for each block.
             spans.append((a + low, b + high))
         else:
-            values, _ = needed(nodes, wanted, (a, b), n, axis)
-            found = [values[value] for value in fields if value in values]
-            spans.append((min(a for a, _ in found), max(b for _, b in found)))
+            spans.append(fields_span(nodes, wanted, count, (a, b), n, axis))
     return spans
 
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from ...remembered import Remembered
 from ..layout import Region, Shape, around
-from ..regions import Span, hull, needed, reach, wraps
+from ..regions import Span, fields_span, reach, wraps
 from ..run import Domain
 from .outputs import outputs_of
 from .repeated import Known
@@ -236,12 +236,7 @@ class _Maker:
         """What of the fields is needed for some points along an axis."""
         nodes, wanted = self.work.nodes, self.work.wanted
         n = self.shape[axis]
-        values, _ = needed(nodes, wanted, span, n, axis - len(self.shape))
-        found: Span | None = None
-        for value in range(len(self.lacking)):
-            if value in values:
-                found = hull(found, values[value])
-        return span if found is None else found
+        return fields_span(nodes, wanted, len(self.lacking), span, n, axis - len(self.shape))
 
     def taken(self, part: Region) -> tuple[Shape, tuple[Source, ...]]:
         """Where what some points need of the fields begins, and from which chunks it is taken."""
