@@ -57,7 +57,9 @@ class _Result(Generic[_T]):
     def __init__(self, work: Callable[[], _T]) -> None:
         self._work = work
         self._context = contextvars.copy_context()
-        self._ended = threading.Event()
+        # A lock, not an event: those of Python may lose an interrupt that comes while they wait.
+        self._ended = threading.Lock()
+        self._ended.acquire()
         self._values: list[_T] = []
         self._error: BaseException | None = None
 
@@ -70,11 +72,12 @@ class _Result(Generic[_T]):
             self._error = error
         finally:
             _running.discard(threading.current_thread())
-            self._ended.set()
+            self._ended.release()
 
     def wait(self) -> _T:
         """Wait for the end, and give or raise here what came of it."""
-        self._ended.wait()
+        with self._ended:
+            pass
         if self._error is not None:
             try:
                 raise self._error
@@ -94,13 +97,26 @@ def undisturbed(work: Callable[[], _T]) -> _T:
     thread = threading.Thread(target=result.make, name="ninepoint-setup", daemon=True)
     _running.add(thread)
     try:
-        thread.start()
+        start(thread)
     except RuntimeError:
         # The interpreter is shutting down and starts no threads.
         _running.discard(thread)
         with _alone():
             return work()
     return result.wait()
+
+
+def start(thread: threading.Thread) -> None:
+    """Start a thread; an interrupt meanwhile is raised as one, and the thread runs all the same.
+
+    Python waits until it runs, by means that make another error of some interrupts.
+    """
+    try:
+        thread.start()
+    except RuntimeError as error:
+        if isinstance(error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
 
 
 def imported(name: str, package: str | None = None) -> Any:
@@ -121,7 +137,9 @@ def _wait() -> None:
     # Machine code that is being made while the process takes itself apart might crash it.
     end = time.monotonic() + _PATIENCE
     for thread in list(_running):
-        thread.join(max(0.0, end - time.monotonic()))
+        # One whose start was interrupted may not be known to run yet.
+        if thread.ident is not None:
+            thread.join(max(0.0, end - time.monotonic()))
 
 
 atexit.register(_wait)

@@ -108,6 +108,43 @@ def test_interrupted_imports_of_image_libraries(tmp_path):
     assert output(start(tmp_path, script)).isdecimal()
 
 
+@posix
+def test_nothing_is_written_after_an_interrupt(tmp_path):
+    """Wherever it comes, also while threads are started: who is interrupted waits for them."""
+    script = """
+        from concurrent.futures import ThreadPoolExecutor
+        from ninepoint.files.apart import follow
+
+        written = 0
+
+        def write():
+            global written
+            time.sleep(0.003)
+            written += 1
+
+        def work(work):
+            with ThreadPoolExecutor(2) as pool:
+                futures = [pool.submit(write) for _ in range(4)]
+                for future in futures:
+                    future.result()
+                    work.tell(1)
+
+        draw = random.Random(0)
+        for _ in range(60):
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draw.uniform(0.00002, 0.01))
+                    follow(work, lambda number: None)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                before = written
+                time.sleep(0.005)
+                assert written == before
+    """
+    output(start(tmp_path, script))
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_forks_while_a_thread_compiles(tmp_path):
     """The child finds no lock that is held by a thread which it does not have."""

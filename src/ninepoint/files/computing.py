@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any
 
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported
 from . import cluster
+from .apart import Work, follow
 from .progress import Advance
 
 
@@ -23,41 +23,37 @@ def compute(
     # Dask is partly typed: Any, or mypy finds the gaps.
     base: Any = imported("dask.base")
     callbacks: Any = imported("dask.callbacks")
+    config: Any = imported("dask.config")
+    threaded: Any = imported("dask.threaded")
     merge: Any = imported("dask.highlevelgraph").HighLevelGraph.merge
     keys = list(wanted)
     graph = arrays[0].__dask_optimize__(merge(*(array.dask for array in arrays)), keys)
     schedule = base.get_scheduler(cls=type(arrays[0]))
     client = getattr(schedule, "__self__", None)
     if client is None or not hasattr(client, "scheduler_info"):
-
-        def finished(key: Any, *_: Any) -> None:
-            advance(wanted.get(key, 0))
-
-        with callbacks.Callback(posttask=finished), _pool(schedule) as pool:
-            schedule(graph, keys, **pool)
+        if schedule is threaded.get and config.get("pool", None) is None:
+            follow(lambda work: _on_threads(graph, wanted, work), advance, halt=stop_elsewhere)
+            return
+        with callbacks.Callback(posttask=lambda key, *_: advance(wanted.get(key, 0))):
+            schedule(graph, keys)
         return
 
     for key in cluster.finished(client, schedule, graph, keys):
         advance(wanted.get(key, 0))
 
 
-@contextmanager
-def _pool(schedule: Any) -> Iterator[dict[str, Any]]:
-    """Give the threaded scheduler threads of ours, unless the user has chosen some.
+def _on_threads(graph: Any, wanted: Mapping[tuple[Any, ...], int], work: Work[int]) -> None:
+    """Run tasks on threads of ours, and begin none that nobody wants any more.
 
     When a task fails Dask raises at once, while its threads are still writing other frames; the
     end of our pool waits for them, so that nobody leaves a file that is about to appear.
     """
-    config: Any = imported("dask.config")
+    callbacks: Any = imported("dask.callbacks")
     threaded: Any = imported("dask.threaded")
-    system: Any = imported("dask.system")
-    if schedule is not threaded.get or config.get("pool", None) is not None:
-        yield {}
-        return
-    with ThreadPoolExecutor(config.get("num_workers", None) or system.CPU_COUNT) as pool:
-        try:
-            yield {"pool": pool}
-        except KeyboardInterrupt:
-            # Kernels may be running there that never end by themselves.
-            stop_elsewhere()
-            raise
+    told = callbacks.Callback(
+        pretask=lambda *_: work.check(),
+        posttask=lambda key, *_: work.tell(wanted.get(key, 0)),
+    )
+    number = imported("dask.config").get("num_workers", None) or imported("dask.system").CPU_COUNT
+    with ThreadPoolExecutor(number) as pool, told:
+        threaded.get(graph, list(wanted), pool=pool)

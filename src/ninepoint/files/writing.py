@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from ..language.colour import coloured_shape
 from . import dask_saving
+from .apart import Work, follow
 from .extras import need
 from .formats import TIFF, Options, check_holds, check_options, encode
 from .progress import Progress, shown
@@ -199,8 +200,7 @@ def save_frames(
         if dask_saving.is_dask(stack):
             dask_saving.save(stack, numbers, writer, advance)
         else:
-            for _ in _saved(stack, numbers, writer):
-                advance(1)
+            follow(lambda work: _write(stack, numbers, writer, work), advance)
     sync_folder(target.folder)
     return paths
 
@@ -263,18 +263,23 @@ def _writer(
         yield Writer(file, path)
 
 
-def _saved(stack: NDArray[Any], numbers: Iterable[int], writer: Writer) -> Iterator[None]:
+def _write(stack: NDArray[Any], numbers: Iterable[int], writer: Writer, work: Work[int]) -> None:
     """Write frames of a NumPy array on all cores, at most two for each core at once."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
     running: deque[Future[None]] = deque()
+
+    def wait() -> None:
+        running.popleft().result()
+        work.tell(1)
+
     with ThreadPoolExecutor(cores) as pool:
         try:
             for number in numbers:
                 running.append(pool.submit(writer, stack[number], number))
                 if len(running) == 2 * cores:
-                    yield running.popleft().result()
+                    wait()
             while running:
-                yield running.popleft().result()
+                wait()
         finally:
             for future in running:
                 future.cancel()
