@@ -18,7 +18,7 @@ import agreement
 import ninepoint as npt
 from sliced import sliced
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 KERNELS = 12
 CHUNKINGS = 9

@@ -10,7 +10,7 @@ import pytest
 
 import ninepoint as npt
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 RNG = np.random.default_rng(0)
 PLANE = RNG.normal(size=(23, 31))

@@ -17,7 +17,7 @@ from ninepoint.language import reference
 RULES = ["fill", "keep", "constant", "nearest", "reflect", "wrap", "valid"]
 FILM = np.random.default_rng(0).integers(0, 99, (3, 14, 11)).astype("int32")
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 
 @npt.stencil(boundary="nearest")

@@ -17,7 +17,7 @@ import pytest
 
 import ninepoint as npt
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 STEP = 2
 WEIGHTS = np.array([[0.0, 1.0, 0.0], [1.0, -4.0, 1.0], [0.0, 1.0, 0.0]])

@@ -20,7 +20,7 @@ import ninepoint as npt
 # Compiled code is tried between protected pages first.
 pytestmark = [
     pytest.mark.usefixtures("protected_pages"),
-    pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning"),
+    pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning"),
 ]
 
 HERE = Path(__file__).parent

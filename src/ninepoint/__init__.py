@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
-    from .language.warned import ChannelWarning, MetadataWarning, SlowKernelWarning
+    from .language.warned import ChannelWarning, MetadataWarning, PerformanceWarning
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
@@ -44,8 +44,8 @@ __all__ = [
     "Lazy",
     "Measurement",
     "MetadataWarning",
+    "PerformanceWarning",
     "Schedule",
-    "SlowKernelWarning",
     "Stencil",
     "StencilError",
     "Ufunc",
@@ -71,8 +71,8 @@ _LAZY = {
     "Lazy": ".recording",
     "Measurement": ".inspecting.timing",
     "MetadataWarning": ".language.warned",
+    "PerformanceWarning": ".language.warned",
     "Schedule": ".lowering.schedule",
-    "SlowKernelWarning": ".language.warned",
     "Stencil": ".api",
     "StencilError": ".language.errors",
     "Ufunc": ".pointwise",

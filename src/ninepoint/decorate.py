@@ -32,7 +32,8 @@ from .signatures import P, R
 _NOTHING = object()
 
 _OPTIONS = (
-    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, fastmath and schedule"
+    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, fastmath, schedule and "
+    "performance_warnings"
 )
 
 
@@ -51,6 +52,7 @@ def stencil(
     overflow: str | None = None,
     fastmath: bool = False,
     schedule: Schedule | None = None,
+    performance_warnings: bool = True,
 ) -> Callable[[Callable[P, R]], Stencil[P, R]]: ...
 
 
@@ -66,6 +68,7 @@ def stencil(
     overflow: str | None = None,
     fastmath: bool = False,
     schedule: Schedule | None = None,
+    performance_warnings: bool = True,
     **unknown: Any,
 ) -> Any:
     """Make a function of one point and its neighbours apply to whole arrays.
@@ -89,6 +92,8 @@ def stencil(
         Let floats be reordered, as if their arithmetic were exact.
     schedule : Schedule, optional
         Choices of the compiler, such as `Stencil.schedule` gives; they change the speed only.
+    performance_warnings : bool, optional
+        Whether a `PerformanceWarning` may tell that this stencil is slow, and what to do.
 
     Returns
     -------
@@ -123,6 +128,7 @@ def stencil(
         overflow_rule(overflow),
         bool(fastmath),
         schedule or Schedule(),
+        performance_warnings=bool(performance_warnings),
     )
 
     def decorate(function: Callable[..., Any]) -> Stencil:

@@ -40,7 +40,7 @@ from .language.refusals import refuse
 from .language.source import Function
 from .language.stages import split
 from .language.values import Coefficients, Field, NotUnderstood, Value
-from .language.warned import SlowKernelWarning, slow_kernel, warn
+from .language.warned import PerformanceWarning, slow_kernel, warn
 from .lowering.passes import Request
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options
@@ -59,7 +59,7 @@ _CERTAIN = frozenset(
 
 _definitions: Registry[Definition] = Registry()
 
-# The definitions that a `SlowKernelWarning` told of.
+# The definitions that a `PerformanceWarning` told of.
 _told: set[str] = set()
 
 
@@ -328,10 +328,10 @@ class Definition:
         if compiled.unread is None or self.pointwise:
             return
         told = self._whole or self
-        if told.live is None or told.token in _told:
+        if told.live is None or told.token in _told or not told.options.performance_warnings:
             return
-        found = slow_kernel(compiled.unread, told.name, reason)
-        warn(str(found), SlowKernelWarning)
+        found = slow_kernel(compiled.unread, told.name, reason, compiled.factor)
+        warn(str(found), PerformanceWarning)
         _told.add(told.token)
 
     def schedule_for(self, types: Sequence[np.dtype]) -> Schedule:

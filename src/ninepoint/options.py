@@ -38,6 +38,7 @@ class Options:
 
     A ufunc is a function of numbers (`pointwise`), and its neighborhood is the point: of as many
     axes as it is to be done along.  Of its fields `numbers` are given numbers, and are scalars.
+    `performance_warnings` may be given where it is slow.
     """
 
     boundary: Boundary
@@ -50,6 +51,7 @@ class Options:
     schedule: Schedule
     pointwise: bool = False
     numbers: tuple[str, ...] = ()
+    performance_warnings: bool = True
 
 
 @dataclass(frozen=True, slots=True)

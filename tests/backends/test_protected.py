@@ -84,7 +84,7 @@ def apart_by_a_loop(x):
 
 
 @pytest.mark.parametrize("kernel", [apart, apart_by_a_loop])
-@pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+@pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 def test_machine_code_that_crashes_is_told_and_the_process_goes_on(kernel):
     x = np.arange(24.0).reshape(6, 4)
     wanted = kernel(x)

@@ -9,13 +9,16 @@ import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import ninepoint as npt
+from ninepoint import language
 from ninepoint.backends import patience
+from ninepoint.language.warned import CURES
 
 PROGRAM = """
 import pickle, sys, warnings
@@ -50,7 +53,7 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
         stencil.explain("float64")
         stencil.source("float64")
         stencil.debug(x)
-    with pytest.warns(npt.SlowKernelWarning) as found:
+    with pytest.warns(npt.PerformanceWarning) as found:
         stencil(x)
     (one,) = found
     assert one.filename == __file__
@@ -58,7 +61,9 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
     assert "'slow_once' holds a 'while' loop" in words
     assert "line 8" in words
     assert "while k < x[0]:" in words
-    assert "npt.SlowKernelWarning" in words or "ninepoint.SlowKernelWarning" in words
+    assert "about 10 to 100 times as long" in words
+    assert "Help: Count with 'for k in range(n)'" in words
+    assert "@npt.stencil(performance_warnings=False)" in words
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stencil(x)
@@ -69,18 +74,32 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
 def test_an_error_is_raised_as_often_as_it_is_asked_for(tmp_path: Any) -> None:
     stencil = fresh(WHILE, tmp_path, "slow_error")
     with warnings.catch_warnings():
-        warnings.simplefilter("error", npt.SlowKernelWarning)
+        warnings.simplefilter("error", npt.PerformanceWarning)
         for _ in range(2):
-            with pytest.raises(npt.SlowKernelWarning):
+            with pytest.raises(npt.PerformanceWarning):
                 stencil(np.arange(4.0))
 
 
 def test_silence_is_easy(tmp_path: Any) -> None:
     stencil = fresh(WHILE, tmp_path, "slow_silent")
     with warnings.catch_warnings(record=True) as found:
-        warnings.simplefilter("ignore", npt.SlowKernelWarning)
+        warnings.simplefilter("ignore", npt.PerformanceWarning)
         stencil(np.arange(4.0))
     assert not found
+
+
+def test_one_option_silences_a_stencil(tmp_path: Any) -> None:
+    stencil = fresh(WHILE, tmp_path, "slow_accepted")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        npt.stencil(performance_warnings=False)(stencil.__wrapped__)(np.arange(4.0))
+
+
+def test_cures_are_those_of_reasons_that_are_given() -> None:
+    reasons = "".join(f.read_text() for f in Path(language.__path__[0]).glob("*.py"))
+    reasons = reasons.replace("{name}", "np.sort")
+    for words in CURES:
+        assert reasons.count(words) > 1, words
 
 
 def test_kernels_that_are_understood_say_nothing(tmp_path: Any) -> None:
@@ -93,10 +112,10 @@ def test_kernels_that_are_understood_say_nothing(tmp_path: Any) -> None:
 def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
     x = np.arange(4.0)
     text = WHILE.replace("return k", "return k * 1.0")
-    with pytest.warns(npt.SlowKernelWarning) as found:
+    with pytest.warns(npt.PerformanceWarning) as found:
         fresh(text, tmp_path, "slow_steps").iterate(x, steps=2)
     assert len(found) == 1
-    with pytest.warns(npt.SlowKernelWarning) as found:
+    with pytest.warns(npt.PerformanceWarning) as found:
         npt.compute(fresh(text, tmp_path, "slow_lazy")(npt.lazy(x)))
     assert len(found) == 1
     other = tmp_path / "slow_stage.py"
@@ -110,7 +129,7 @@ def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
         from slow_stage import slow_stage
     finally:
         sys.path.remove(str(tmp_path))
-    with pytest.warns(npt.SlowKernelWarning, match="'slow_inner'") as found:
+    with pytest.warns(npt.PerformanceWarning, match="'slow_inner'") as found:
         slow_stage(x)
     assert len(found) == 1
 
@@ -118,7 +137,7 @@ def test_steps_lazy_values_and_stages_say_it_too(tmp_path: Any) -> None:
 def test_workers_say_nothing(tmp_path: Any) -> None:
     da = pytest.importorskip("dask.array")
     stencil = fresh(WHILE, tmp_path, "slow_chunks")
-    with pytest.warns(npt.SlowKernelWarning) as found:
+    with pytest.warns(npt.PerformanceWarning) as found:
         lazy = stencil(da.arange(40.0, chunks=10))
     assert len(found) == 1
     with warnings.catch_warnings():
@@ -168,3 +187,5 @@ def test_explain_names_the_line(tmp_path: Any) -> None:
     text = fresh(WHILE, tmp_path, "slow_explained").explain("float64")
     assert "general, because of a 'while' loop" in text
     assert "in line 8: while k < x[0]:" in text
+    assert "about 10 to 100 times" in text
+    assert "count with 'for k in range(n)'" in text

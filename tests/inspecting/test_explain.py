@@ -21,7 +21,7 @@ from ninepoint.lowering.kept import height
 from ninepoint.lowering.schedule import Schedule
 from ninepoint.lowering.work import work
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 FOLDER = Path(__file__).parent / "explanations"
 WEIGHTS = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]])

@@ -153,7 +153,7 @@ def test_a_mask_that_the_call_gives() -> None:
         kernel(np.zeros((5, 5)), CROSS)
 
 
-@pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+@pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 def test_masks_that_are_computed_take_the_general_path() -> None:
     @npt.stencil(boundary="wrap")
     def kernel(x):

@@ -19,7 +19,7 @@ import pytest
 
 import ninepoint as npt
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 X = np.array([1, 2, 4, 8])
 DIFFERENCE = [0, 3, 6, 0]  # x[1] - x[-1] of X, with nothing beyond the border

@@ -20,15 +20,17 @@ from .threads import handoff, run_parts
 class Compiled(Lowered):
     """A kernel for given types, its text, and the back end that makes something to call of it.
 
-    `unread` is the first piece of it that is not analysed, for some `reason`.  `forms` holds what
-    the passes made of it, of which a GPU's text is written; nothing if it is not analysed.  `pace`
-    is how long a point took when that was last measured [s], or empty.
+    `unread` is the first piece of it that is not analysed, for some `reason`; `factor` says how
+    many times as long it takes.  `forms` holds what the passes made of it, of which a GPU's text
+    is written; nothing if it is not analysed.  `pace` is how long a point took when that was last
+    measured [s], or empty.
     """
 
     module: Module
     backend: Backend
     unread: Span | None = None
     reason: str = ""
+    factor: str = ""
     forms: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     _entry: list[Callable[..., None]] = field(
         default_factory=list, init=False, repr=False, compare=False

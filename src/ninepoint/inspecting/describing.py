@@ -13,6 +13,7 @@ from ..backends.compiled import Compiled
 from ..backends.pipeline import Forms
 from ..language.box import Box
 from ..language.ir import Kernel, Ref
+from ..language.warned import cure
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
 from .displays import rate_text, time_text
@@ -48,15 +49,16 @@ def explanation(
     """
     page = Lines([f"{name}: {types_text(compiled)}"])
     if forms is None:
-        how = ("each read is mapped and checked; write it without, and",)
+        how = "each read is mapped and checked"
         if border is None:
-            how = ("one loop over the elements, one after the other; write it without, and",)
+            how = "one loop over the elements, one after the other"
         page.add(
             "path",
             f"general, because of {reason}",
             *_where(compiled),
-            *how,
-            "the kernel is analysed and its loops become vectors",
+            f"{how}, about {compiled.factor} times",
+            "as long as a kernel of the same reads that is analysed; instead,",
+            cure(reason),
         )
     else:
         page.add("path", "understood: analysed, its inner loop can become vectors")

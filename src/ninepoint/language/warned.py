@@ -34,29 +34,60 @@ class MetadataWarning(UserWarning):
     """
 
 
-class SlowKernelWarning(UserWarning):
-    """A kernel holds something that is not analysed, and is compiled as it is written.
+class PerformanceWarning(UserWarning):
+    """A call is right, but takes many times as long as another way to say the same.
 
-    Its result is that of any other kernel, but it may take a hundred times as long.
+    It says why, how many times, and what to write instead: once for each stencil, in the process
+    that decorated it.  ``@npt.stencil(performance_warnings=False)`` silences one stencil.
 
     Examples
     --------
     >>> import warnings
     >>> import ninepoint as npt
-    >>> warnings.simplefilter("ignore", npt.SlowKernelWarning)
+    >>> warnings.simplefilter("ignore", npt.PerformanceWarning)
     """
 
 
-def slow_kernel(span: Span, name: str, reason: str) -> Diagnostic:
+# What to write instead of what is not analysed, by the first words of the reason.
+CURES = {
+    "a 'while' loop": "count with 'for k in range(n)' where n is a constant, and choose with "
+    "'a if test else b'",
+    "an offset that varies": "choose among constant offsets, as np.where(k > 0, x[1], x[-1]), or "
+    "give a number that is the same for all points as a constant",
+    "a loop whose range is not constant": "let range() have constant ends, and leave out turns "
+    "with 'a if test else b'",
+    "a very long loop": "read a window, such as x[-9:10].sum()",
+    "it unrolls to more than": "read a window, such as (x[-9:10, -9:10] * weights).sum(), in "
+    "place of the loops",
+    "a buffer that is written to": "read a window, w = x[-1:2, -1:2]: w.sum(), w.max(), "
+    "np.median(w) and np.percentile(w, 30) are analysed",
+    "an element of a window at an index that varies": "choose with np.where, as "
+    "np.where(w > 0, w, 0).sum() for w[w > 0].sum()",
+    "the function 'np.sort'": "ask for the rank that is wanted: np.percentile(w, 100 * k / "
+    "(w.size - 1)) is np.sort(w.ravel())[k]",
+    "a matrix product": "write the sum of products, (a * b).sum()",
+}
+
+
+def cure(reason: str) -> str:
+    """What to write instead of what is not analysed."""
+    for words, found in CURES.items():
+        if reason.startswith(words):
+            return found
+    return "write it without, if you can"
+
+
+def slow_kernel(span: Span, name: str, reason: str, factor: str) -> Diagnostic:
     """Not a mistake: what a warning says of a kernel on the general path."""
+    instead = cure(reason)
     return Diagnostic(
         "slow-kernel",
-        f"'{name}' holds {reason}, so it is compiled as it is written: it is right, but may "
-        "take a hundred times as long as a kernel that is understood.",
+        f"'{name}' holds {reason}, so it is compiled as it is written: it is right, but takes "
+        f"about {factor} times as long as a kernel of the same reads that is analysed.",
         span,
         "this is not analysed",
-        "Write it without, if you can; explain() tells which path a kernel takes. "
-        "warnings.simplefilter('ignore', ninepoint.SlowKernelWarning) accepts it.",
+        f"{instead[0].upper()}{instead[1:]}; explain() tells more. "
+        "@npt.stencil(performance_warnings=False) accepts it as it is.",
     )
 
 

@@ -15,7 +15,7 @@ import pytest
 import ninepoint as npt
 from ninepoint.backends.numba import cache
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 X = np.arange(42, dtype="int16").reshape(6, 7)
 

@@ -13,7 +13,7 @@ import ninepoint as npt
 from ninepoint.inspecting.asked import asked
 from ninepoint.language.reference import evaluate, store
 
-pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.SlowKernelWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 WEIGHTS = np.array([[0.0, 0.25, 0.0], [0.25, 1.0, 0.25], [0.0, 0.25, 0.0]])
 STEPS = ((0, 1), (1, 0), (0, -1), (-1, 0))

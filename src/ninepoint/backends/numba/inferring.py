@@ -84,6 +84,7 @@ def compile_general(
         fastmath=fastmath,
         module=general.module(len(given), overflow),
         backend=NUMBA,
+        factor=general.factor,
     )
 
 

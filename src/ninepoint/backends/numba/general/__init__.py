@@ -49,6 +49,8 @@ _OWN = tuple("np math point band outside turns FLAGS b j value inf nan".split())
 _RESERVED = frozenset({*RELATIVE, *_OWN, *keyword.kwlist, *dir(builtins)})
 _CONSTANTS = "inf, nan = math.inf, math.nan"
 _CONSTANT = re.compile(r"(?<![\w.])(inf|nan)\b")
+_LOOP = re.compile(r"^ *(for|while) ", re.MULTILINE)
+_MAKING = re.compile(r"\b(window|masked|np\.(?:empty|zeros|ones|full|array|sort|median|nan\w+))\(")
 _STORES = {None: "stored", "saturate": "saturated", "wrap": "wrapped"}
 
 
@@ -73,6 +75,13 @@ class General:
     lengths: tuple[Length, ...]
     arguments: tuple[str, ...]
     pointwise: bool
+
+    @property
+    def factor(self) -> str:
+        """How many times as long as an analysed kernel of the same reads it takes, about."""
+        if _MAKING.search(self.functions):
+            return "50 to 500"
+        return "10 to 100" if _LOOP.search(self.functions) else "3 to 10"
 
     def module(self, outputs: int, overflow: str | None = None) -> Module:
         """The whole text, for a number of outputs and a rule for what does not fit."""
