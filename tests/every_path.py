@@ -149,6 +149,8 @@ def options(rng: Random, case: kernels.Case, wrong: bool, mistaken: bool) -> dic
         found["dtype"] = rng.choice(["float32", "int64", "uint8", "complex128", "bool", "int16"])
     if rng.random() < 0.2:
         found["overflow"] = rng.choice(["wrap", "saturate"])
+    if rng.random() < 0.25:
+        found["every"] = rng.choice([2, tuple(rng.randint(1, 4) for _ in range(case.ndim))])
     return found
 
 
@@ -161,6 +163,7 @@ def _wrong(case: kernels.Case) -> list[dict[str, Any]]:
         {"dtype": "int8"}, {"overflow": "clip"}, {"overflow": 5}, {"threads": 0},
         {"threads": "two"}, {"threads": 1.5}, {"threads": True}, {"axes": 1.5},
         {"axes": (0,) * (case.ndim + 1)}, {"dims": "t"}, {"out": 5}, {"out": [None]},
+        {"every": 0}, {"every": 1.5}, {"every": (2,) * (case.ndim + 1)}, {"every": ()},
     ]  # fmt: skip
 
 
@@ -178,6 +181,13 @@ def each(found: Any, change: Callable[[Any], Any]) -> Any:
     return tuple(map(change, found)) if isinstance(found, tuple) else change(found)
 
 
+def sliced(call: Call, made: Any) -> Any:
+    """All points, of which the call leaves out some."""
+    every, ndim = call.options["every"], call.case.ndim
+    steps = (every,) * ndim if isinstance(every, int) else every
+    return each(made, lambda one: one[(..., *(slice(None, None, step) for step in steps))])
+
+
 def ways(rng: Random, call: Call, wanted: Any) -> dict[str, Callable[[], Any]]:
     """Every way to do the call."""
     stencil, options = call.stencil, dict(call.options)
@@ -189,8 +199,8 @@ def ways(rng: Random, call: Call, wanted: Any) -> dict[str, Callable[[], Any]]:
     one = rng.choice(call.fields)
     ndim = call.case.ndim
 
-    def by_name(**changed: Any) -> Any:
-        return stencil(**call.values(changed), **options)
+    def by_name(every: Any = None, **changed: Any) -> Any:
+        return stencil(**call.values(changed), **options | ({"every": every} if every else {}))
 
     def computed(made: Any) -> Any:
         return each(made, lambda one: one.compute(**({} if lazy(one) else {"scheduler": "sync"})))
@@ -208,6 +218,8 @@ def ways(rng: Random, call: Call, wanted: Any) -> dict[str, Callable[[], Any]]:
         "pickled": lambda: pickle.loads(pickle.dumps(stencil))(*given, **rest, **options),
         "copies": lambda: by_name(**{n: np.array(v, order="C") for n, v in fields.items()}),
     }
+    if "every" in options and isinstance(wanted[0], np.ndarray):
+        found["sliced"] = lambda: sliced(call, by_name(every=1))
     if call.staged is not None:
         found["staged"] = lambda: call.staged(*given, **rest, **options)
         found["staged again"] = found["staged"]

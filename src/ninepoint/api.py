@@ -162,6 +162,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     @overload
     def __call__(self: _Single, x: A, /, *args: Any, overflow: str, **named: Any) -> A: ...
     @overload
+    def __call__(self: _Single, x: A, /, *args: Any, every: Any, **named: Any) -> A: ...
+    @overload
     def __call__(self: _Single, x: A, /, *args: Any, threads: int, **named: Any) -> A: ...
     @overload
     def __call__(self: _Single, x: A, /, *args: Any, device: str, **named: Any) -> A: ...
@@ -179,6 +181,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     def __call__(self: _Plural, x: A, /, *args: Any, dtype: Any, **named: Any) -> Each[A]: ...
     @overload
     def __call__(self: _Plural, x: A, /, *args: Any, overflow: str, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, every: Any, **named: Any) -> Each[A]: ...
     @overload
     def __call__(self: _Plural, x: A, /, *args: Any, threads: int, **named: Any) -> Each[A]: ...
     @overload
@@ -198,6 +202,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     @overload
     def __call__(self, /, *args: Any, overflow: str, **named: Any) -> Any: ...
     @overload
+    def __call__(self, /, *args: Any, every: Any, **named: Any) -> Any: ...
+    @overload
     def __call__(self, /, *args: Any, threads: int, **named: Any) -> Any: ...
     @overload
     def __call__(self, /, *args: Any, device: str, **named: Any) -> Any: ...
@@ -213,6 +219,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         out: Any = None,
         dtype: Any = None,
         overflow: str | None = None,
+        every: int | Sequence[int] | None = None,
         threads: int | None = None,
         device: str | None = None,
         **named: Any,
@@ -242,6 +249,10 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             The type of the result, or of each; its byte order is the machine's.
         overflow : {"saturate", "wrap"}, optional
             What happens to an integer that `dtype` cannot hold.
+        every : int or sequence of int, optional
+            Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
+            that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
+            One number is that of all axes.
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
         device : {"cuda"}, optional
@@ -280,7 +291,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             bound = self._arguments.bound(args, named)
         key = None
         if bound is not None and dims is None and device is None:
-            key = call_key(bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads)
+            key = call_key(
+                bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads, every
+            )
         leaves: Leaves = ()
         if key is not None and bound is not None:
             if self._flow is not None:
@@ -294,7 +307,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 # It is prepared, and this time the rest is to be done.
                 key = None
         values = self._bound(args, named)
-        call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
+        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
         fields = [values[name] for name in self.fields]
         result = calling.called(call, fields, Place(axes, dims, out, threads, device))
         asked = axes is None and not self.pointwise and any(map(may_hold, fields))
@@ -430,6 +443,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         axes: Sequence[int] | None = None,
         dtype: Any = None,
         overflow: str | None = None,
+        every: int | Sequence[int] | None = None,
         **named: Any,
     ) -> Any:
         """Compute the result by calling the function itself at every point, in Python.
@@ -441,7 +455,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         ----------
         *args, **named
             As for a call, NumPy arrays only.
-        boundary, cval, axes, dtype, overflow
+        boundary, cval, axes, dtype, overflow, every
             As for a call.
 
         Returns
@@ -464,7 +478,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         Place(axes, named.pop("dims", None)).check(())
         values = self._bound(args, named)
-        call = Call.of(self.definition, values, boundary, cval, dtype, overflow)
+        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
     def source(self, *types: Any, target: str = "cpu") -> str:

@@ -159,6 +159,12 @@ def iterated(
         return graph_of(replace(call, scalars=others), types, looked=there)
 
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+    for node in graph_of(call, types, looked=there)[0].nodes:
+        if node.thins:
+            raise ValueError(
+                f"every={node.call.every} of '{node.call.definition.name}' makes the state "
+                "smaller at each step; iterate without it."
+            )
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
+from .arrays.every import Every, checked_every
 from .backends.compiled import Compiled
 from .backends.pipeline import Forms
 from .definition import Definition
@@ -34,6 +35,7 @@ class Call:
     cval: Any
     dtypes: tuple[np.dtype, ...] | None
     overflow: str | None
+    every: Every = 1
 
     @staticmethod
     def of(
@@ -43,6 +45,7 @@ class Call:
         cval: Any = None,
         dtype: Any = None,
         overflow: str | None = None,
+        every: Any = None,
     ) -> Call:
         """A call with these values, checked; options that are None are the definition's."""
         options = definition.options
@@ -53,6 +56,7 @@ class Call:
             options.cval if cval is None else as_it_is(cval),
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
+            options.every if every is None else checked_every(every),
         )
 
     def __eq__(self, other: object) -> bool:
@@ -75,14 +79,15 @@ class Call:
         """What tells this call from others, for as long as the arrays it is given are there."""
         scalars = tuple((name, identity(value)) for name, value in self.scalars.items())
         cval = type(self.cval), repr(self.cval)
-        return self.definition, scalars, self.boundary, cval, self.dtypes, self.overflow
+        options = self.boundary, cval, self.dtypes, self.overflow, self.every
+        return self.definition, scalars, *options
 
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
         border = repr(self.boundary), repr(self.cval)
-        meaning = self.definition.token, dict(self.scalars), self.dtypes, self.overflow, border
-        return digest(meaning)
+        given = self.dtypes, self.overflow, border, self.every
+        return digest((self.definition.token, dict(self.scalars), *given))
 
     def compiled(
         self, types: Sequence[np.dtype], schedule: Schedule | None = None

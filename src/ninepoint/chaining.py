@@ -43,7 +43,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
         reason = unchainable(forms.single, node.compiled.out_dtypes)
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
-        if node.border.uses("valid"):
+        if node.resizes:
             return f"'{node.label}' gives fewer points than it is given"
         if node.ndim != last.ndim or node.along != tuple(range(-last.ndim, 0)):
             return f"'{node.label}' has other axes"

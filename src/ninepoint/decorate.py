@@ -13,6 +13,7 @@ import numpy as np
 from .api import Stencil
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
+from .arrays.every import checked_every
 from .definition import Definition
 from .language.depth import with_room
 from .language.elsewhere import hint
@@ -32,8 +33,8 @@ from .signatures import P, R
 _NOTHING = object()
 
 _OPTIONS = (
-    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, fastmath, schedule and "
-    "performance_warnings"
+    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, every, fastmath, schedule "
+    "and performance_warnings"
 )
 
 
@@ -50,6 +51,7 @@ def stencil(
     standard_indexing: Any = (),
     dtype: Any = None,
     overflow: str | None = None,
+    every: Any = 1,
     fastmath: bool = False,
     schedule: Schedule | None = None,
     performance_warnings: bool = True,
@@ -66,6 +68,7 @@ def stencil(
     standard_indexing: Any = (),
     dtype: Any = None,
     overflow: str | None = None,
+    every: Any = 1,
     fastmath: bool = False,
     schedule: Schedule | None = None,
     performance_warnings: bool = True,
@@ -81,7 +84,7 @@ def stencil(
     function : callable
         What happens at one point.  Parameters that are indexed are fields; the others are
         scalars, or small arrays.
-    boundary, cval, dtype, overflow
+    boundary, cval, dtype, overflow, every
         The defaults of a call; see `Stencil.__call__`.
     neighborhood : sequence of (int, int), optional
         For each axis the least and the greatest offset the function reads, where that cannot
@@ -129,6 +132,7 @@ def stencil(
         bool(fastmath),
         schedule or Schedule(),
         performance_warnings=bool(performance_warnings),
+        every=checked_every(every),
     )
 
     def decorate(function: Callable[..., Any]) -> Stencil:

@@ -18,6 +18,7 @@ import numpy as np
 
 from .arrays.axes import Behind, last_of
 from .arrays.borders import Border
+from .arrays.every import Steps, steps_of, thinned_length
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .backends.compiled import Bound, Compiled
@@ -59,6 +60,26 @@ class Node:
     def border(self) -> Border:
         """Its border rule."""
         return self.call.boundary.on(self.ndim)
+
+    @property
+    def every(self) -> Steps:
+        """Along each axis, of how many points one is made."""
+        return steps_of(self.call.every, self.ndim)
+
+    @property
+    def thins(self) -> bool:
+        """Whether some points are not made, because of `every`."""
+        return max(self.every) > 1
+
+    @property
+    def resizes(self) -> bool:
+        """Whether its results may have another shape than its fields."""
+        return self.thins or self.border.uses("valid")
+
+    @property
+    def full(self) -> Node:
+        """The same call, which makes all points."""
+        return replace(self, call=replace(self.call, every=1)) if self.thins else self
 
     @property
     def cval(self) -> Any:
@@ -202,6 +223,8 @@ class Graph:
             call.definition.warn(compiled, reason)
         if axes is not None:
             axes = last_of(axes, compiled.ndim, call.definition.name)
+        # Raises where the steps are not as many as the axes.
+        steps_of(call.every, compiled.ndim)
         key = call.key, tuple(fields), axes
         known = self._known.get(key)
         if known is not None:
@@ -257,22 +280,22 @@ class Graph:
     def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
         """The shape of every value, for arrays of these shapes."""
         found = list(given)
-        smaller: dict[int, str] = {}
+        smaller: dict[int, Node] = {}
         for node in self.nodes:
             shape = list(self._broadcast(node, found, smaller))
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
             for one in layout(core, node.compiled.reaches, node.border).out_shapes:
-                for axis, length in zip(node.along, one, strict=True):
-                    shape[axis] = length
+                for axis, length, step in zip(node.along, one, node.every, strict=True):
+                    shape[axis] = thinned_length(length, step)
                 found.append(tuple(shape))
-            if node.border.uses("valid"):
-                smaller |= dict.fromkeys(node.outputs, node.call.definition.name)
+            if node.resizes:
+                smaller |= dict.fromkeys(node.outputs, node)
         return found
 
     def _broadcast(
-        self, node: Node, shapes: Sequence[tuple[int, ...]], smaller: Mapping[int, str]
+        self, node: Node, shapes: Sequence[tuple[int, ...]], smaller: Mapping[int, Node]
     ) -> tuple[int, ...]:
         """The shape that the fields of a call have together; `smaller` names what made some so."""
         try:
@@ -282,10 +305,13 @@ class Graph:
             if not made:
                 raise
             listed = " and ".join(f"'{self.names[v]}' of shape {shapes[v]}" for v in node.fields)
+            one = smaller[made[0]]
+            how = 'boundary="valid"; give it another border rule.'
+            if one.thins:
+                how = f"every={one.call.every}; give what is read beside it on the same grid."
             raise ValueError(
                 f"'{node.call.definition.name}' takes {listed}, which do not broadcast: "
-                f"'{smaller[made[0]]}' makes '{self.names[made[0]]}' smaller by "
-                'boundary="valid"; give it another border rule.'
+                f"'{one.call.definition.name}' makes '{self.names[made[0]]}' smaller by {how}"
             ) from error
 
     def needed(self, wanted: Iterable[int]) -> list[Node]:

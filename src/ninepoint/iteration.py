@@ -382,7 +382,7 @@ def state_shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> t
         if made != shape:
             raise ValueError(
                 f"the state would have shape {made} after a step, and {shape} before; give all "
-                'states one shape, and use no boundary="valid".'
+                'states one shape, and use no boundary="valid" and no every=.'
             )
     return shape
 

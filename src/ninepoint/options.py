@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.borders import Boundary
+from .arrays.every import Every
 from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
 from .language.frame import FAR, Neighborhood
@@ -52,6 +53,7 @@ class Options:
     pointwise: bool = False
     numbers: tuple[str, ...] = ()
     performance_warnings: bool = True
+    every: Every = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,7 +185,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
         reason = forms if isinstance(forms, str) else unfit(forms.single)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
-        if one.border.uses("valid"):
+        if one.resizes:
             return f"'{one.label}' gives fewer points than it is given"
         if one.ndim != node.ndim or one.along != node.along:
             return "it has other axes"
@@ -369,7 +369,8 @@ def plan_text(name: str, graph: Graph, found: Plan) -> str:
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
             border = "" if node.call.definition.pointwise else f", border {node.border}"
-            lines.append(f"    {_call_text(graph, node)}{border}")
+            every = f", every {node.call.every}" if node.thins else ""
+            lines.append(f"    {_call_text(graph, node)}{border}{every}")
             lines.append(f"      {_kept_text(node, group, rows, found)}")
     return "\n".join(lines)
 

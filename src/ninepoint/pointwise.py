@@ -55,6 +55,7 @@ _OPTIONS = "dtype, overflow, fastmath and schedule"
 _REFUSED = {
     "boundary": "looks at no neighbour, so there is no border",
     "cval": "looks at no neighbour, so there is no border",
+    "every": "gives a result for each element",
     "axes": "works along all axes",
     "dims": "works along all dimensions",
 }

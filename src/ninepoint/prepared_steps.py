@@ -12,8 +12,11 @@ from functools import partial
 from typing import Any, TypeAlias
 
 from .arrays.arranging import Run, are_writable, listed
+from .arrays.axes import behind
 from .arrays.borders import Array
+from .arrays.every import thinned
 from .arrays.numpy import core_shape
+from .arrays.parts import write
 from .arrays.prepared import Options, prepare
 from .arrays.recognise import is_cupy
 from .backends.compiled import Compiled, computed, readable
@@ -139,6 +142,8 @@ def one_by_one(
 
 def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
+    if node.thins:
+        return _thinned(node, fields, axes, threads)
     options = Options(node.border, node.cval, threads)
     if is_cupy(fields[0]):
         # Imported here: CuPy is optional, and the caller has it.
@@ -146,6 +151,30 @@ def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: in
 
         return cuda.prepare(node.program, fields, options, out, axes)
     return prepare(node.program, node.compiled.entry, fields, options, out, axes)
+
+
+def _thinned(node: Node, fields: Sequence[Array], axes: Any, threads: int | None) -> Run:
+    """Prepare a call that makes all points, and take those that are wanted."""
+    whole = run_of(node.full, fields, axes, None, threads)
+    rank = max(field.ndim for field in fields)
+    along = behind(axes, rank, node.ndim)
+
+    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
+        made = whole(fields, numbers, None)
+        if made is None:
+            return None
+        results = [thinned(one, node.every, along) for one in listed(made)]
+        targets = listed(out)
+        if out is None:
+            targets = [one.copy(order="K") for one in results]
+        elif are_writable(targets, ()):
+            for target, one in zip(targets, results, strict=True):
+                write(target, one)
+        else:
+            return None
+        return targets[0] if len(targets) == 1 else tuple(targets)
+
+    return run
 
 
 def taken_of(

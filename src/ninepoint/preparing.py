@@ -110,6 +110,8 @@ def single(
     at = [names.index(name) for name in node.call.definition.fields]
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
+        if node.thins:
+            return no_way
         # Imported here: CuPy is optional, and the caller has it.
         from . import device_preparing
 
@@ -137,6 +139,8 @@ def several(
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
+        if any(node.thins for node in graph.nodes):
+            return no_way
         # Imported here: CuPy is optional, and the caller has it.
         from . import device_preparing
 
@@ -153,7 +157,8 @@ def several(
         if whole.outputs == tuple(wanted):
             return _alone(whole, at)
         return one_by_one([whole], len(graph.dtypes), at, wanted)
-    if len(groups) == 1 and not _moved(groups[0]) and _together(groups[0], fields):
+    thin = any(node.thins for node in graph.nodes)
+    if len(groups) == 1 and not thin and not _moved(groups[0]) and _together(groups[0], fields):
         return _in_one_pass(graph, groups[0], wanted, at, fields, out, threads)
     shapes = graph.shapes(field.shape for field in fields)
     made = zip(shapes[len(fields) :], graph.dtypes[len(fields) :], strict=True)

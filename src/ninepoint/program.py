@@ -173,8 +173,8 @@ def divided(
     `shapes` and `chunks` are those of every value.  A node is done with those that read it; it
     is apart from them where
 
-    - it gives fewer points than it is given ("valid"), so that what reads it counts from
-      another point,
+    - it gives fewer points than it is given ("valid", `every`), so that what reads it counts
+      from another point,
     - its results are of another shape: they may be there once for many chunks,
     - the axis that it takes as a ring is cut, and another one of the nodes does not: no block
       of neighbours then serves both,
@@ -183,7 +183,7 @@ def divided(
 
     def apart(node: Node, users: Sequence[Node], homes: Sequence[list[Node]]) -> str:
         joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
-        if node.border.uses("valid"):
+        if node.resizes:
             return "it gives fewer points than it is given"
         if not _together(graph, wanted, joined, [[node], *homes], shapes, chunks):
             return "a task of its own takes less"
@@ -215,7 +215,7 @@ def _cut_thin(
 
     best = between(before, after)
     found = before, after
-    if not best or any(node.border.uses("valid") for node in (*before, *after)):
+    if not best or any(node.resizes for node in (*before, *after)):
         return found
     for k in range(1, len(after)):
         first, second = [*before, *after[:k]], after[k:]

@@ -486,8 +486,8 @@ def _key(
         cval = cval if type(cval) is int else number_key(cval)
         if cval is None:
             return None
-        boundary = call.boundary, cval, call.dtypes, call.overflow
-        parts.append((call.definition, axes, tuple(fields), *boundary))
+        options = call.boundary, cval, call.dtypes, call.overflow, call.every
+        parts.append((call.definition, axes, tuple(fields), *options))
     called = [definition for flow in flows for definition in flow.called]
     parts.append(leaves_key(numbers, called))
     # Whether these are colour images depends on their numbers.

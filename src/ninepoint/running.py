@@ -13,6 +13,7 @@ from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
 from .arrays.engines import engine_of
+from .arrays.every import thinned, thinned_chunks
 from .arrays.parts import write
 from .arrays.recognise import is_chunked, is_cupy, is_device, is_xarray
 from .arrays.run import Block
@@ -60,7 +61,7 @@ def evaluate(
         order = behind(axes, len(shape), ndim)
     graph = graph.along(order)
     arrays = reaching(graph, arrays)
-    if any(node.border.uses("valid") for node in graph.nodes[:-1]):
+    if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
     if any(map(is_chunked, arrays)):
@@ -201,6 +202,7 @@ def _on_chunks(
         fields = [chunks.get(value) for value in node.fields]
         if any(fields):
             found = chunks_of(node, fields, [shapes[value] for value in node.fields])
+            found = [thinned_chunks(one, node.every, node.along) for one in found]
             chunks |= zip(node.outputs, found, strict=True)
             lazily.append(node)
     # What depends on arrays of NumPy alone is done at once.
@@ -218,7 +220,7 @@ def _on_chunks(
             made = _on_numpy(graph, plain, ready, schedule, None, None)
         values |= zip(ready, made, strict=True)
     for nodes in divided(graph, wanted, lazily, shapes, chunks):
-        part, numbers = graph.part(nodes)
+        part, numbers = graph.part([node.full for node in nodes])
         inside = {value for node in nodes for value in node.outputs}
         outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
         order = sorted(inside & outside)
@@ -238,6 +240,10 @@ def _on_chunks(
 
             follow(program, given, made)
         values |= zip(order, made, strict=True)
+        for node in nodes:
+            if node.thins:
+                for value in inside.intersection(order, node.outputs):
+                    values[value] = thinned(values[value], node.every, node.along)
     return [values[value] for value in wanted]
 
 
@@ -299,9 +305,19 @@ def _on_xarray(
 def named_results(graph: Graph, named: Named) -> list[Any]:
     """DataArrays that are named as the results of a call are, of which this is the graph."""
     last = graph.nodes[-1]
+    # Of how many points along each dimension a value has one.
+    apart: dict[int, dict[Any, int]] = {}
+    for node in graph.nodes:
+        before: dict[Any, int] = {}
+        for value in node.fields:
+            for dim, step in apart.get(value, {}).items():
+                before[dim] = max(step, before.get(dim, 1))
+        dims = named.core[len(named.core) - node.ndim :]
+        made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
+        apart |= dict.fromkeys(node.outputs, before | made)
     if any(node.border.uses("valid") for node in graph.nodes[:-1]):
         raise ValueError(
             'boundary="valid" inside a kernel moves the coordinates of xarray objects; use it '
             "for the last stencil only, or call them one by one."
         )
-    return named.results(last.reaches, last.border, last.out_dtypes)
+    return named.results(last.reaches, last.border, last.out_dtypes, last.every, before)

@@ -270,8 +270,9 @@ def _can_be_cut(program: Program, shapes: Sequence[Shape], shape: Shape, axis: i
     """Whether blocks of an axis are done as the whole is."""
     nodes = program.nodes
     same = all(broadcast_shape([shapes[v] for v in node.fields]) == shape for node in nodes)
-    made = {value for node in nodes if node.border.uses("valid") for value in node.outputs}
+    made = {value for node in nodes if node.resizes for value in node.outputs}
     inside = any(not made.isdisjoint(node.fields) for node in nodes)
+    inside = inside or any(node.thins for node in nodes)
     return shape[axis] > 1 and same and not inside and not mixed(nodes, axis - len(shape))
 
 

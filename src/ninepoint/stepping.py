@@ -216,7 +216,7 @@ class Steps:
         self._between: dict[tuple[int, ...], dict[int, Array]] = {}
         last = recorded.nodes[-1]
         self._alike = all(
-            node.along == last.along and not node.border.uses("valid") for node in recorded.nodes
+            node.along == last.along and not node.resizes for node in recorded.nodes
         ) and last.along == tuple(range(-last.ndim, 0))
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:

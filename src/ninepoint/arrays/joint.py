@@ -26,6 +26,7 @@ from ..language.box import Box
 from .axes import Behind
 from .bands import KEPT
 from .borders import Border, Rule
+from .every import Steps
 from .regions import Node, look, rules
 
 INSIDE: frozenset[Rule] = frozenset(("nearest", "reflect", "mirror"))
@@ -41,6 +42,21 @@ class Joint:
     border: Border
     cval: Any
     program: Bound
+
+    @property
+    def every(self) -> Steps:
+        """It makes all points."""
+        return (1,) * len(self.along)
+
+    @property
+    def thins(self) -> bool:
+        """It makes all points."""
+        return False
+
+    @property
+    def resizes(self) -> bool:
+        """Its results have the shape of its fields."""
+        return False
 
     @property
     def reaches(self) -> tuple[Box, ...]:
@@ -71,7 +87,7 @@ def joint(
     All work along the same axes.  Nodes that look at nothing may have any rule but "keep", which
     asks something of the types, as does a constant that is not 0.
     """
-    if any(node.border.uses("keep") or node.border.uses("valid") for node in nodes):
+    if any(node.border.uses("keep") or node.resizes for node in nodes):
         return None
     along = nodes[0].along
     asking = [node for node in nodes if node.border.uses("fill") or node.border.uses("constant")]

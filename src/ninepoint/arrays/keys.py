@@ -77,6 +77,7 @@ def call_key(
     dtype: Any,
     overflow: Any,
     threads: Any,
+    every: Any,
 ) -> Key | None:
     """Give what a call depends on of its bound arguments and of its options.
 
@@ -120,7 +121,11 @@ def call_key(
         return None
     if threads is not None and type(threads) is not int:
         return None
-    return (*parts, out, boundary, cval, axes, dtype, overflow, threads)
+    if every is not None:
+        every = axes_key(every)
+        if every is None:
+            return None
+    return (*parts, out, boundary, cval, axes, dtype, overflow, threads, every)
 
 
 def kinds(values: Sequence[Any]) -> Key | None:

@@ -23,6 +23,7 @@ from typing import Any, Protocol, TypeAlias
 from ..language.box import Box
 from .axes import Behind
 from .borders import Border, Rule
+from .every import Steps
 
 # The positions first <= i < last along an axis.
 Span: TypeAlias = tuple[int, int]
@@ -43,6 +44,18 @@ class Node(Protocol):
 
     @property
     def border(self) -> Border: ...
+
+    @property
+    def every(self) -> Steps:
+        """Along each axis, of how many points one is made."""
+
+    @property
+    def thins(self) -> bool:
+        """Whether some points are not made, because of `every`."""
+
+    @property
+    def resizes(self) -> bool:
+        """Whether its results may have another shape than its fields."""
 
     @property
     def cval(self) -> Any: ...

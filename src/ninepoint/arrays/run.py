@@ -28,6 +28,7 @@ from .again import Again
 from .axes import Behind
 from .bands import Ends, Sides, fits, run_fused
 from .borders import Array, Border, Rule
+from .every import thinned
 from .iterating import Chain, run_chain
 from .joint import Joint
 from .layout import Region, Shape
@@ -181,7 +182,7 @@ def run(
     values: dict[int, Array] = dict(enumerate(block.arrays))
     last = {value: k for k, group in enumerate(groups) for value in group.fields}
     for position, group in enumerate(groups):
-        values |= _group(work, group, values, threads, outs)
+        values |= _thinned(group, _group(work, group, values, threads, _full(group, outs)))
         for value in [v for v in values if last.get(v, -1) <= position and v not in wanted]:
             del values[value]
     if noted is not None:
@@ -295,6 +296,22 @@ def _index(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...] | None:
         a, b = max(a, first), min(b, last)
         index.append(slice(a - first, max(a, b) - first))
     return (..., *index)
+
+
+def _full(group: Group, outs: Mapping[int, Array]) -> Mapping[int, Array]:
+    """The arrays to write to, as far as a group makes all points of them."""
+    thin = {value for node in group.nodes if node.thins for value in node.outputs}
+    return {value: out for value, out in outs.items() if value not in thin} if thin else outs
+
+
+def _thinned(group: Group, made: dict[int, Array]) -> dict[int, Array]:
+    """What a group gives, of which some points are not wanted of what some nodes make."""
+    for node in group.nodes:
+        if node.thins:
+            for value in set(node.outputs) & made.keys():
+                # A copy, for the rest of the memory is needed by nobody.
+                made[value] = thinned(made[value], node.every, node.along).copy(order="K")
+    return made
 
 
 def _group(

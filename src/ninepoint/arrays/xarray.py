@@ -15,6 +15,7 @@ import xarray as xr
 
 from ninepoint.arrays.axes import core_dims, listed
 from ninepoint.arrays.borders import Border
+from ninepoint.arrays.every import Steps, thinned_length
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.recognise import is_xarray
 from ninepoint.language.box import Box
@@ -86,16 +87,35 @@ class Named:
         return tuple(self.dims.index(dim) - len(self.dims) for dim in self.core)
 
     def results(
-        self, reaches: tuple[Box, ...], border: Border, dtypes: Sequence[np.dtype]
+        self,
+        reaches: tuple[Box, ...],
+        border: Border,
+        dtypes: Sequence[np.dtype],
+        every: Steps,
+        apart: Mapping[Hashable, int],
     ) -> list[Any]:
-        """Give DataArrays that are named as the results are, and repeat one number."""
+        """Give DataArrays that are named as the results are, and repeat one number.
+
+        Of the points of the fields the last call reads one of so many as `apart` says.
+        """
         coords = _coords(self._named)
-        plan = layout(tuple(self._sizes[dim] for dim in self.core), reaches, border)
+        before = tuple(apart.get(dim, 1) for dim in self.core)
+        fields = self._sizes | {
+            dim: thinned_length(self._sizes[dim], step) for dim, step in apart.items()
+        }
+        plan = layout(tuple(fields[dim] for dim in self.core), reaches, border)
         made = []
         for output, dtype in zip(plan.outputs, dtypes, strict=True):
             extent = output.extent
-            left = dict(zip(self.core, map(slice, extent.start, extent.stop), strict=True))
-            sizes = self._sizes | dict(zip(self.core, extent.shape, strict=True))
+            left = {dim: slice(None, None, step) for dim, step in apart.items()}
+            left |= {
+                dim: slice(a * own, b * own, own * step)
+                for dim, a, b, own, step in zip(
+                    self.core, extent.start, extent.stop, before, every, strict=True
+                )
+            }
+            shape = map(thinned_length, extent.shape, every)
+            sizes = fields | dict(zip(self.core, shape, strict=True))
             kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
             data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
             named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)

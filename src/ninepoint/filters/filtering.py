@@ -55,6 +55,8 @@ class Options(TypedDict, total=False):
     dtype : dtype
         Of the result. Integers are rounded to nearest and held within their limits, so
         ``dtype="float64"`` is how an image of integers keeps its fractions.
+    every : int or tuple of int
+        Along each axis, of how many points one is made; see `Stencil.__call__`.
     threads : int
         The greatest number of threads.
 
@@ -72,6 +74,7 @@ class Options(TypedDict, total=False):
     dims: Any
     out: Any
     dtype: Any
+    every: Any
     threads: int | None
     device: str | None
 

@@ -72,7 +72,7 @@ class Asked:
         """Whether its results can take the place of fields, of their shape and types."""
         graph, wanted = self.graph
         fields = graph.dtypes[: graph.given][: len(wanted)]
-        if self.call.definition.pointwise or self.call.boundary.uses("valid"):
+        if self.call.definition.pointwise or self.graph[0].nodes[-1].resizes:
             return False
         return [graph.dtypes[value] for value in wanted] == fields
 

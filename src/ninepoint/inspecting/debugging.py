@@ -56,6 +56,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         ndim=last.ndim,
         shape=points.shape,
         footprints=[(box.lo, box.hi) for box in compiled.reaches],
+        every=last.every,
     )
     results = [
         reference.store(value, dtype, call.overflow)

@@ -40,12 +40,14 @@ def explanation(
     forms: Forms | None,
     reason: str,
     border: str | None,
+    every: str,
     no_chain: str,
 ) -> str:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
 
-    A function of numbers has no `border`; `no_chain` is why steps are done one after the other,
-    if they are.  Nothing of it depends on the machine.
+    A function of numbers has no `border`; `every` says which points are made, if not all are;
+    `no_chain` is why steps are done one after the other, if they are.  Nothing of it depends on
+    the machine.
     """
     page = Lines([f"{name}: {types_text(compiled)}"])
     if forms is None:
@@ -69,6 +71,8 @@ def explanation(
         page.add(label, box_text(box))
     if border is not None:
         page.add("border", border)
+    if every:
+        page.add("every", every)
     if forms is not None:
         numbers(page, forms.simplified)
         _choices(page, forms)

@@ -145,6 +145,8 @@ def _kernel_text(one: Asked, node: Node, alone: bool = True) -> str:
             label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
             page.add(label, box_text(box))
         page.add("border", _border_text(node))
+        if node.thins:
+            page.add("every", f"{node.call.every}: all points are computed, and these are copied")
     numbers(page, forms.simplified)
     page.add("bits", *_bits(forms))
     if not alone:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
 from ..definition import Definition
+from ..graph import Node
 from ..language import errors
 from ..language.signature import signature_text
 from ..language.stages import StageCall
@@ -46,7 +48,8 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         return text + plans if found is None else f"{text}\n  measured    {found}"
     forms, reason = one.forms
     border = None if one.call.definition.pointwise else border_text(one)
-    text = explanation(name, one.last, forms, reason, border, no_chain(one))
+    every = every_text(one.graph[0].nodes[-1])
+    text = explanation(name, one.last, forms, reason, border, every, no_chain(one))
     return text + plans if found is None else f"{text}\n{measured(one.last, forms, found)}"
 
 
@@ -139,6 +142,13 @@ def _made(call: StageCall) -> str:
     values = {**call.scalars, **call.options}
     words = [*call.fields, *(f"{name}={ast.unparse(value)}" for name, value in values.items())]
     return f"{', '.join(call.made)} = {call.callee.__name__}({', '.join(words)})"
+
+
+def every_text(node: Node) -> str:
+    """Which points are made, if not all are."""
+    if not node.thins:
+        return ""
+    return f"{node.call.every}: one of {math.prod(node.every)} points is made"
 
 
 def border_text(one: Asked) -> str:

@@ -714,7 +714,7 @@ def stage_arguments(span: Span, callee: str, reason: str) -> StencilError:
         span,
         reason,
         f"Give it the arguments of '{callee}' and, where they differ from its own, boundary=, "
-        "cval=, dtype= and overflow=.",
+        "cval=, dtype=, overflow= and every=.",
     )
 
 

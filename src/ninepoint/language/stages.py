@@ -31,7 +31,7 @@ from .source import ArrayFunction, Function, bound_names, live_names
 from .trees import copied
 
 # The options that a call in a kernel may have.
-OPTIONS = ("boundary", "cval", "dtype", "overflow")
+OPTIONS = ("boundary", "cval", "dtype", "overflow", "every")
 
 
 @dataclass(frozen=True, slots=True)

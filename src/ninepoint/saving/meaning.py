@@ -147,6 +147,7 @@ def meaning(arrays: Mapping[str, Any], rest: Meaning) -> Meaning:
         facts[f"the boundary of {title}"] = repr(call.boundary)
         facts[f"the cval of {title}"] = repr(call.cval)
         facts[f"the dtype of {title}"] = repr((call.dtypes, call.overflow))
+        facts[f"the steps of {title} (every=)"] = repr(call.every)
     for name, token in sorted(found.functions.items()):
         facts[f"the function '{name}'"] = token
     for path in sorted(found.paths):

@@ -60,7 +60,7 @@ class Motion:
         whole = broadcast_shape(shapes)
         found = graph.shapes(shapes)
         for node in nodes:
-            if node.border.uses("valid"):
+            if node.resizes:
                 return f"'{node.label}' gives fewer points than it is given"
             if broadcast_shape([found[value] for value in node.fields]) != whole:
                 return f"'{node.label}' is given fields that are smaller than the state"

@@ -35,6 +35,7 @@ def evaluate(
     shape: tuple[int, ...] | None = None,
     neighborhood: Sequence[tuple[int, int]] | None = None,
     footprints: Sequence[Reach] | None = None,
+    every: Sequence[int] = (),
 ) -> tuple[Array, ...]:
     """Call `function` at every point.
 
@@ -61,6 +62,8 @@ def evaluate(
         For each axis the least and greatest offset; takes the place of `footprints`.
     footprints : sequence of (lo, hi), optional
         The reach of each output, where it cannot be found by running the function.
+    every : sequence of int, optional
+        The step along each core axis; of the results all other points are left out.
 
     Returns
     -------
@@ -107,12 +110,13 @@ def evaluate(
     outputs = np.empty((count, *shape), object)
     for point, values in zip(np.ndindex(shape), points, strict=True):
         outputs[(slice(None), *point)] = values or undefined
+    kept_points: Any = (..., *(slice(None, None, step) for step in every))
     if not bounded or known is None:
-        return tuple(outputs)
+        return tuple(values[kept_points] for values in outputs)
     own = known if neighborhood is None else known * count
     kept: Iterator[Array | None] = iter([*fields, *[None] * count])
     return tuple(
-        bordered(values, reach, rules, cval, field)
+        bordered(values, reach, rules, cval, field)[kept_points]
         for values, reach, field in zip(outputs, own, kept, strict=False)
     )
 
