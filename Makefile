@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo gallery notebooks pictures docs test lint format core bench gpu gpu-test gpu-bench \
+.PHONY: help demo gallery notebooks pictures docs test thorough lint format core bench gpu gpu-test gpu-bench \
 	gpu-carry clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
@@ -31,6 +31,7 @@ help:
 	@echo "make docs    make the documentation site; it begins with site/index.html"
 	@echo "make notebooks  execute examples/course and examples/blog as notebooks, beside the scripts"
 	@echo "make test    run the tests; ORDER=random shuffles them"
+	@echo "make thorough  run them, and more of the same"
 	@echo "make lint    check style, types and the direction of imports"
 	@echo "make format  rewrite the files in the project's style"
 	@echo "make core    check that NumPy and Numba alone are enough"
@@ -101,6 +102,10 @@ docs: $(DOCS)/.made
 
 test: $(VENV)/.made
 	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
+
+# Also more of the same: other types, seeds and borders. Before a release.
+thorough: $(VENV)/.made
+	$(BIN)/python -m pytest -m 'not bench' --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
 
 lint: $(VENV)/.made
 	$(BIN)/ruff check

@@ -28,7 +28,7 @@ class Outside(AssertionError):
 class Checked:
     """An array for generated text, whose every index has to lie inside."""
 
-    __slots__ = ("array", "name", "shape", "size", "writeable", "written")
+    __slots__ = ("array", "length", "name", "shape", "size", "writeable", "written")
 
     def __init__(
         self, array: np.ndarray, name: str, writeable: bool, written: np.ndarray | None = None
@@ -39,6 +39,8 @@ class Checked:
         self.written = written
         self.shape = array.shape
         self.size = array.size
+        # Most of what is read are elements of rows: these are looked up without any detour.
+        self.length = array.shape[0] if array.ndim == 1 else -1
 
     @property
     def ndim(self) -> int:
@@ -57,6 +59,8 @@ class Checked:
         return self.array.nbytes
 
     def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and 0 <= index < self.length and self.written is None:
+            return self.array[index]
         self.check(index)
         found = self.array[index]
         if isinstance(found, np.ndarray):
@@ -67,7 +71,8 @@ class Checked:
         return found
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        self.check(index)
+        if not (type(index) is int and 0 <= index < self.length):
+            self.check(index)
         if not self.writeable:
             raise Outside(f"{self.name}[{index}] is an input, and was written")
         self.array[index] = value

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from thorough import only
+
 # The table is no part of the package: it lies beside `tests` in the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -31,10 +33,13 @@ def _tiny(number: int, problem: Problem) -> Case:
 
 @pytest.mark.parametrize(
     ("problem", "case"),
-    [
-        pytest.param(problem, _tiny(number, problem), id=problem.name)
-        for number, problem in enumerate(PROBLEMS)
-    ],
+    only(
+        12,
+        [
+            pytest.param(problem, _tiny(number, problem), id=problem.name)
+            for number, problem in enumerate(PROBLEMS)
+        ],
+    ),
 )
 def test_ours_equals_numpy_and_scipy(problem: Problem, case: Case) -> None:
     x = array(problem, case)

@@ -16,6 +16,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from thorough import only
 
 # Compiled code is tried between protected pages first.
 pytestmark = [
@@ -75,7 +76,7 @@ def same(made, wanted):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("first", [0, 1000, 2000, 3000])
+@pytest.mark.parametrize("first", only(2, [0, 1000, 2000, 3000]))
 def test_random_pipelines(first):
     done = subprocess.run(
         [sys.executable, "-W", "error", "random_pipelines.py", str(first), str(first + 25)],

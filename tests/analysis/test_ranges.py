@@ -17,6 +17,7 @@ from ninepoint.analysis.ranges import I64, Interval, holds, interval, ranges, sm
 from ninepoint.arrays import accepted
 from ninepoint.language.dtypes import DType
 from ninepoint.language.ir import Length
+from thorough import only
 
 KERNELS = 350
 BATCH = 50
@@ -77,7 +78,7 @@ def assigned(kernel: Any) -> dict[str, DType]:
     return {a.name: a.value.dtype for a in kernel.body}
 
 
-@pytest.mark.parametrize("first", range(200_000, 200_000 + KERNELS, BATCH))
+@pytest.mark.parametrize("first", only(3, range(200_000, 200_000 + KERNELS, BATCH)))
 def test_every_value_is_in_its_range_and_no_pass_changes_the_result(first):
     for seed in range(first, first + BATCH):
         drawn = agreement.draw(seed)

@@ -18,6 +18,7 @@ from scipy import ndimage
 import ninepoint as npt
 from ninepoint import filters
 from ninepoint.filters import ranks, smoothing
+from thorough import only
 
 RULES = ["reflect", "nearest", "mirror", "wrap", "constant"]
 SHAPES = [(17, 23), (2, 3), (1, 5), (1, 1)]
@@ -98,7 +99,7 @@ def image(shape, dtype="float64", seed=0):
     return random.normal(size=shape).astype(dtype)
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("name", only(8, PAIRS))
 def test_floats_are_as_scipys_for_every_border(name):
     ours, theirs = PAIRS[name]
     for shape in SHAPES:

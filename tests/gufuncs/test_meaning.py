@@ -9,6 +9,7 @@ import pytest
 
 import ninepoint as npt
 from gufuncs.reference import reference, sizes_of
+from thorough import only
 
 SCALE = 3
 WEIGHTS = np.array([1.0, 2.0, 4.0])
@@ -209,7 +210,7 @@ def test_random_arrays(function, signature):
         check(outs, wanted)
 
 
-@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float32", "complex64"])
+@pytest.mark.parametrize("dtype", only(2, ["int8", "uint16", "float32", "int64", "complex64"]))
 def test_types_are_those_of_numba(dtype):
     numba = pytest.importorskip("numba")
     x = np.arange(6).reshape(2, 3).astype(dtype)

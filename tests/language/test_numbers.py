@@ -17,6 +17,7 @@ import agreement
 import kernels
 import ninepoint as npt
 from ninepoint import StencilError
+from thorough import only
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 WORD = 2**64
@@ -244,7 +245,7 @@ def test_text_of_operators_is_exact_beside_constants(dtype):
 
 @pytest.mark.parametrize(
     ("first", "second"),
-    [("int8", "int8"), ("int32", "int8"), ("uint64", "int64")],
+    only(2, [("int32", "int8"), ("int8", "int8"), ("uint64", "int64"), ("int8", "uint64")]),
 )
 def test_compiled_operators_are_exact(first, second):
     x, y = columns(first, second)
@@ -255,7 +256,7 @@ def test_compiled_operators_are_exact(first, second):
     check(listed(debugged), pairs(x, y)[::7], "debug")
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint64"])
+@pytest.mark.parametrize("dtype", only(2, ["int8", "int64", "uint64", "int16"]))
 def test_compiled_operators_are_exact_beside_constants(dtype):
     (x,) = columns(dtype)
     wanted = [expected_constants(a, dtype == "uint64") for a in x.tolist()]
@@ -263,7 +264,7 @@ def test_compiled_operators_are_exact_beside_constants(dtype):
     check(listed(npt.stencil(constants).debug(x)), wanted, f"debug of {dtype}")
 
 
-@pytest.mark.parametrize(("first", "second"), [("int8", "int32"), ("uint64", "int64")])
+@pytest.mark.parametrize(("first", "second"), only(1, [("uint64", "int64"), ("int8", "int32")]))
 def test_the_general_path_is_exact(first, second):
     x, y = columns(first, second)
     check(listed(npt.stencil(repeated(arithmetic))(x, y)), pairs(x, y), f"{first} {second}")
@@ -271,7 +272,7 @@ def test_the_general_path_is_exact(first, second):
     check(listed(npt.stencil(repeated(orders))(x, y)), wanted, f"{first} {second}")
 
 
-@pytest.mark.parametrize("dtype", ["uint64", "bool"])
+@pytest.mark.parametrize("dtype", only(1, ["uint64", "bool"]))
 def test_the_general_path_is_exact_beside_constants(dtype):
     (x,) = columns(dtype)
     wanted = [expected_constants(a, dtype == "uint64") for a in x.tolist()]

@@ -28,6 +28,7 @@ from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.machine import machine_type
 from ninepoint.lowering.schedule import Schedule
 from ninepoint.lowering.work import work
+from thorough import only
 
 # Compiled code is tried between protected pages first.
 pytestmark = pytest.mark.usefixtures("protected_pages")
@@ -321,7 +322,7 @@ def window_kernel(kind: str, height: int, width: int, down: int, right: int) -> 
 KINDS = ["sum", "mean", "var", "max", "min", "median", "any", "all", "squares", "two"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", only(6, KINDS))
 def test_values_on_many_windows(kind):
     dtypes = ["uint8", "int16", "float32", "bool", "int64", "uint64", "float64", "uint32"]
     for number, (height, width, down, right) in enumerate(WINDOWS):

@@ -7,6 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import ninepoint as npt
+from thorough import only
 
 
 def total(x):
@@ -47,7 +48,7 @@ SHAPES = [
 
 @pytest.mark.parametrize(
     ("function", "dtype"),
-    [(total, "uint8"), (total, "int16"), (cross, "uint8"), (greatest, "float32")],
+    only(2, [(total, "uint8"), (total, "int16"), (greatest, "float32"), (cross, "uint8")]),
 )
 def test_arrays_of_all_kinds(function, dtype):
     stencil = npt.stencil(boundary="valid")(function)

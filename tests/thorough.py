@@ -1,0 +1,22 @@
+"""What every run of the suite tries, and what only `make thorough` tries, before a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def only(number: int, values: Iterable[Any]) -> list[Any]:
+    """Values for `parametrize`, of which a usual run takes `number`, spread over all of them."""
+    all_of_them = list(values)
+    taken = {k * len(all_of_them) // number for k in range(number)}
+    return [value if k in taken else _thorough(value) for k, value in enumerate(all_of_them)]
+
+
+def _thorough(value: Any) -> Any:
+    if hasattr(value, "marks"):
+        return pytest.param(*value.values, id=value.id, marks=pytest.mark.thorough)
+    values = value if isinstance(value, tuple) else (value,)
+    return pytest.param(*values, marks=pytest.mark.thorough)
