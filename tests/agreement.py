@@ -22,6 +22,10 @@ from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.compiled import Bound
+from ninepoint.calls import Call
+from ninepoint.ghosts.in_memory import applied
+from ninepoint.ghosts.sides import Sides
+from ninepoint.graph import graph_of
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
 
@@ -147,6 +151,14 @@ def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
         [accepted.native(f.dtype) for f in fields], others, keep
     )
     program = Plain(compiled.bind(others))
+    boundary = Boundary.of(drawn.boundary)
+    if boundary.conditions:
+        call = Call.of(stencil.definition, others, boundary, cval)
+        graph, _ = graph_of(call, [accepted.native(f.dtype) for f in fields])
+        shape = np.broadcast_shapes(*(field.shape for field in fields))
+        # What is made of numbers alone may have become a rule with a name.
+        sides = Sides.of(graph.nodes[-1], shape, False)
+        return tuple(applied(program, fields, shape, sides, [], 1))
     result = on_numpy.apply(
         program,
         fields,

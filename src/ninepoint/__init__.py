@@ -20,6 +20,7 @@ from .undisturbed import imported
 if TYPE_CHECKING:
     from . import filters
     from .api import Stencil
+    from .arrays.conditions import Condition, dirichlet, neumann, robin
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
     from .gufuncs.api import Gufunc
@@ -39,6 +40,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ChannelWarning",
+    "Condition",
     "Gufunc",
     "ImageReadError",
     "Lazy",
@@ -50,6 +52,7 @@ __all__ = [
     "StencilError",
     "Ufunc",
     "compute",
+    "dirichlet",
     "distribute",
     "filters",
     "gufunc",
@@ -57,7 +60,9 @@ __all__ = [
     "imsave",
     "info",
     "lazy",
+    "neumann",
     "open",
+    "robin",
     "save",
     "stencil",
     "ufunc",
@@ -66,6 +71,7 @@ __all__ = [
 # Where each public name is found when it is first used.
 _LAZY = {
     "ChannelWarning": ".language.warned",
+    "Condition": ".arrays.conditions",
     "Gufunc": ".gufuncs.api",
     "ImageReadError": ".files",
     "Lazy": ".recording",
@@ -77,13 +83,16 @@ _LAZY = {
     "StencilError": ".language.errors",
     "Ufunc": ".pointwise",
     "compute": ".recording",
+    "dirichlet": ".arrays.conditions",
     "distribute": ".slabs.ranks",
     "gufunc": ".gufuncs.decorate",
     "imread": ".files",
     "imsave": ".files",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
+    "neumann": ".arrays.conditions",
     "open": ".stores.opening",
+    "robin": ".arrays.conditions",
     "save": ".saving",
     "stencil": ".decorate",
     "ufunc": ".pointwise",

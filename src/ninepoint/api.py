@@ -236,7 +236,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         boundary : str or sequence, optional
             What a neighbour outside the array is: "fill", "keep", "valid", "constant",
             "nearest", "reflect", "mirror" or "wrap"; one name, or for each axis a name or a
-            pair (before, after).
+            pair (before, after).  `dirichlet`, `neumann` and `robin` stand in the place of names.
         cval : number, optional
             The value of "fill" and "constant".
         axes : sequence of int, optional

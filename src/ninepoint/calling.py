@@ -20,6 +20,7 @@ from .arrays.datasets import over_variables
 from .arrays.recognise import is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .calls import Call
 from .definition import Definition
+from .ghosts import has_ghosts, unnamed
 from .graph import Graph, graph_of
 from .iteration import InMemory, Iteration, is_worth_chains, iterate
 from .language.elsewhere import hint
@@ -154,9 +155,7 @@ def iterated(
     given = {name: values[name] for name in definition.scalars}
     scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
-
-    def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-        return graph_of(replace(call, scalars=others), types, looked=there)
+    plan = replace(plan, boundary=call.boundary, cval=call.cval)
 
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for node in graph_of(call, types, looked=there)[0].nodes:
@@ -169,6 +168,21 @@ def iterated(
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 
     def after(arrays: Sequence[Any], plan: Iteration) -> list[Any]:
+        # On xarray objects the values at the border have their names no more.
+        now = replace(call, boundary=plan.boundary)
+        first = graph_of(now, types, looked=there)[0]
+
+        def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
+            return graph_of(replace(now, scalars=others), types, looked=there)
+
+        def stepped(
+            states: Sequence[Any], each: Sequence[Mapping[str, Any]], step: int
+        ) -> list[Any]:
+            calls = [replace(now, scalars=others) for others in each]
+            return evaluate_steps(calls, states, in_tasks(states), plan.threads, device, step)
+
+        if has_ghosts(first):
+            _check_ghosts(plan, there)
         if plan.comm is not None:
             if there or any(map(is_chunked, arrays)):
                 raise TypeError(
@@ -183,7 +197,7 @@ def iterated(
             from .lazy_states import InChunks
 
             chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
-            client = client_of(arrays) if device is None else None
+            client = client_of(arrays) if device is None and not has_ghosts(first) else None
             if client is not None and plan.steps > MANY * chunked.longest:
                 motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
                 made = on_cluster(client, motion, arrays, chunked.chunks, scalars, plan)
@@ -202,10 +216,6 @@ def iterated(
     def call_results() -> tuple[int, ...]:
         return graph_of(call, types, looked=there)[1]
 
-    def stepped(states: Sequence[Any], each: Sequence[Mapping[str, Any]]) -> list[Any]:
-        calls = [replace(call, scalars=others) for others in each]
-        return evaluate_steps(calls, states, in_tasks(states), plan.threads, device)
-
     def in_tasks(states: Sequence[Any]) -> Schedule:
         schedule = definition.schedule_for(types)
         size = sum(math.prod(state.shape) * state.dtype.itemsize for state in states)
@@ -218,6 +228,20 @@ def iterated(
     else:
         states = after(fields, plan)
     return states[0] if len(states) == 1 else tuple(states)
+
+
+def _check_ghosts(plan: Iteration, there: bool) -> None:
+    """Raise where no values can be laid at the border."""
+    if there:
+        raise TypeError(
+            "a GPU knows no border values but npt.dirichlet(number) and npt.neumann(0); leave "
+            "out device=, give arrays of NumPy, or name a border rule."
+        )
+    if plan.comm is not None:
+        raise TypeError(
+            "comm= knows no border values but npt.dirichlet(number) and npt.neumann(0): each "
+            "process has another part of the border; name a border rule."
+        )
 
 
 def _by_names(
@@ -242,5 +266,7 @@ def _by_names(
     if callback is not None:
         shown = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
+    boundary = unnamed(plan.boundary, dims, named.core)
+    plan = replace(plan, boundary=boundary)
     made = after([arranged(field, dims) for field in named.fields], plan)
     return back(made) if plan.steps else list(fields[: len(likes)])

@@ -49,11 +49,13 @@ class Call:
     ) -> Call:
         """A call with these values, checked; options that are None are the definition's."""
         options = definition.options
+        given = options.boundary if boundary is None else Boundary.of(boundary)
+        given, cval = given.named(options.cval if cval is None else as_it_is(cval))
         return Call(
             definition,
             {name: as_it_is(values[name]) for name in definition.scalars},
-            options.boundary if boundary is None else Boundary.of(boundary),
-            options.cval if cval is None else as_it_is(cval),
+            given,
+            cval,
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
             options.every if every is None else checked_every(every),
@@ -72,7 +74,9 @@ class Call:
     @property
     def is_plain(self) -> bool:
         """Whether it is given numbers only, which never change."""
-        return all(isinstance(value, _NUMBERS) for value in self.scalars.values())
+        return not self.boundary.conditions and all(
+            isinstance(value, _NUMBERS) for value in self.scalars.values()
+        )
 
     @property
     def key(self) -> Any:
@@ -85,7 +89,9 @@ class Call:
     @property
     def token(self) -> str:
         """Names the meaning of the call: equal tokens, equal results."""
-        border = repr(self.boundary), repr(self.cval)
+        border: tuple[Any, str] = repr(self.boundary), repr(self.cval)
+        if self.boundary.conditions:
+            border = self.boundary.meaning, border[1]
         given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))
 
@@ -100,7 +106,15 @@ class Call:
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""
         scalars = {n: np.array(v) if np.ndim(v) else v for n, v in self.scalars.items()}
-        return replace(self, scalars=scalars)
+        boundary = self.boundary
+        if boundary.conditions:
+            boundary = boundary.with_conditions(lambda one: one.of(_now))
+        return replace(self, scalars=scalars, boundary=boundary)
+
+
+def _now(value: Any) -> Any:
+    """The value as it is now."""
+    return np.array(value) if isinstance(value, np.ndarray) else value
 
 
 def identity(value: Any) -> Any:

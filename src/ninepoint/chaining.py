@@ -34,6 +34,8 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
     nodes = graph.needed(wanted)
     last = nodes[-1]
     whole = {name for name, how in schedule.stages if how == "whole"}
+    if any(node.call.boundary.conditions for node in nodes):
+        return "values at the border are laid beside the state before each step"
     if last.outputs != tuple(wanted):
         return "the results are not those of the last call"
     for node in nodes:

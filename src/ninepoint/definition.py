@@ -132,7 +132,7 @@ class Definition:
         if whole is not None:
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
-            self.token = digest((function, options))
+            self.token = digest((function, options.named))
         if self.stages is not None:
             with shown_at_home(function):
                 self._rest, self._keeping_rest = self._remaining(False), self._remaining(True)

@@ -74,12 +74,17 @@ class Node:
     @property
     def resizes(self) -> bool:
         """Whether its results may have another shape than its fields."""
-        return self.thins or self.border.uses("valid")
+        return self.thins or self.outline.uses("valid")
 
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
         return replace(self, call=replace(self.call, every=1)) if self.thins else self
+
+    @property
+    def outline(self) -> Border:
+        """A border for results of the same shape, which has names where conditions are."""
+        return self.call.boundary.outline(self.ndim)
 
     @property
     def cval(self) -> Any:
@@ -172,11 +177,16 @@ class Graph:
         if axes is None:
             return self
         if axes not in self._turned:
-            turned = Graph(self.names, self.dtypes)
-            turned.given, turned.stored = self.given, self.stored
-            turned._nodes = [n if n.axes is not None else n.turned(axes) for n in self.nodes]
-            self._turned[axes] = turned
+            self._turned[axes] = self.of(
+                [n if n.axes is not None else n.turned(axes) for n in self.nodes]
+            )
         return self._turned[axes]
+
+    def of(self, nodes: Sequence[Node]) -> Graph:
+        """The graph with other nodes in the place of its own."""
+        graph = Graph(self.names, self.dtypes)
+        graph.given, graph.stored, graph._nodes = self.given, self.stored, list(nodes)
+        return graph
 
     def part(
         self, nodes: Sequence[Node], first: Sequence[int] = ()
@@ -286,7 +296,7 @@ class Graph:
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
-            for one in layout(core, node.compiled.reaches, node.border).out_shapes:
+            for one in layout(core, node.compiled.reaches, node.outline).out_shapes:
                 for axis, length, step in zip(node.along, one, node.every, strict=True):
                     shape[axis] = thinned_length(length, step)
                 found.append(tuple(shape))

@@ -25,10 +25,11 @@ from .backends.threads import thread_count
 from .chaining import Chains, step_reach, unfit
 from .chaining import chain as chained
 from .files.progress import Progress, shown
+from .ghosts import has_ghosts
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .running import reaching
-from .stepping import Record, Recorded, Scalars, Steps
+from .stepping import GhostSteps, Record, Recorded, Scalars, Steps
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -144,7 +145,7 @@ class Iteration:
 
     def border(self, ndim: int) -> Border:
         """The border rule, which must leave the state as large as it is."""
-        border = self.boundary.on(ndim)
+        border = self.boundary.outline(ndim)
         if border.uses("valid"):
             raise ValueError('boundary="valid" makes the state smaller at each step; use another.')
         return border
@@ -270,9 +271,10 @@ class InMemory:
                 one = node.compiled
                 geometry = layout(core, one.reaches, node.border)
                 on_numpy.check_values(geometry, node.call.cval, one.field_dtypes, one.out_dtypes)
-        self._single = Steps(recorded, schedule, plan.threads)
+        kind = GhostSteps if has_ghosts(recorded.graph) else Steps
+        self._single = kind(recorded, schedule, plan.threads)
         threads = thread_count(plan.threads)
-        thin = partial(Steps, recorded, schedule, 1, thin=True)
+        thin = partial(kind, recorded, schedule, 1, thin=True)
         self._passes = Passes(thin, last.ndim, count, threads)
         self._given = self._states = self._before = given
         # Whether nobody else has the states, and arrays that may be written to.

@@ -17,6 +17,7 @@ from .arrays.engines import engine_of
 from .arrays.numpy import broadcast_shape
 from .arrays.recognise import is_dask, is_expression, library_of
 from .cadence import Steps
+from .ghosts import has_ghosts
 from .iteration import Iteration, change, check, state_shape
 from .lowering.schedule import Schedule
 from .stepping import Record, Scalars
@@ -33,7 +34,8 @@ LATER, LEAST = 100_000, 16
 class InChunks:
     """The state of an iteration as lazy arrays.
 
-    `call` does as many steps as it gets scalars for, `longest` of them at most.
+    `call` does as many steps as it gets scalars for, from a first one on, `longest` of them at
+    most.
     """
 
     shorter = True
@@ -41,7 +43,7 @@ class InChunks:
     def __init__(
         self,
         record: Record,
-        call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]]], list[Any]],
+        call: Callable[[Sequence[Any], Sequence[Mapping[str, Any]], int], list[Any]],
         schedule: Schedule,
         fields: Sequence[Any],
         scalars: Scalars,
@@ -76,6 +78,8 @@ class InChunks:
         # As little beyond the next chunk as can be, but chunks of a few points are no reason for
         # an exchange at each step.
         self.longest = max(steps.between(part, cut, TASK), min(steps.together, _least(chunks)))
+        if has_ghosts(graph):
+            self.longest = 1
 
     def forward(self, first: int, length: int) -> None:
         """Do the steps in as few tasks as can be."""
@@ -84,7 +88,7 @@ class InChunks:
             self._later = 0
         each = [self._scalars.at(step) for step in range(first, first + length)]
         self._before = self._states
-        self._states = [*self._call(self._states, each), *self._states[self._count :]]
+        self._states = [*self._call(self._states, each, first), *self._states[self._count :]]
         self._later += self._tasks
 
     def ends(self, step: int) -> bool:

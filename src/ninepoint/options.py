@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,13 @@ class Options:
     numbers: tuple[str, ...] = ()
     performance_warnings: bool = True
     every: Every = 1
+
+    @property
+    def named(self) -> Options:
+        """The same with names in the place of functions at the border, to be told apart by."""
+        if not self.boundary.conditions:
+            return self
+        return replace(self, boundary=self.boundary.meaning)
 
 
 @dataclass(frozen=True, slots=True)

@@ -185,6 +185,9 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
         reason = forms if isinstance(forms, str) else unfit(forms.single)
         if reason:
             return reason if one is node else f"'{one.label}' reads it: {reason}"
+        if one.call.boundary.conditions:
+            words = "values at the border are laid beside what it reads"
+            return words if one is node else f"'{one.label}' reads it: {words}"
         if one.resizes:
             return f"'{one.label}' gives fewer points than it is given"
         if one.ndim != node.ndim or one.along != node.along:
@@ -368,7 +371,8 @@ def plan_text(name: str, graph: Graph, found: Plan) -> str:
         )
         rows = rows_kept(group.kernel) if group.kernel is not None else {}
         for node in group.nodes:
-            border = "" if node.call.definition.pointwise else f", border {node.border}"
+            shown = node.call.boundary if node.call.boundary.conditions else node.border
+            border = "" if node.call.definition.pointwise else f", border {shown}"
             every = f", every {node.call.every}" if node.thins else ""
             lines.append(f"    {_call_text(graph, node)}{border}{every}")
             lines.append(f"      {_kept_text(node, group, rows, found)}")

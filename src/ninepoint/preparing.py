@@ -31,6 +31,7 @@ from .backends.memory import empty
 from .backends.threads import thread_count
 from .calls import Call
 from .flow import Flow, Leaves
+from .ghosts import has_ghosts
 from .graph import Graph, Node, graph_of
 from .lowering.schedule import Schedule
 from .options import Place
@@ -63,6 +64,8 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     at = [names.index(name) for name in definition.fields]
     types = [native(values[k].dtype) for k in at]
     graph, wanted = graph_of(call, types)
+    if has_ghosts(graph):
+        return no_way
     if flow is None:
         return single(graph, names, values, axes, out, threads)
     if not flow.settled:
@@ -138,6 +141,8 @@ def several(
 ) -> Prepared:
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
+    if has_ghosts(graph):
+        return no_way
     if any(map(is_cupy, fields)):
         if any(node.thins for node in graph.nodes):
             return no_way

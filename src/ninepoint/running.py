@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from . import ghosts
 from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
@@ -64,6 +65,8 @@ def evaluate(
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
+    if ghosts.has_ghosts(graph):
+        return _with_ghosts(graph, arrays, wanted, schedule, out, threads, device)
     if any(map(is_chunked, arrays)):
         return _on_chunks(graph, arrays, wanted, schedule, device)
     if any(map(is_cupy, arrays)):
@@ -71,6 +74,40 @@ def evaluate(
     if device is not None:
         return _sent(graph, arrays, wanted, schedule, out)
     return _on_numpy(graph, arrays, wanted, schedule, out, threads)
+
+
+def _with_ghosts(
+    graph: Graph,
+    arrays: Sequence[Any],
+    wanted: Sequence[int],
+    schedule: Schedule,
+    out: Any,
+    threads: int | None,
+    device: str | None,
+) -> list[Any]:
+    """Where borders have conditions: these calls one by one, and what is between together."""
+    if device is not None or any(map(is_cupy, arrays)):
+        raise TypeError(
+            "a GPU knows no border values but npt.dirichlet(number) and npt.neumann(0); leave "
+            "out device=, give arrays of NumPy, or name a border rule."
+        )
+    outs: dict[int, Array] = {}
+    given: list[Array] = []
+    if out is not None:
+        shapes = graph.shapes(array.shape for array in arrays)
+        dtypes = [graph.dtypes[value] for value in wanted]
+        given = on_numpy.checked_out(out, [shapes[value] for value in wanted], dtypes, None)
+        if not any(np.may_share_memory(o, array) for o in given for array in arrays):
+            outs = dict(zip(wanted, given, strict=True))
+
+    def between(graph: Graph, arrays: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+        return evaluate(graph, arrays, wanted, schedule, threads=threads)
+
+    made = ghosts.in_turn(graph, arrays, wanted, between, outs, threads)
+    for target, result in zip(given, made, strict=False):
+        if target is not result:
+            write(target, result)
+    return given or made
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -95,10 +132,15 @@ def evaluate_steps(
     schedule: Schedule,
     threads: int | None,
     device: str | None = None,
+    first: int = 0,
 ) -> list[Any]:
-    """The state after some calls, each of which gets what the one before gave."""
+    """The state after some calls, each of which gets what the one before gave.
+
+    Where borders have conditions it is one call, of the step `first`.
+    """
     types = [accepted.native(np.dtype(state.dtype)) for state in states]
     graph, wanted = repeated(calls, types)
+    graph = ghosts.at_step(graph, first)
     # Whether these are colour images was asked before: the axes are the last ones.
     graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
     return evaluate(graph, states, wanted, schedule, threads=threads, device=device)
@@ -294,6 +336,7 @@ def _on_xarray(
     named = on_xarray.Named(arrays, graph.nodes[-1].ndim, dims, axes)
     likes = named_results(graph, named)
     given = [on_xarray.arranged(field, named.dims) for field in named.fields]
+    graph = ghosts.named(graph, named.dims, named.core)
     made = evaluate(
         graph.along(named.axes), given, wanted, schedule, threads=threads, device=device
     )
@@ -315,9 +358,9 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
         dims = named.core[len(named.core) - node.ndim :]
         made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
         apart |= dict.fromkeys(node.outputs, before | made)
-    if any(node.border.uses("valid") for node in graph.nodes[:-1]):
+    if any(node.outline.uses("valid") for node in graph.nodes[:-1]):
         raise ValueError(
             'boundary="valid" inside a kernel moves the coordinates of xarray objects; use it '
             "for the last stencil only, or call them one by one."
         )
-    return named.results(last.reaches, last.border, last.out_dtypes, last.every, before)
+    return named.results(last.reaches, last.outline, last.out_dtypes, last.every, before)

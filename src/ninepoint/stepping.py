@@ -18,11 +18,12 @@ from .arrays.recognise import refuse_foreign
 from .arrays.run import CACHED, Block
 from .backends.compiled import Bound
 from .backends.memory import empty
+from .ghosts import at_step
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import plan
 from .program import Program
-from .running import reaching
+from .running import evaluate, reaching
 
 # Gives the calls of one step for the types of the fields and the other arguments, and which of
 # their values are the results.
@@ -101,6 +102,12 @@ class Recorded:
             bounds = [node.compiled.bind(node.call.scalars).within(self.core) for node in nodes]
         self._at = step, (graph, bounds)
         return graph, bounds
+
+    def graph_at(self, step: int) -> Graph:
+        """The graph of a step with its scalars."""
+        if not self._scalars.varying:
+            return self.graph
+        return self._record(self._dtypes, self._scalars.at(step))[0]
 
     def over(self, step: int, count: int) -> Numbers | None:
         """The coefficients and scalars of some steps; None if their types differ."""
@@ -283,3 +290,27 @@ class Steps:
                 for value in node.outputs
             }
         return self._between[shape]
+
+
+class GhostSteps(Steps):
+    """Single steps whose border has conditions, which may be functions of the step."""
+
+    def __init__(
+        self, recorded: Recorded, schedule: Schedule, threads: int | None, thin: bool = False
+    ) -> None:
+        self._recorded = recorded
+        self._schedule = schedule
+        self._threads = threads
+
+    def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one step."""
+        self.general(step, fields, outs)
+
+    def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Do one step, from arrays of any kind."""
+        graph = at_step(self._recorded.graph_at(step), step)
+        graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
+        out = tuple(outs) if len(outs) > 1 else outs[0]
+        evaluate(
+            graph, fields, self._recorded.wanted, self._schedule, out=out, threads=self._threads
+        )

@@ -17,13 +17,14 @@ from __future__ import annotations
 import itertools
 import math
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
+from ninepoint.arrays.conditions import Condition, named_function
 from ninepoint.backends.memory import empty
 
 Rule: TypeAlias = Literal[
@@ -77,7 +78,7 @@ class Boundary:
     was one name.  Equal boundaries mean the same, whichever of a rule's names was written.
     """
 
-    entries: tuple[tuple[Rule, Rule], ...]
+    entries: tuple[tuple[Rule | Condition, Rule | Condition], ...]
     each: bool
 
     @staticmethod
@@ -86,9 +87,9 @@ class Boundary:
 
         Parameters
         ----------
-        given : str or sequence
-            One name for every axis, or one entry for each axis, a name or a ``(before, after)``
-            pair of names.
+        given : str, Condition or sequence
+            One name or condition for every axis, or one entry for each axis, a name, a condition
+            or a ``(before, after)`` pair of these.
 
         Raises
         ------
@@ -101,10 +102,12 @@ class Boundary:
             return given
         if isinstance(given, str):
             return _named(given)
+        if isinstance(given, Condition):
+            return Boundary(((given, given),), True)
         if not isinstance(given, tuple | list):
             raise TypeError(
                 f"boundary must be a name or one entry per axis, not {given!r}; "
-                f"names are {_names()}."
+                f"names are {_names()}{_cure(given)}."
             )
         return Boundary(tuple(_pair(entry) for entry in given), False)
 
@@ -115,8 +118,80 @@ class Boundary:
         ------
         ValueError
             If there is another number of entries.
+        TypeError
+            If there are conditions: only what knows about them may ask for their ghosts.
         """
+        if self.conditions:
+            self.sides(ndim)
+            raise TypeError(
+                f"boundary={self} has values at the border, which cannot be had here; call the "
+                "stencil on arrays of NumPy, Dask or xarray."
+            )
         return _on(self, ndim)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Those of the rules that are no names."""
+        return tuple(one for pair in self.entries for one in pair if isinstance(one, Condition))
+
+    def sides(self, ndim: int) -> tuple[tuple[Rule | Condition, Rule | Condition], ...]:
+        """The rules and conditions of a stencil of `ndim` axes.
+
+        Raises
+        ------
+        ValueError
+            If there is another number of entries.
+        """
+        if not self.each and len(self.entries) != ndim:
+            raise _uncounted(self, ndim)
+        return self.entries * ndim if self.each else self.entries
+
+    def outline(self, ndim: int) -> Border:
+        """A border with which results have the same shape: names in the place of conditions."""
+        return Border(
+            tuple(
+                (
+                    "nearest" if isinstance(before, Condition) else before,
+                    "nearest" if isinstance(after, Condition) else after,
+                )
+                for before, after in self.sides(ndim)
+            )
+        )
+
+    @property
+    def meaning(self) -> Boundary:
+        """The same with names in the place of functions: it pickles, and says what is meant."""
+        return self.with_conditions(lambda one: one.of(named_function))
+
+    def named(self, cval: Any) -> tuple[Boundary, Any]:
+        """The same by names alone, and its `cval`, where there are such names.
+
+        One value all around is "constant"; and where nothing flows, elements are reflected.
+        """
+        values = {one.key: one.c for one in self.conditions if one.kind == "dirichlet"}
+        if not self.conditions or not all(_has_name(one) for one in self.conditions):
+            return self, cval
+        if len(values) > 1 or (values and (self.uses("fill") or self.uses("constant"))):
+            return self, cval
+
+        def name(one: Condition) -> Rule:
+            return "constant" if one.kind == "dirichlet" else "reflect"
+
+        return self.with_conditions(name), next(iter(values.values()), cval)
+
+    def after(self, step: int) -> Boundary:
+        """The same as it is after so many steps of an iteration."""
+        if not any(one.varies for one in self.conditions):
+            return self
+        return self.with_conditions(lambda one: one.after(step))
+
+    def with_conditions(self, change: Callable[[Condition], Rule | Condition]) -> Boundary:
+        """The same with other conditions, or names in their place."""
+        pairs = (
+            tuple(change(one) if isinstance(one, Condition) else one for one in pair)
+            for pair in self.entries
+        )
+        return Boundary(tuple((before, after) for before, after in pairs), self.each)
 
     @property
     def keeps(self) -> bool:
@@ -142,24 +217,33 @@ def _named(name: str) -> Boundary:
 
 @lru_cache(maxsize=256)
 def _on(boundary: Boundary, ndim: int) -> Border:
-    if boundary.each:
-        return Border(boundary.entries * ndim)
-    count = len(boundary.entries)
-    if count != ndim:
-        raise ValueError(
-            f"boundary={boundary} has {count} entries, but the stencil has {ndim} "
-            f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
-            "(a name or a (before, after) pair)."
-        )
-    return Border(boundary.entries)
+    return boundary.outline(ndim)
 
 
-def _pair(entry: object) -> tuple[Rule, Rule]:
-    if isinstance(entry, str):
+def _uncounted(boundary: Boundary, ndim: int) -> ValueError:
+    return ValueError(
+        f"boundary={boundary} has {len(boundary.entries)} entries, but the stencil has {ndim} "
+        f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
+        "(a name or a (before, after) pair)."
+    )
+
+
+def _has_name(one: Condition) -> bool:
+    """Whether a rule with a name says the same."""
+    if not one.plain:
+        return False
+    if one.kind == "dirichlet":
+        return one.at == "cell"
+    return bool(one.a == 0 and one.c == 0)
+
+
+def _pair(entry: object) -> tuple[Rule | Condition, Rule | Condition]:
+    if isinstance(entry, str | Condition):
         return (_rule(entry), _rule(entry))
     if not isinstance(entry, tuple | list) or len(entry) != 2:
         raise ValueError(
-            f"boundary entry {entry!r} is neither a name nor a (before, after) pair of names."
+            f"boundary entry {entry!r} is neither a name nor a (before, after) pair of names"
+            f"{_cure(entry)}."
         )
     before, after = _rule(entry[0]), _rule(entry[1])
     if (before == "wrap") != (after == "wrap"):
@@ -170,13 +254,24 @@ def _pair(entry: object) -> tuple[Rule, Rule]:
     return (before, after)
 
 
-def _rule(name: object) -> Rule:
+def _rule(name: object) -> Rule | Condition:
+    if isinstance(name, Condition):
+        return name
     if isinstance(name, str):
         if name in ALIASES:
             return ALIASES[name]
         if name in RULES:
             return cast(Rule, name)
-    raise ValueError(f"unknown boundary {name!r}; use one of {_names()}.")
+    raise ValueError(f"unknown boundary {name!r}; use one of {_names()}{_cure(name)}.")
+
+
+def _cure(given: object) -> str:
+    """What to write for something that may be meant as values."""
+    if isinstance(given, bool | str) or not (
+        callable(given) or isinstance(given, numbers.Number | np.ndarray)
+    ):
+        return ""
+    return ", and values are npt.dirichlet(...)"
 
 
 def _names() -> str:

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..remembered import Remembered
+from .conditions import Condition
 from .recognise import is_cupy
 
 Key: TypeAlias = tuple[Hashable, ...]
@@ -147,6 +148,9 @@ def _names(value: Any) -> Hashable | None:
     """Give names, or tuples and lists of them, as something to look up; None if it is neither."""
     if isinstance(value, str | type | np.dtype):
         return value
+    if type(value) is Condition:
+        plain: Hashable = value.key
+        return plain
     if type(value) is not tuple and type(value) is not list:
         return None
     parts = tuple([one if type(one) is str else _names(one) for one in value])

@@ -16,6 +16,7 @@ from ..backends.compiled import Compiled
 from ..backends.pipeline import Forms
 from ..calls import Call
 from ..definition import Definition
+from ..ghosts import has_ghosts
 from ..graph import Graph, graph_of
 from ..language.elsewhere import hint
 from ..language.stages import OPTIONS
@@ -61,6 +62,11 @@ class Asked:
         last = graph.nodes[-1]
         _, forms, reason = last.call.compiled([graph.dtypes[value] for value in last.fields])
         return forms, reason
+
+    @property
+    def ghosts(self) -> bool:
+        """Whether the border of some call has conditions."""
+        return has_ghosts(self.graph[0])
 
     @property
     def is_single(self) -> bool:

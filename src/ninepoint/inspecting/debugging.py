@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import ghosts
 from ..arrays import accepted
 from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind, stretched, whole_shape
@@ -33,7 +34,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
             raise on_numpy.too_few_axes(last.ndim, shape)
         order = behind(axes, len(shape), last.ndim)
     along = tuple(range(-last.ndim, 0)) if order is None else order
-    border, compiled = last.border, last.compiled
+    border, compiled = last.outline, last.compiled
     fields = reaching(graph.along(order), fields)
     shapes = graph.along(order).shapes(field.shape for field in fields)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
@@ -46,12 +47,13 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         whole = [stretched(one, -min(order), shape) for one in fields]
         fields = [np.moveaxis(one, order, ends) for one in whole]
         points = np.moveaxis(points, order, ends)
+    ghosts.check(last, points.shape)
     computed = reference.evaluate(
         frozen(call.definition.function),
         dict(zip(names, fields, strict=True)),
         scalars=dict(call.scalars),
         standard=call.definition.options.standard_indexing,
-        boundary=border.rules,
+        boundary=call.boundary.sides(last.ndim),
         cval=call.cval,
         ndim=last.ndim,
         shape=points.shape,

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..analysis.ranges import ranges
 from ..arrays.borders import Rule
+from ..arrays.conditions import Condition
 from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
@@ -40,7 +41,9 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     plans = on_dask(call, one, named)
     if not interpreted() and one.given and measurable(one.given, one.last.ndim):
         options = {n: v for n, v in named.items() if n in CALL_OPTIONS and n != "dims"}
-        found = measurement(call, replace(one, given=tuple(part(one.given))), options, 5, 0.3)
+        # Values along an edge are those of the whole array.
+        cut = one if one.ghosts else replace(one, given=tuple(part(one.given)))
+        found = measurement(call, cut, options, 5, 0.3)
     if not one.is_single:
         text = plan_text(name, one.graph[0], one.plan)
         reason = no_chain(one)
@@ -120,12 +123,12 @@ def drawn(definition: Definition) -> str | None:
         f"{definition.name}{signature_text(definition.function)}",
         compiled.reach,
         dict(zip(rest.fields, read.values(), strict=True)),
-        [_sides(one, *pair) for pair in one.call.boundary.on(compiled.ndim).rules],
+        [_sides(one, *pair) for pair in one.call.boundary.sides(compiled.ndim)],
         () if definition.stages is None else tuple(map(_made, definition.stages.calls)),
     )
 
 
-def _sides(one: Asked, before: Rule, after: Rule) -> str:
+def _sides(one: Asked, before: Rule | Condition, after: Rule | Condition) -> str:
     """What is outside the array along one axis, in words."""
     words = [_rule(one, rule) for rule in (before, after)]
     if before == after:
@@ -133,7 +136,9 @@ def _sides(one: Asked, before: Rule, after: Rule) -> str:
     return f"{words[0]} before, {words[1]} after"
 
 
-def _rule(one: Asked, rule: Rule) -> str:
+def _rule(one: Asked, rule: Rule | Condition) -> str:
+    if isinstance(rule, Condition):
+        return repr(rule)
     return f"{rule} with {one.call.cval!r}" if rule in ("fill", "constant") else rule
 
 

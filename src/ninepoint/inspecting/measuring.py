@@ -103,7 +103,7 @@ def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], ou
     for _ in range(2):
         watched = Watched(program.compiled, program.coefficients, program.scalars)
         on_numpy.apply(
-            watched, fields, border=one.call.boundary.on(one.last.ndim), cval=one.call.cval,
+            watched, fields, border=one.call.boundary.outline(one.last.ndim), cval=one.call.cval,
             axes=options.get("axes"), out=out, threads=options.get("threads"),
         )  # fmt: skip
         most = max(most, len(watched.threads))

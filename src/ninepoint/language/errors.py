@@ -307,7 +307,7 @@ def not_a_number(span: Span, words: str) -> StencilError:
         "not-a-number",
         "The value of a point must be a number.",
         span,
-        f"this is {words}",
+        "this is neither",
         "Reduce a window with .sum(), .mean() and the like, or return the numbers as a tuple.",
     )
 
@@ -694,6 +694,16 @@ def stage_scalar(span: Span, callee: str, parameter: str, name: str) -> StencilE
         span,
         f"'{name}' differs from point to point",
         "Compute it from scalars and constants only, or pass it as a scalar of the kernel.",
+    )
+
+
+def stage_option(span: Span, callee: str, option: str) -> StencilError:
+    return _mistake(
+        "stage-option",
+        f"In a kernel '{option}' of the stencil '{callee}' is made of numbers and texts only.",
+        span,
+        "this is neither",
+        f"Decorate '{callee}' with it, as in @npt.stencil({option}=...), and leave it out here.",
     )
 
 

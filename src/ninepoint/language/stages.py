@@ -27,7 +27,7 @@ from .definitions import Definition
 from .elsewhere import hint
 from .errors import Span
 from .parameters import indexed_parameters
-from .source import ArrayFunction, Function, bound_names, live_names
+from .source import ArrayFunction, Function, Unusable, bound_names, live_names
 from .trees import copied
 
 # The options that a call in a kernel may have.
@@ -368,6 +368,8 @@ class _Splitter:
                 if self.unsettled(used):
                     place = self.function.span(value)
                     raise errors.stage_scalar(place, callee.__name__, name, used)
+            if name in options:
+                self.check_option(value, callee, name)
             scalars[name] = ast.fix_missing_locations(self.substituted(value))
         # Only now: the calls among the arguments have names before.
         own = self.bound - set(self.function.parameters) - self.stages
@@ -384,6 +386,14 @@ class _Splitter:
         )
         self.stages.update(labels)
         return tuple(labels)
+
+    def check_option(self, value: ast.expr, callee: ArrayFunction, name: str) -> None:
+        """Raise where an option is no constant of a kernel, as conditions are none."""
+        for node in ast.walk(value):
+            if isinstance(node, ast.Name | ast.Attribute) and isinstance(
+                self.function.constants.get(ast.unparse(node)), Unusable
+            ):
+                raise errors.stage_option(self.function.span(node), callee.__name__, name)
 
     def field(self, node: ast.expr, callee: ArrayFunction, parameter: str) -> str:
         """The array that an argument names."""

@@ -2,6 +2,8 @@
 
 A neighbour outside is found by the rule of the side on which it lies.  Where two axes
 have different rules for an output without neighbours ("fill", "keep"), the first axis says.
+
+Conditions extend the array first, axis by axis; the rules with names hold for what is extended so.
 """
 
 from __future__ import annotations
@@ -14,7 +16,8 @@ from .arguments import number
 
 Array: TypeAlias = np.ndarray[Any, Any]
 Reach: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
-Rules: TypeAlias = tuple[tuple[str, str], ...]
+# Names, and conditions: anything that has `kind`, `abc`, `dx`, `at` and `step`.
+Rules: TypeAlias = tuple[tuple[Any, Any], ...]
 
 ALIASES = {
     "edge": "nearest",
@@ -29,8 +32,8 @@ NOTHING_OUTSIDE = ("fill", "keep", "valid")
 
 def parsed_rules(boundary: Any, ndim: int) -> Rules:
     """Give the rules before and after each axis, under our names."""
-    entries = [boundary] * ndim if isinstance(boundary, str) else list(boundary)
-    pairs = [(entry, entry) if isinstance(entry, str) else tuple(entry) for entry in entries]
+    entries = list(boundary) if isinstance(boundary, tuple | list) else [boundary] * ndim
+    pairs = [tuple(e) if isinstance(e, tuple | list) else (e, e) for e in entries]
     if len(pairs) != ndim:
         raise ValueError(f"{len(pairs)} border rules for {ndim} axes")
     return tuple((ALIASES.get(a, a), ALIASES.get(b, b)) for a, b in pairs)
@@ -52,6 +55,69 @@ def outside(position: int, size: int, rule: str) -> int:
             case _:
                 position = 0 if position < 0 or rule == "mirror" else size - 1
     return position
+
+
+def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> Any:
+    """The element at a place that may lie outside, along the last axes of an array."""
+    first = array.ndim - len(rules)
+    inside = list(place)
+    beyond: list[tuple[int, Any]] = []
+    for axis, (position, pair) in enumerate(zip(place[first:], rules, strict=True), first):
+        size = array.shape[axis]
+        if 0 <= position < size:
+            continue
+        rule = pair[0] if position < 0 else pair[1]
+        if rule == "constant":
+            return array.dtype.type(cval)
+        if isinstance(rule, str):
+            inside[axis] = outside(position, size, rule)
+        else:
+            beyond.append((axis, rule))
+    if not beyond:
+        return array[tuple(inside)]
+    # Later axes extend what earlier ones have extended.
+    axis, rule = beyond[-1]
+    source = outside(inside[axis], array.shape[axis], "reflect")
+    distance = abs(inside[axis] - source) * rule.dx
+    a, b, c = (_on_edge(value, array.shape, inside, first, axis, rule.step) for value in rule.abc)
+    if rule.at == "cell":
+        return array.dtype.type(c)
+    inside[axis] = source
+    mirrored = _wide(neighbour(array, tuple(inside), rules, cval))
+    match rule.kind:
+        case "dirichlet":
+            # The value is half way between the two.
+            ghost = 2 * c - mirrored
+        case "neumann":
+            # The slope is that from one to the other.
+            ghost = mirrored + c * distance
+        case _:
+            # a * (ghost + mirrored) / 2 + b * (ghost - mirrored) / distance = c
+            half = a * (distance / 2)
+            ghost = (b - half) / (b + half) * mirrored + c * distance / (b + half)
+    return array.dtype.type(ghost)
+
+
+def _on_edge(
+    value: Any, shape: tuple[int, ...], inside: list[int], first: int, axis: int, step: int
+) -> Any:
+    """What a number of a condition is beside a place: that of the nearest place on the edge."""
+    others = [k for k in range(len(shape)) if k != axis]
+    if callable(value):
+        positions = [np.arange(shape[k]) for k in others if k >= first]
+        value = value(step, *np.meshgrid(*positions, indexing="ij"))
+    edge = np.broadcast_to(value, [shape[k] for k in others])
+    return _wide(edge[tuple(min(max(inside[k], 0), shape[k] - 1) for k in others)])
+
+
+def _wide(value: Any) -> Any:
+    """The number with double precision, as ghosts are computed; whole numbers as they are."""
+    match np.asarray(value).dtype.kind:
+        case "f":
+            return np.float64(value)
+        case "c":
+            return np.complex128(value)
+    return np.asarray(value)[()]
 
 
 def bordered(values: Array, reach: Reach, rules: Rules, cval: Any, field: Array | None) -> Array:
@@ -78,7 +144,7 @@ def _rule(point: tuple[int, ...], reach: Reach, shape: tuple[int, ...], rules: R
     """The first rule by which an output at `point` has no value of its own."""
     for position, lo, hi, size, (before, after) in zip(point, *reach, shape, rules, strict=True):
         if position + lo < 0 and before in ("fill", "keep"):
-            return before
+            return str(before)
         if position + hi >= size and after in ("fill", "keep"):
-            return after
+            return str(after)
     return ""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import argument, call_arguments, python_function, results
-from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, outside, parsed_rules
+from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour, parsed_rules
 from .footprints import dimensions, reaches
 from .number import Number, elsewhere, see
 from .views import Field
@@ -52,7 +52,8 @@ def evaluate(
     standard : iterable of str
         Parameters that are indexed absolutely.
     boundary, cval
-        The border rule: a name, or one for each axis, each a name or (before, after).
+        The border rule: a name or a condition, or one for each axis, each of these or
+        (before, after).
     ndim : int, optional
         Number of core axes; by default the number of indices of the first read.
     shape : tuple of int, optional
@@ -244,13 +245,7 @@ class _Kernel:
                 if not all(lo <= o <= hi for lo, o, hi in inside):
                     raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
             stack, here = self._point[:-ndim], self._point[-ndim:]
-            index = []
-            core = array.shape[-ndim:]
-            for o, position, size, pair in zip(offset, here, core, self._rules, strict=True):
-                rule = pair[0] if position + o < 0 else pair[1]
-                if rule == "constant" and not 0 <= position + o < size:
-                    return see(array.dtype.type(self._cval))
-                index.append(outside(position + o, size, rule))
-            return see(array[(*stack, *index)])
+            place = *stack, *(p + o for p, o in zip(here, offset, strict=True))
+            return see(neighbour(array, place, self._rules, self._cval))
 
         return read

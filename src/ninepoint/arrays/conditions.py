@@ -1,0 +1,251 @@
+"""Conditions: border rules that are made of values, slopes, or a mix of both.
+
+    dirichlet(v)        u = v                  what is outside is v itself, or v is half way there
+    neumann(s)          du/dn = s              n points outward
+    robin(a, b, c)      a u + b du/dn = c
+
+Each says what a ghost is, an element outside: `alpha * mirrored + beta`, of the element as far
+inside of the face of the array as the ghost is outside.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import uuid
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+# A number, an array along the edge, or a function of the step and the positions along the edge.
+Value: TypeAlias = Any
+Kind: TypeAlias = Literal["dirichlet", "neumann", "robin"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Condition:
+    """What holds at one side of an array: `a * u + b * du/dn = c`.
+
+    Made by `dirichlet`, `neumann` and `robin`, and given to `boundary=` in the place of a name.
+    """
+
+    kind: Kind
+    a: Value
+    b: Value
+    c: Value
+    dx: float = 1.0
+    at: Literal["cell", "face"] = "face"
+    step: int = field(default=0, repr=False)
+
+    def __repr__(self) -> str:
+        """Give it as one would write it."""
+        given = self.abc if self.kind == "robin" else (self.c,)
+        parts = [_shown(value) for value in given]
+        if self.dx != 1.0:
+            parts.append(f"dx={self.dx!r}")
+        if self.kind == "dirichlet" and self.at == "face":
+            parts.append("at='face'")
+        return f"npt.{self.kind}({', '.join(parts)})"
+
+    @property
+    def abc(self) -> tuple[Value, Value, Value]:
+        """The three numbers."""
+        return self.a, self.b, self.c
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is made of numbers only, which never change."""
+        return all(_is_number(value) for value in self.abc)
+
+    @property
+    def varies(self) -> bool:
+        """Whether something is a function, and may be another value at each step."""
+        return any(map(callable, self.abc))
+
+    @property
+    def key(self) -> Any:
+        """What tells a plain condition from others; None for those with arrays and functions."""
+        if not self.plain:
+            return None
+        return self.kind, self.dx, self.at, *((type(v), repr(v)) for v in self.abc)
+
+    def after(self, step: int) -> Condition:
+        """The condition as it is after so many steps of an iteration."""
+        return replace(self, step=step) if self.varies else self
+
+    def of(self, change: Callable[[Value], Value]) -> Condition:
+        """The same with other values."""
+        a, b, c = map(change, self.abc)
+        return replace(self, a=a, b=b, c=c)
+
+
+def dirichlet(value: Value, *, at: Literal["cell", "face"] = "cell") -> Condition:
+    """Fix the value outside an array, as a border rule.
+
+    Parameters
+    ----------
+    value : number, array or function
+        The value; an array has one for each position along the edge, and the shape of the fields
+        without the axis that ends there, or one that broadcasts to it.  A function is called as
+        ``value(step, *positions)`` with the number of steps done (0 outside of `iterate`) and an
+        array of positions for each other axis of the stencil, and gives such an array.
+    at : {"cell", "face"}
+        Where the value is: at the elements outside themselves, however far they are, so that the
+        nearest of them is the wall; or at the face half way between the last element inside and
+        the first one outside, which needs fields of floats.
+
+    Returns
+    -------
+    Condition
+        To be given to ``boundary=``, for all sides or in the place of any name.
+
+    Raises
+    ------
+    TypeError
+        If the value is no number, array of numbers or function.
+    ValueError
+        If `at` is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil
+    ... def step(u):
+    ...     return u[-1] + u[1]
+    >>> step(np.array([1, 2, 3]), boundary=((npt.dirichlet(10), "nearest"),))
+    array([12,  4,  5])
+    """
+    if at not in ("cell", "face"):
+        raise ValueError(f'at={at!r} is unknown; the value is at the "cell" or at the "face".')
+    return Condition("dirichlet", 1, 0, _value(value, "dirichlet"), 1.0, at)
+
+
+def neumann(slope: Value, *, dx: float = 1.0) -> Condition:
+    """Fix the slope at the end of an array, as a border rule.
+
+    Parameters
+    ----------
+    slope : number, array or function
+        The derivative along the outward normal, at the face half way between the last element
+        inside and the first one outside: with 0 nothing flows through it.  Arrays and functions
+        are as for `dirichlet`.
+    dx : float
+        The distance between neighbours, positive.
+
+    Returns
+    -------
+    Condition
+        To be given to ``boundary=``, for all sides or in the place of any name.
+
+    Raises
+    ------
+    TypeError
+        If the slope is no number, array of numbers or function.
+    ValueError
+        If `dx` is not positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(boundary=npt.neumann(0.5))
+    ... def right(u):
+    ...     return u[1]
+    >>> right(np.array([1.0, 2.0, 3.0]))
+    array([2. , 3. , 3.5])
+    """
+    return Condition("neumann", 0, 1, _value(slope, "neumann"), _spacing(dx))
+
+
+def robin(a: Value, b: Value, c: Value, *, dx: float = 1.0) -> Condition:
+    """Fix a mix of value and slope at the end of an array, ``a * u + b * du/dn = c``.
+
+    Parameters
+    ----------
+    a, b, c : number, array or function
+        The three at the face half way between the last element inside and the first one outside;
+        the normal n points outward.  Arrays and functions are as for `dirichlet`.
+    dx : float
+        The distance between neighbours, positive.
+
+    Returns
+    -------
+    Condition
+        To be given to ``boundary=``, for all sides or in the place of any name.
+
+    Raises
+    ------
+    TypeError
+        If something is no number, array of numbers or function.
+    ValueError
+        If both `a` and `b` are 0, or `dx` is not positive.
+
+    Examples
+    --------
+    A wall that loses heat in proportion to how much warmer than its surroundings it is:
+
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(boundary=npt.robin(2.0, 1.0, 2.0 * 20.0))
+    ... def right(u):
+    ...     return u[1]
+    >>> right(np.array([20.0, 30.0]))
+    array([30., 20.])
+    """
+    a, b, c = (_value(value, "robin") for value in (a, b, c))
+    if _is_number(a) and _is_number(b) and a == 0 and b == 0:
+        raise ValueError(
+            "npt.robin(a, b, c) with a = 0 and b = 0 fixes nothing; give one of them another "
+            "value, or name a border rule."
+        )
+    return Condition("robin", a, b, c, _spacing(dx))
+
+
+def named_function(value: Value) -> Value:
+    """A name in the place of a function, of its own for each function; any other value itself."""
+    if not callable(value):
+        return value
+    try:
+        return _names.setdefault(value, uuid.uuid4().hex)
+    except TypeError:
+        # It has no hash, or nothing can refer to it weakly.
+        return uuid.uuid4().hex
+
+
+_names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def _value(value: Value, name: str) -> Value:
+    """The value, lists as arrays."""
+    if callable(value) or _is_number(value):
+        return value
+    if isinstance(value, tuple | list):
+        value = np.array(value)
+    dtype = getattr(value, "dtype", None)
+    if dtype is None or np.dtype(dtype).kind not in "biufc":
+        raise TypeError(
+            f"npt.{name} takes numbers, arrays of numbers and functions, not {value!r}."
+        )
+    return value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+
+
+def _spacing(dx: Any) -> float:
+    if isinstance(dx, bool) or not isinstance(dx, int | float | np.integer | np.floating):
+        raise TypeError(f"dx={dx!r} must be a number: the distance between neighbours.")
+    if not (math.isfinite(dx) and dx > 0):
+        raise ValueError(f"dx={dx!r} must be positive: it is the distance between neighbours.")
+    return float(dx)
+
+
+def _is_number(value: Value) -> bool:
+    return isinstance(value, numbers.Number | np.number | np.bool_)
+
+
+def _shown(value: Value) -> str:
+    if callable(value):
+        return getattr(value, "__name__", "function")
+    return repr(value) if _is_number(value) else f"<array of shape {tuple(value.shape)}>"

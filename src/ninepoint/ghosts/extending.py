@@ -1,0 +1,153 @@
+"""Parts of fields with their ghosts, the elements outside that conditions give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays.borders import Rule, fitting_cval, source_indices
+from ..arrays.conditions import Condition
+from ..arrays.recognise import is_dask
+from ..backends.memory import empty
+from .sides import Sides
+
+
+def extended(
+    field: Any,
+    sides: Sides,
+    start: Sequence[int],
+    stop: Sequence[int],
+    name: str = "",
+) -> Any:
+    """The part of a field from `start` to `stop` along its last axes, with ghosts outside it."""
+    dtype = field.dtype.newbyteorder("=")
+    first = field.ndim - len(sides.core)
+    sources = [
+        [_source(p, n, pair) for p in (*range(a, 0), *range(n, b))]
+        for a, b, n, pair in zip(start, stop, sides.core, sides.rules, strict=True)
+    ]
+    # What is read of each axis: the part itself, and what ghosts are made of.
+    has = []
+    for a, b, n, read in zip(start, stop, sides.core, sources, strict=True):
+        there = [*(p for p in read if p >= 0), max(a, 0), min(b, n) - 1]
+        has.append((min(there), max(there) + 1))
+    made = field[(..., *(slice(a, b) for a, b in has))]
+    if made.dtype != dtype:
+        made = made.astype(dtype)
+    for k, n in enumerate(sides.core):
+        axis, a, b = first + k, start[k], stop[k]
+        at = has[k][0]
+        inside = made[_at(made, axis, slice(max(a, 0) - at, min(b, n) - at))]
+        if a >= 0 and b <= n:
+            made = inside
+        else:
+            low = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(a, min(b, 0))]
+            high = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(max(a, n), b)]
+            parts = [*low, inside, *high]
+            made = concatenated(parts, axis)
+        has[k] = a, b
+    return made
+
+
+def _source(position: int, n: int, pair: tuple[Any, Any]) -> int:
+    """The element that a ghost is made of; -1 for none."""
+    rule = pair[0] if position < 0 else pair[1]
+    name: Rule = "reflect" if isinstance(rule, Condition) else rule
+    return int(source_indices(position, position + 1, n, name, name)[0])
+
+
+def _ghost(
+    made: Any,
+    sides: Sides,
+    has: Sequence[tuple[int, int]],
+    k: int,
+    axis: int,
+    position: int,
+    dtype: np.dtype,
+) -> Any:
+    """The ghosts at a position of an axis, beside all that the other axes have by now."""
+    one = sides.rules[k][0 if position < 0 else 1]
+    source = _source(position, sides.core[k], sides.rules[k])
+    shape = (*made.shape[:axis], 1, *made.shape[axis + 1 :])
+    if source < 0:
+        return _filled(made, shape, fitting_cval(sides.cval, dtype, "the field"), dtype)
+    mirrored = made[_at(made, axis, slice(source - has[k][0], source - has[k][0] + 1))]
+    if not isinstance(one, Condition):
+        return mirrored
+    first = axis - k
+    a, b, c = (_part(value, sides.core, has, first, k) for value in one.abc)
+    if one.at == "cell":
+        return _filled(made, shape, c, dtype)
+    wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
+    mirrored = mirrored.astype(wide)
+    distance = abs(position - source) * one.dx
+    with np.errstate(all="ignore"):
+        match one.kind:
+            case "dirichlet":
+                ghost = 2 * c - mirrored
+            case "neumann":
+                ghost = mirrored + c * distance
+            case _:
+                half = a * (distance / 2)
+                ghost = (b - half) / (b + half) * mirrored + c * distance / (b + half)
+        return ghost.astype(dtype)
+
+
+def _part(
+    value: Any, core: Sequence[int], has: Sequence[tuple[int, int]], first: int, own: int
+) -> Any:
+    """Values beside what the other axes have; beyond the ends of an edge its last value stands."""
+    if not np.ndim(value):
+        return _wide(value)
+    for k, ((a, b), n) in enumerate(zip(has, core, strict=True)):
+        axis = first + k
+        if k == own or value.shape[axis] == 1:
+            continue
+        if a >= 0 and b <= n:
+            value = value[_at(value, axis, slice(a, b))]
+        else:
+            places = np.clip(np.arange(a, b), 0, n - 1)
+            value = value[_at(value, axis, places)]
+    return _wide(value)
+
+
+def _wide(value: Any) -> Any:
+    """Floats with double precision; whole numbers as they are."""
+    kind = np.result_type(value).kind if not hasattr(value, "dtype") else value.dtype.kind
+    if kind not in "fc":
+        return value
+    wide = np.dtype("float64" if kind == "f" else "complex128")
+    return value.astype(wide) if hasattr(value, "astype") else wide.type(value)
+
+
+def _at(array: Any, axis: int, index: Any) -> Any:
+    return (*(slice(None),) * axis, index, *(slice(None),) * (array.ndim - axis - 1))
+
+
+def _filled(made: Any, shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
+    """An array of one value, or of values along an edge, of the kind of another."""
+    if is_dask(made) or is_dask(value):
+        # Imported here: Dask is optional, and the caller has it.
+        import dask.array
+
+        arrays: Any = dask.array
+        value = value if is_dask(value) else np.asarray(value)
+        chunks = tuple((1,) if n == 1 else c for n, c in zip(shape, made.chunks, strict=True))
+        return arrays.broadcast_to(arrays.asarray(value.astype(dtype)), shape).rechunk(chunks)
+    with np.errstate(all="ignore"):
+        result = empty(shape, dtype)
+        result[...] = value
+    return result
+
+
+def concatenated(parts: Sequence[Any], axis: int) -> Any:
+    """Arrays one behind the other along an axis; lazily if one of them is lazy."""
+    if not any(map(is_dask, parts)):
+        return np.concatenate(parts, axis=axis)
+    # Imported here: Dask is optional, and the caller has it.
+    import dask.array
+
+    arrays: Any = dask.array
+    return arrays.concatenate(parts, axis=axis)

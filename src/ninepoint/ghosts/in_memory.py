@@ -1,0 +1,94 @@
+"""Calls with ghosts on arrays of NumPy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..arrays import numpy as on_numpy
+from ..arrays.borders import Array, Border
+from ..arrays.layout import layout
+from ..arrays.parts import write
+from ..backends.compiled import Bound
+from ..backends.memory import empty
+from .extending import extended
+from .pieces import SMALL, interior, is_thin, last, piece_of, pieces_of
+from .sides import Sides
+
+# Does a call on arrays of NumPy with a border of names, and writes to some.
+Apply: TypeAlias = Callable[..., list[Array]]
+
+
+def applied(
+    program: Bound,
+    fields: Sequence[Array],
+    shape: tuple[int, ...],
+    sides: Sides,
+    out: Sequence[Array],
+    threads: int | None,
+) -> list[Array]:
+    """What a call gives for arrays of NumPy, in `out` if that is given."""
+    outline, core = sides.outline, sides.core
+    program = program.within(core)
+
+    def call(arrays: Sequence[Array], border: Border, into: Any = None) -> list[Array]:
+        made = on_numpy.apply(
+            program, arrays, border=border, cval=sides.cval, out=into, threads=threads
+        )
+        return list(made) if isinstance(made, tuple) else [made]
+
+    if not any(map(any, sides.made)) or 0 in shape:
+        return call(fields, outline, tuple(out) or None)
+    fields = [np.broadcast_to(field, shape) for field in fields]
+    shared = any(np.may_share_memory(one, field) for one in out for field in fields)
+    results = [] if shared else list(out)
+    if is_thin(sides) or math.prod(shape) < SMALL:
+        results = _whole(call, fields, sides, results)
+    else:
+        results = results or [
+            empty((*shape[: len(shape) - len(core)], *one), dtype)
+            for one, dtype in zip(
+                layout(core, program.reaches, outline).out_shapes, program.out_dtypes, strict=True
+            )
+        ]
+        _in_pieces(call, fields, sides, results)
+    if not shared:
+        return results
+    for target, result in zip(out, results, strict=True):
+        write(target, result)
+    return list(out)
+
+
+def _whole(
+    call: Apply, fields: Sequence[Array], sides: Sides, results: Sequence[Array]
+) -> list[Array]:
+    """One call on fields with all their ghosts."""
+    piece = piece_of(sides, -1, None)
+    made = call([extended(f, sides, piece.start, piece.stop) for f in fields], piece.border)
+    cut = [one[last(source)] for one, (_, source) in zip(made, piece.result, strict=True)]
+    if not results:
+        return [np.ascontiguousarray(one) for one in cut]
+    for result, one in zip(results, cut, strict=True):
+        result[...] = one
+    return list(results)
+
+
+def _in_pieces(
+    call: Apply, fields: Sequence[Array], sides: Sides, results: Sequence[Array]
+) -> None:
+    """The interior straight from the fields, and what is beside it from thin pieces."""
+    pairs = zip(results, sides.reaches, strict=True)
+    call(
+        fields,
+        sides.border(sides.made),
+        tuple(one[last(interior(box, sides))] for one, box in pairs),
+    )
+    for piece in pieces_of(sides):
+        arrays = [extended(field, sides, piece.start, piece.stop) for field in fields]
+        for result, one, (target, source) in zip(
+            results, call(arrays, piece.border), piece.result, strict=True
+        ):
+            result[last(target)] = one[last(source)]

@@ -1,0 +1,406 @@
+"""Values, slopes and mixes at the border: by the reference, on every path, and their words."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import kernels
+import ninepoint as npt
+from agreement import by_text, compare, draw, expected
+from ninepoint.arrays.borders import Boundary
+from ninepoint.ghosts import in_memory
+
+
+@npt.stencil
+def heat(u, r=0.25):
+    return u[0, 0] + r * (u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1] - 4 * u[0, 0])
+
+
+@npt.stencil
+def far(u, v):
+    """Two results that look to different sides, as far as corners."""
+    return u[-2, 0] + 3 * v[1, 1] + len(u), v[0, -1] - u[0, 2] * u.shape[1]
+
+
+@npt.stencil
+def line(u):
+    return u[-3] + 2 * u[-1] + 4 * u[2]
+
+
+def wall(step: int, j: Any) -> Any:
+    return np.sin(0.3 * step) + j
+
+
+rng = np.random.default_rng(5)
+field = rng.random((17, 19))
+rows, columns = rng.random(17), rng.random(19)
+
+BORDERS = [
+    (npt.dirichlet(columns), npt.neumann(rows)),
+    ((npt.dirichlet(wall), "keep"), ("fill", npt.neumann(0.5, dx=0.1))),
+    (("valid", npt.dirichlet(columns, at="face")), "wrap"),
+    ("mirror", (npt.robin(rows, 1, 2.0), "reflect")),
+    (npt.robin(1.0, 0.5, wall), (npt.dirichlet(1.0), npt.dirichlet(2.0))),
+]
+
+
+def same(stencil: npt.Stencil, *fields: Any, **options: Any) -> None:
+    made, wanted = stencil(*fields, **options), stencil.debug(*fields, **options)
+    for one, other in zip(*map(np.atleast_2d, (made, wanted)), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_kernels(seed: int) -> None:
+    drawn = draw(7000 + seed)
+    shape = next(iter(drawn.arrays.values())).shape
+    shape = np.broadcast_shapes(*(drawn.arrays[name].shape for name in drawn.case.fields))
+    kinds = {drawn.arrays[name].dtype.kind for name in drawn.case.fields}
+    core = shape[len(shape) - drawn.case.ndim :]
+    boundary = kernels.random_conditions(Random(seed), core, kinds)
+    if 0 in shape:
+        pytest.skip("there is no edge")
+    drawn = replace(drawn, boundary=boundary)
+    compare(drawn, by_text(drawn, cval=1), expected(drawn, cval=1))
+
+
+@pytest.mark.parametrize("border", BORDERS, ids=map(str, range(5)))
+@pytest.mark.parametrize("small", [0, 1 << 14])
+def test_every_path(border: Any, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_memory, "SMALL", small)
+    wanted = heat.debug(field, boundary=border, cval=2)
+    for _ in range(2):
+        np.testing.assert_array_equal(heat(field, boundary=border, cval=2), wanted)
+    out = np.empty_like(wanted)
+    assert heat(field, boundary=border, cval=2, out=out, threads=2) is out
+    np.testing.assert_array_equal(out, wanted)
+    if wanted.shape == field.shape:
+        own = field.copy()
+        heat(own, boundary=border, cval=2, out=own)
+        np.testing.assert_array_equal(own, wanted)
+    turned = heat(field.T, boundary=border, cval=2, axes=(1, 0))
+    np.testing.assert_array_equal(turned.T, wanted)
+    stack = heat(np.stack([field, field]), boundary=border, cval=2)
+    np.testing.assert_array_equal(stack, [wanted, wanted])
+    named = heat(xr.DataArray(field, dims=("y", "x")), boundary=border, cval=2)
+    np.testing.assert_array_equal(named, wanted)
+    lazily = npt.lazy(field)
+    np.testing.assert_array_equal(heat(lazily, boundary=border, cval=2).compute(), wanted)
+    some = heat(field, boundary=border, cval=2, every=(2, 3))
+    np.testing.assert_array_equal(some, wanted[::2, ::3])
+    if small:
+        return
+    made = far(field, field[::-1], boundary=border, cval=2) if "keep" not in str(border) else ()
+    for chunks in [(5, 7), (1, 19)]:
+        cut = da.from_array(field, chunks=chunks)
+        one = heat(cut, boundary=border, cval=2)
+        assert one.chunks == heat(cut, boundary=Boundary.of(border).outline(2).rules).chunks
+        np.testing.assert_array_equal(one.compute(scheduler="sync"), wanted)
+        one = heat(cut, boundary=border, cval=2, every=(2, 3))
+        np.testing.assert_array_equal(one.compute(scheduler="sync"), some)
+        if made and chunks[0] == 5:
+            both = far(cut, field[::-1], boundary=border, cval=2)
+            for part, other in zip(both, made, strict=True):
+                np.testing.assert_array_equal(part.compute(scheduler="sync"), other)
+
+
+def test_two_results_and_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    small = rng.random((5, 7))
+    border = (npt.dirichlet(wall), (npt.robin(1, 2, np.arange(5)), npt.neumann(0.5)))
+    same(far, small, small[::-1], boundary=border)
+    monkeypatch.setattr(in_memory, "SMALL", 0)
+    wide = rng.random((12, 14))
+    border = (npt.dirichlet(wall), (npt.robin(1, 2, np.arange(12)), "nearest"))
+    same(far, wide, wide[::-1], boundary=border)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_arrays_shorter_than_the_reach(n: int) -> None:
+    sides = [
+        npt.robin(1, 2, 3), npt.neumann(0.5), npt.dirichlet(7, at="face"),
+        "mirror", "reflect", "nearest", "constant", "fill", "valid",
+    ]  # fmt: skip
+    for before, after in itertools.product(sides, sides):
+        same(line, np.arange(1.0, n + 1), boundary=((before, after),), cval=5)
+
+
+def test_names_for_the_same() -> None:
+    for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
+        for one, name in ((npt.dirichlet(3), "constant"), (npt.neumann(0), "reflect")):
+            np.testing.assert_array_equal(
+                np.array(stencil(*fields, boundary=one)),
+                np.array(stencil(*fields, boundary=name, cval=3)),
+            )
+    mixed = ((npt.robin(0, 2, 1), npt.robin(2, 0, 1)), "wrap")
+    apart = ((npt.neumann(0.5), npt.dirichlet(0.5, at="face")), "wrap")
+    np.testing.assert_allclose(heat(field, boundary=mixed), heat(field, boundary=apart))
+    bytes_ = np.arange(6, dtype="uint8")
+    same(line, bytes_, boundary=((npt.dirichlet(7), npt.dirichlet(9)),))
+    same(line, bytes_ > 2, boundary=((npt.dirichlet(True), npt.neumann(0)),))
+    same(line, field[0] + 1j, boundary=((npt.dirichlet(1j), npt.robin(1, 1j, 2)),))
+    same(line, field[0].astype("float16"), boundary=((npt.neumann(1), npt.robin(1, 1, 2)),))
+    assert str(Boundary.of(mixed)) == "((npt.robin(0, 2, 1), npt.robin(2, 0, 1)), 'wrap')"
+
+
+def test_values_may_change_between_calls() -> None:
+    values = np.zeros(19)
+    border = (npt.dirichlet(values), "wrap")
+    first = heat(field, boundary=border)
+    values[:] = 3
+    np.testing.assert_array_equal(heat(field, boundary=border), heat.debug(field, boundary=border))
+    assert (heat(field, boundary=border) != first).any()
+    lazily = heat(da.from_array(field, chunks=6), boundary=border)
+    values[:] = 7
+    then = (npt.dirichlet(np.full(19, 3.0)), "wrap")
+    np.testing.assert_array_equal(lazily.compute(scheduler="sync"), heat(field, boundary=then))
+    for value in (1.0, 2.0, 1.0):
+        border = ((npt.dirichlet(value), npt.dirichlet(0.0)), "wrap")
+        np.testing.assert_array_equal(
+            heat(field, boundary=border), heat.debug(field, boundary=border)
+        )
+
+
+def test_stages_and_pickles() -> None:
+    @npt.stencil(boundary=npt.neumann(1.0))
+    def slope(u):
+        return u[1] - u[-1]
+
+    @npt.stencil
+    def curved(u):
+        s = slope(u)
+        return s[-1] + s[1]
+
+    row = field[0]
+    again = pickle.loads(pickle.dumps(curved))
+    for border in ("nearest", npt.dirichlet(2.0), npt.neumann(np.float32(1.5))):
+        wanted = curved.debug(row, boundary=border)
+        np.testing.assert_array_equal(again(row, boundary=border), wanted)
+        cut = curved(da.from_array(row, chunks=4), boundary=border)
+        np.testing.assert_array_equal(cut.compute(scheduler="sync"), wanted)
+        lazily = slope(curved(npt.lazy(row), boundary=border))
+        np.testing.assert_array_equal(lazily.compute(), slope(wanted))
+    assert "stored whole: values at the border" in curved.explain(row)
+    assert "border npt.neumann(1.0)" in curved.explain(row)
+    packed = pickle.loads(pickle.dumps(npt.dirichlet(columns)))
+    np.testing.assert_array_equal(packed.c, columns)
+
+
+@pytest.mark.parametrize(
+    "border",
+    [
+        (npt.dirichlet(wall), npt.neumann(rows)),
+        (npt.robin(1, 2, lambda step, j: step * 0.1), "wrap"),
+        npt.dirichlet(2.0),
+    ],
+    ids=["values", "function", "number"],
+)
+def test_steps(border: Any) -> None:
+    wanted = field
+    for step in range(4):
+        sides = Boundary.of(border).after(step).sides(2)
+        wanted = heat.debug(wanted, boundary=sides)
+    seen: list[Any] = []
+    made = heat.iterate(
+        field, steps=4, boundary=border, callback=lambda step, u: seen.append((step, u.copy()))
+    )
+    np.testing.assert_array_equal(made, wanted)
+    assert [step for step, _ in seen] == [4] if len(seen) == 1 else [1, 2, 3, 4]
+    own = field.copy()
+    heat.iterate(own, lambda step: 0.25, steps=4, boundary=border, out=own, until=1e-9)
+    np.testing.assert_array_equal(own, wanted)
+    cut = heat.iterate(da.from_array(field, chunks=(6, 7)), steps=4, boundary=border)
+    np.testing.assert_array_equal(cut.compute(scheduler="sync"), wanted)
+    named = heat.iterate(xr.DataArray(field, dims=("y", "x")), steps=4, boundary=border)
+    np.testing.assert_array_equal(named, wanted)
+    assert heat.iterate(field, steps=0, boundary=border) is not field
+
+
+def test_named_values() -> None:
+    image = xr.DataArray(field.T, dims=("x", "y"))
+    border = ("wrap", npt.dirichlet(xr.DataArray(rows, dims="y")))
+    wanted = heat(field, boundary=("wrap", npt.dirichlet(rows)))
+    np.testing.assert_array_equal(heat(image, boundary=border, dims=("y", "x")).T, wanted)
+    steps = heat.iterate(image.T, steps=2, boundary=border)
+    np.testing.assert_array_equal(steps, heat(wanted, boundary=("wrap", npt.dirichlet(rows))))
+
+
+@pytest.mark.parametrize(
+    ("border", "exact"),
+    [
+        ((npt.dirichlet(1.0, at="face"), npt.dirichlet(3.0, at="face")), lambda x: 1 + 2 * x),
+        ((npt.dirichlet(1.0, at="face"), npt.neumann(2.0, dx=1 / 4)), lambda x: 1 + 2 * x),
+        (
+            (npt.robin(1.0, 1.0, 0.0, dx=1 / 4), npt.dirichlet(4.0, at="face")),
+            lambda x: 2 + 2 * x,
+        ),
+    ],
+    ids=["dirichlet", "neumann", "robin"],
+)
+def test_steady_heat(border: Any, exact: Callable[[Any], Any]) -> None:
+    """A rod of 4 cells between 0 and 1 ends at the straight line that the equation has."""
+    made = heat.iterate(np.zeros((4, 1)), 0.4, steps=300, boundary=(border, "nearest"))
+    np.testing.assert_allclose(made[:, 0], exact((np.arange(4) + 0.5) / 4), rtol=1e-3)
+
+
+def _gives(*values: Any) -> Callable[..., Any]:
+    def odd(step: int, j: Any) -> Any:
+        return np.array(values)
+
+    return odd
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    "shape": (
+        lambda: heat(field, boundary=npt.dirichlet(np.arange(5.0))),
+        ValueError,
+        "npt.dirichlet has values of shape (5,), and the edge has the shape (19,), the fields' "
+        "shape without the axis that ends there; give one of that shape, or that broadcasts to "
+        "it.",
+    ),
+    "result": (
+        lambda: heat(field, boundary=("wrap", npt.neumann(_gives(1.0, 2.0)))),
+        ValueError,
+        "'odd' of npt.neumann has values of shape (2,), and the edge has the shape (17,), the "
+        "fields' shape without the axis that ends there; give one of that shape, or that "
+        "broadcasts to it.",
+    ),
+    "no numbers": (
+        lambda: heat(field, boundary=("wrap", npt.neumann(_gives("a")))),
+        TypeError,
+        "'odd' of npt.neumann gave array(['a'], dtype='<U1'); it must give a number, or an array "
+        "of numbers along the edge.",
+    ),
+    "signature": (
+        lambda: line(field, boundary=npt.dirichlet(wall)),
+        TypeError,
+        "npt.dirichlet calls 'wall' with the step and an array of positions for each axis along "
+        "the edge, as wall(step), which it does not take: missing a required argument: 'j'.",
+    ),
+    "slope of integers": (
+        lambda: line(np.arange(5), boundary=npt.neumann(1)),
+        TypeError,
+        "npt.neumann makes fractions, and field 'u' is int64; convert it with "
+        '.astype("float32"), or give the values themselves, npt.dirichlet(...).',
+    ),
+    "face of integers": (
+        lambda: line(np.arange(5), boundary=npt.dirichlet(1, at="face")),
+        TypeError,
+        "npt.dirichlet(..., at='face') makes fractions, and field 'u' is int64; convert it with "
+        '.astype("float32"), or at="cell".',
+    ),
+    "unfit": (
+        lambda: line(np.arange(5, dtype="uint8"), boundary=npt.dirichlet(300)),
+        ValueError,
+        "cval=300 does not fit field 1, which is uint8; use a number from 0 to 255, or another "
+        "dtype.",
+    ),
+    "unfit fraction": (
+        lambda: line(np.arange(5), boundary=((npt.dirichlet(0.5), npt.dirichlet(1)),)),
+        ValueError,
+        "the values of npt.dirichlet(0.5) do not fit field 'u', which is int64; use whole "
+        "numbers, or convert the field.",
+    ),
+    "complex": (
+        lambda: line(field, boundary=((npt.dirichlet(1j), npt.dirichlet(1)),)),
+        ValueError,
+        "the values of npt.dirichlet(1j) do not fit field 'u', which is float64; use real "
+        "numbers, or convert the field.",
+    ),
+    "robin": (
+        lambda: npt.robin(0, 0.0, 1),
+        ValueError,
+        "npt.robin(a, b, c) with a = 0 and b = 0 fixes nothing; give one of them another value, "
+        "or name a border rule.",
+    ),
+    "robin somewhere": (
+        lambda: heat(field, boundary=("wrap", npt.robin(rows > 0.5, rows > 0.9, 1.0))),
+        ValueError,
+        "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "
+        "there; give one of them another value.",
+    ),
+    "wrap": (
+        lambda: heat(field, boundary=(("wrap", npt.dirichlet(1)), "wrap")),
+        ValueError,
+        "boundary ('wrap', npt.dirichlet(1)) wraps on one side only; use \"wrap\" on both sides "
+        "of an axis or on neither.",
+    ),
+    "bare number": (
+        lambda: heat(field, boundary=5.0),
+        TypeError,
+        'boundary must be a name or one entry per axis, not 5.0; names are "fill", "keep", '
+        '"valid", "constant", "nearest", "reflect", "mirror", "wrap", and values are '
+        "npt.dirichlet(...).",
+    ),
+    "entries": (
+        lambda: heat(field, boundary=(npt.neumann(1.0),) * 3),
+        ValueError,
+        "boundary=(npt.neumann(1.0), npt.neumann(1.0), npt.neumann(1.0)) has 3 entries, but the "
+        "stencil has 2 axes; give one name, or one entry per axis (a name or a (before, after) "
+        "pair).",
+    ),
+    "text": (
+        lambda: npt.dirichlet("a"),
+        TypeError,
+        "npt.dirichlet takes numbers, arrays of numbers and functions, not 'a'.",
+    ),
+    "at": (
+        lambda: npt.dirichlet(1, at="edge"),  # type: ignore[arg-type]
+        ValueError,
+        'at=\'edge\' is unknown; the value is at the "cell" or at the "face".',
+    ),
+    "spacing": (
+        lambda: npt.neumann(1, dx=0),
+        ValueError,
+        "dx=0 must be positive: it is the distance between neighbours.",
+    ),
+    "gpu": (
+        lambda: heat(field, boundary=npt.neumann(1.0), device="cuda"),
+        TypeError,
+        "a GPU knows no border values but npt.dirichlet(number) and npt.neumann(0); leave out "
+        "device=, give arrays of NumPy, or name a border rule.",
+    ),
+    "lazy values": (
+        lambda: heat(field, boundary=(npt.dirichlet(da.ones(19)), "wrap")),
+        TypeError,
+        "npt.dirichlet has values that are yet to be computed; compute them first.",
+    ),
+    "named values": (
+        lambda: heat(field, boundary=(npt.dirichlet(xr.DataArray(columns, dims="x")), "wrap")),
+        TypeError,
+        "npt.dirichlet has the DataArray None, and the fields' axes have no names; give its "
+        ".data.",
+    ),
+    "other names": (
+        lambda: heat(
+            xr.DataArray(field, dims=("y", "x")),
+            boundary=(npt.dirichlet(xr.DataArray(rows, dims="y")), "wrap"),
+        ),
+        ValueError,
+        "values at the border along 'y' have the dimension 'y'; the edge has 'x'.",
+    ),
+    "processes": (
+        lambda: heat.iterate(field, steps=2, boundary=npt.neumann(1.0), comm=object()),
+        TypeError,
+        "comm= knows no border values but npt.dirichlet(number) and npt.neumann(0): each process "
+        "has another part of the border; name a border rule.",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_mistakes(name: str) -> None:
+    call, kind, words = MISTAKES[name]
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == words
