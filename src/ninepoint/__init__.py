@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .undisturbed import imported
 
 if TYPE_CHECKING:
-    from . import filters
+    from . import filters, shapes
     from .api import Stencil
     from .arrays.conditions import Condition, dirichlet, neumann, robin
     from .decorate import stencil
@@ -64,6 +64,7 @@ __all__ = [
     "open",
     "robin",
     "save",
+    "shapes",
     "stencil",
     "ufunc",
 ]
@@ -100,8 +101,8 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "filters":
-        return imported(".filters", __name__)
+    if name in ("filters", "shapes"):
+        return imported(f".{name}", __name__)
     if name not in _LAZY:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     value = getattr(imported(_LAZY[name], __name__), name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..shapes import is_shape
 from . import errors
 from .callables import FUNCTIONS, METHODS, is_pure, known_call
 from .errors import Span
@@ -114,6 +115,8 @@ class Calls(Frame):
                 return _structure(function, args, keywords)
             except (TypeError, ValueError) as error:
                 raise errors.wrong_arguments(span, name, str(error)) from error
+        if is_shape(function):
+            return self.shape(span, name, function, args, keywords)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
             for v in everything
@@ -130,6 +133,17 @@ class Calls(Frame):
             field = next(v for v in everything if isinstance(v, Field))
             raise errors.bad_operand(span, f"'{name}'", words(field))
         return self.built(KNOWN[function], name, args, keywords)
+
+    def shape(
+        self, span: Span, name: str, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Any:
+        """The shape of a window, made while the kernel is read."""
+        if holds_value((*args, *keywords.values())):
+            raise errors.shape_varies(span, name)
+        try:
+            return settled(function(*args, **keywords))
+        except (TypeError, ValueError) as error:
+            raise errors.wrong_arguments(span, name, str(error)) from error
 
     def built(
         self, builder: Any, name: str, args: tuple[Any, ...], keywords: dict[str, Any]

@@ -573,6 +573,16 @@ def unknown_function(span: Span, name: str) -> StencilError:
     )
 
 
+def shape_varies(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "shape-varies",
+        "The shape of a window must be known when the kernel is compiled.",
+        span,
+        "its arguments can differ from call to call",
+        f"Call '{name}' with numbers, or before the kernel, which may use the array as a constant.",
+    )
+
+
 def wrong_arguments(span: Span, name: str, reason: str) -> StencilError:
     return _mistake(
         "wrong-arguments",

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from ..shapes import is_shape
 from . import errors
 from .definitions import Definition, locate, package
 from .errors import Span
@@ -405,7 +406,7 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
         return value.type
     plain = getattr(value, "py_func", value)
     if isinstance(plain, types.FunctionType):
-        if _is_numpy(plain):
+        if _is_numpy(plain) or is_shape(plain):
             return value
         if plain.__code__ in active:
             return SelfReference(plain.__name__)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ...shapes import is_shape
 from ..source import ArrayFunction, frozen
 from . import functions
 from .number import Literal, Number, literal, plain, see
@@ -71,6 +72,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return _Known(value, lambda *a: _called(functions.call_math, value, a, {}))
         if (module == "numpy" or isinstance(value, np.ufunc)) and callable(value):
             return _Known(value, lambda *a, **o: _called(functions.call_numpy, value, a, o))
+        if is_shape(value):
+            return _Known(value, lambda *a, **o: _shape(value, a, o))
         return clone(value) if isinstance(value, types.FunctionType) else value
 
     def clone(original: types.FunctionType) -> types.FunctionType:
@@ -147,6 +150,12 @@ class _Stage:
         made, _ = self._made[key]
         assert field.like is not None
         return tuple(map(field.like, made)) if isinstance(made, tuple) else field.like(made)
+
+
+def _shape(function: Any, arguments: Any, options: dict[str, Any]) -> Any:
+    """A shape of a window, which is an array of constants."""
+    options = {name: _bare(value) for name, value in options.items()}
+    return function(*map(_bare, arguments), **options).view(Constant)
 
 
 def _identity(value: Any) -> Any:

@@ -21,6 +21,7 @@ import numpy as np
 from ....language import errors
 from ....language.box import Box
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
+from ....shapes import is_shape
 from ..window_loops import plus
 from .reads import Access, Step, Stretch
 from .scopes import Scope, Scopes, own
@@ -434,6 +435,25 @@ class Rewriter(ast.NodeTransformer):
         call = ast.Call(ast.Name(name, ast.Load()), list(args), [])
         return ast.copy_location(call, node)
 
+    def _shape(self, node: ast.Call, function: Any) -> ast.AST:
+        """The shape of a window that constant arguments say."""
+        span, name = self.scope.function.span(node), ast.unparse(node.func)
+
+        def known(argument: ast.expr) -> Any:
+            held = self.scope.constant(argument)
+            try:
+                return held[0] if held else ast.literal_eval(argument)
+            except ValueError:
+                raise errors.shape_varies(span, name) from None
+
+        args, named = [*map(known, node.args)], {str(k.arg): known(k.value) for k in node.keywords}
+        try:
+            shape = function(*args, **named)
+        except (TypeError, ValueError) as error:
+            raise errors.wrong_arguments(span, name, str(error)) from error
+        text = self.context.globals.constant("shape", shape, str(text_of(shape)))
+        return ast.copy_location(ast.parse(text, mode="eval").body, node)
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         for keyword in node.keywords:
             if keyword.arg is None:
@@ -445,6 +465,8 @@ class Rewriter(ast.NodeTransformer):
             return method if method is not None else self.generic_visit(node)
         function = held[0]
         args = node.args
+        if is_shape(function):
+            return self._shape(node, function)
         if isinstance(function, type) and issubclass(function, np.integer) and len(args) == 1:
             kind = ast.parse(f"np.{np.dtype(function).name}", mode="eval").body
             return self._call("cast", node, self.visit(args[0]), kind)
@@ -543,6 +565,8 @@ def _is_mask(scope: Scope, index: ast.expr) -> bool:
             return _is_mask(scope, operand)
         case ast.BinOp(left=left, right=right):
             return _is_mask(scope, left) or _is_mask(scope, right)
+        case ast.Call(func=function) if (held := scope.constant(function)) and is_shape(held[0]):
+            return True
         case ast.Call(func=function, args=args):
             named = ast.unparse(function).rpartition(".")[2]
             return bool(args) and named in ("isnan", "isfinite", "isinf", "logical_not",

@@ -1,0 +1,287 @@
+"""Shapes of windows: arrays of bool that say which elements of a window are taken.
+
+    disk(2)     ->      . . 1 . .           x[-2:3, -2:3][npt.shapes.disk(2)].max()
+                        . 1 1 1 .           npt.filters.median(x, footprint=npt.shapes.disk(2))
+                        1 1 1 1 1
+                        . 1 1 1 .
+                        . . 1 . .
+
+Any array of bool is a shape; these are the usual ones.  A kernel may use them as constants from
+around it, and may call them itself: they are made once, while its text is read.
+"""
+
+from __future__ import annotations
+
+import numbers
+import operator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Shape: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+__all__ = ["ball", "box", "cross", "diamond", "disk", "ring"]
+
+
+def disk(radius: float) -> Shape:
+    """Make a disk: all points of a plane that are no farther than `radius` from the centre.
+
+    Parameters
+    ----------
+    radius : float
+        Not negative; it may have a fraction [points].
+
+    Returns
+    -------
+    array of bool, shape (2 * r + 1, 2 * r + 1)
+        Where r is `radius` without its fraction.
+
+    Raises
+    ------
+    ValueError
+        If `radius` is negative or not finite.
+    TypeError
+        If `radius` is no number.
+
+    Notes
+    -----
+    The same as ``skimage.morphology.disk``; of the shapes of OpenCV, ``MORPH_ELLIPSE`` is near
+    it, but not symmetric.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> npt.shapes.disk(1.5).astype(int)
+    array([[1, 1, 1],
+           [1, 1, 1],
+           [1, 1, 1]])
+    """
+    return _round("radius", radius, 2)
+
+
+def ball(radius: float) -> Shape:
+    """Make a ball: all points of a volume that are no farther than `radius` from the centre.
+
+    Parameters
+    ----------
+    radius : float
+        Not negative; it may have a fraction [points].
+
+    Returns
+    -------
+    array of bool, shape (2 * r + 1, 2 * r + 1, 2 * r + 1)
+        Where r is `radius` without its fraction.
+
+    Raises
+    ------
+    ValueError
+        If `radius` is negative or not finite.
+    TypeError
+        If `radius` is no number.
+
+    Notes
+    -----
+    The same as ``skimage.morphology.ball``.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> int(npt.shapes.ball(2).sum())
+    33
+    """
+    return _round("radius", radius, 3)
+
+
+def ring(outer: float, inner: float) -> Shape:
+    """Make a ring: the points of a disk that are farther than `inner` from its centre.
+
+    Parameters
+    ----------
+    outer : float
+        Radius of the disk, not negative [points].
+    inner : float
+        Radius of the hole, less than `outer`, not negative [points].
+
+    Returns
+    -------
+    array of bool, shape (2 * r + 1, 2 * r + 1)
+        Where r is `outer` without its fraction.
+
+    Raises
+    ------
+    ValueError
+        If a radius is negative or not finite, or no point lies between the two.
+    TypeError
+        If a radius is no number.
+
+    Notes
+    -----
+    ``disk(outer)`` without the points of ``disk(inner)``.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> npt.shapes.ring(1, 0).astype(int)
+    array([[0, 1, 0],
+           [1, 0, 1],
+           [0, 1, 0]])
+    """
+    near, far = _squares(_radius("outer", outer), 2), _number("inner", inner)
+    taken: Shape = (near <= _number("outer", outer) ** 2) & (near > far**2)
+    if not taken.any():
+        raise ValueError(f"no point lies between inner={inner:g} and outer={outer:g}.")
+    return taken
+
+
+def diamond(radius: int, ndim: int = 2) -> Shape:
+    """Make a diamond: all points that are at most `radius` steps along the axes away.
+
+    Parameters
+    ----------
+    radius : int
+        How many steps, not negative.
+    ndim : int
+        How many axes, at least 1.
+
+    Returns
+    -------
+    array of bool, of length ``2 * radius + 1`` along each axis
+        The diamond.
+
+    Raises
+    ------
+    ValueError
+        If `radius` is negative, or there is no axis.
+    TypeError
+        If one of them is not whole.
+
+    Notes
+    -----
+    The same as ``skimage.morphology.diamond``, and with ``ndim=3`` as its ``octahedron``.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> npt.shapes.diamond(1).astype(int)
+    array([[0, 1, 0],
+           [1, 1, 1],
+           [0, 1, 0]])
+    """
+    distances = _distances(_whole("radius", radius, 0), _whole("ndim", ndim, 1))
+    taken: Shape = sum(distances) <= radius
+    return taken
+
+
+def cross(radius: int, ndim: int = 2) -> Shape:
+    """Make a cross: the points of all axes through the centre.
+
+    Parameters
+    ----------
+    radius : int
+        How far its arms reach, not negative [points].
+    ndim : int
+        How many axes, at least 1.
+
+    Returns
+    -------
+    array of bool, of length ``2 * radius + 1`` along each axis
+        The cross.
+
+    Raises
+    ------
+    ValueError
+        If `radius` is negative, or there is no axis.
+    TypeError
+        If one of them is not whole.
+
+    Notes
+    -----
+    Of two axes the same as OpenCV's ``MORPH_CROSS`` of that size; with ``cross(1, ndim)`` as
+    ``scipy.ndimage.generate_binary_structure(ndim, 1)``.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> int(npt.shapes.cross(2).sum())
+    9
+    """
+    distances = _distances(_whole("radius", radius, 0), _whole("ndim", ndim, 1))
+    taken: Shape = sum(np.minimum(one, 1) for one in distances) <= 1
+    return taken
+
+
+def box(*sizes: int) -> Shape:
+    """Make a box: all points of a window of these lengths.
+
+    Parameters
+    ----------
+    *sizes : int
+        The length along each axis, at least 1 [points].
+
+    Returns
+    -------
+    array of bool, shape `sizes`
+        All of them true.
+
+    Raises
+    ------
+    ValueError
+        If there is no length, or one of them is less than 1.
+    TypeError
+        If one of them is not whole.
+
+    Notes
+    -----
+    The same as ``skimage.morphology.footprint_rectangle`` and OpenCV's ``MORPH_RECT``. A window
+    of this shape is the window itself, and as fast.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> npt.shapes.box(1, 3)
+    array([[ True,  True,  True]])
+    """
+    if not sizes:
+        raise ValueError("a box needs its length along each axis.")
+    return np.ones(tuple(_whole("sizes", size, 1) for size in sizes), dtype=bool)
+
+
+def is_shape(value: Any) -> bool:
+    """Whether it is one of these functions."""
+    return getattr(value, "__module__", "") == __name__ and value.__name__ in __all__
+
+
+def _round(name: str, radius: float, ndim: int) -> Shape:
+    taken: Shape = _squares(_radius(name, radius), ndim) <= _number(name, radius) ** 2
+    return taken
+
+
+def _squares(radius: int, ndim: int) -> Any:
+    """The squared distance of each point from the centre."""
+    return sum(one**2 for one in _distances(radius, ndim))
+
+
+def _distances(radius: int, ndim: int) -> list[Any]:
+    """The distance along each axis, to be broadcast."""
+    line = np.abs(np.arange(-radius, radius + 1))
+    return [line.reshape(-1, *(1,) * axis) for axis in reversed(range(ndim))]
+
+
+def _radius(name: str, value: Any) -> int:
+    return int(_number(name, value))
+
+
+def _number(name: str, value: Any) -> float:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} holds {value!r}, which is no number.")
+    if not 0 <= value < np.inf:
+        raise ValueError(f"{name} holds {value!r}; give a finite number that is not negative.")
+    return float(value)
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} holds {value!r}, which is no whole number.")
+    if value < least:
+        raise ValueError(f"{name} holds {value!r}; give at least {least}.")
+    return operator.index(value)
