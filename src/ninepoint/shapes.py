@@ -274,9 +274,10 @@ def _radius(name: str, value: Any) -> int:
 def _number(name: str, value: Any) -> float:
     if not isinstance(value, numbers.Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} holds {value!r}, which is no number.")
-    if not 0 <= value < np.inf:
+    number = float(value)
+    if not 0 <= number < np.inf:
         raise ValueError(f"{name} holds {value!r}; give a finite number that is not negative.")
-    return float(value)
+    return number
 
 
 def _whole(name: str, value: Any, least: int) -> int:

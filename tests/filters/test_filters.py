@@ -19,6 +19,7 @@ import ninepoint as npt
 from ninepoint import filters
 from ninepoint.filters import ranks, smoothing
 from thorough import only
+from ninepoint.filters.windows import Window
 
 RULES = ["reflect", "nearest", "mirror", "wrap", "constant"]
 SHAPES = [(17, 23), (2, 3), (1, 5), (1, 1)]
@@ -116,6 +117,52 @@ def test_floats_are_as_scipys_for_every_border(name):
                 np.testing.assert_allclose(
                     got, expected, rtol=TINY, atol=10 * TINY, err_msg=f"{shape} {rule}"
                 )
+
+
+# The footprint of SciPy's own tests, of an even length along one axis, and one with a hole.
+LEAN = [[1, 0, 1], [1, 1, 0]]
+HOLED = np.array([[0, 1, 1, 1], [1, 0, 0, 1], [1, 1, 0, 0], [0, 0, 0, 1]], dtype=bool)
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (filters.maximum, ndimage.maximum_filter),
+        (filters.minimum, ndimage.minimum_filter),
+        (filters.median, ndimage.median_filter),
+        (filters.dilate, ndimage.grey_dilation),
+        (filters.erode, ndimage.grey_erosion),
+        (
+            lambda x, **o: filters.percentile(x, 35, **o),
+            lambda x, **o: ndimage.percentile_filter(x, 35, **o),
+        ),
+        (filters.mean, lambda x, **o: ndimage.generic_filter(x, np.mean, **o)),
+        (filters.local_std, lambda x, **o: ndimage.generic_filter(x, np.std, **o)),
+    ],
+)
+def test_footprints_are_as_scipys(ours, theirs):
+    for shape in SHAPES:
+        for rule in RULES:
+            x = image(shape)
+            got = ours(x, footprint=LEAN, boundary=rule, cval=0.5)
+            expected = theirs(x, footprint=LEAN, mode=rule, cval=0.5)
+            np.testing.assert_allclose(got, expected, rtol=TINY, atol=10 * TINY)
+
+
+def test_footprints_of_other_shapes():
+    x = image((9, 10), "uint8")
+    for footprint in (HOLED, np.ones((2, 3)), [[False, False, True]], npt.shapes.disk(4)):
+        got = filters.dilate(x, footprint=footprint)
+        np.testing.assert_array_equal(got, ndimage.grey_dilation(x, footprint=footprint))
+    volume, cube = image((3, 4, 5)), npt.shapes.cross(1, 3)
+    got = filters.minimum(volume, footprint=cube)
+    np.testing.assert_array_equal(got, ndimage.minimum_filter(volume, footprint=cube))
+    lines = filters.maximum(x, footprint=[1, 0, 1], axes=0)
+    wanted = ndimage.maximum_filter(x, footprint=[[1], [0], [1]])
+    np.testing.assert_array_equal(lines, wanted)
+    lazy = filters.maximum(da.from_array(x, chunks=(2, 3)), footprint=HOLED)
+    wanted = ndimage.maximum_filter(x, footprint=HOLED)
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), wanted)
 
 
 def test_the_border_is_reflect_by_default():
@@ -345,15 +392,15 @@ def test_xarray_by_names_of_dimensions():
 
 
 def test_stencils_are_made_once_and_pickle():
-    assert smoothing._mean((3, 3), True) is smoothing._mean((3, 3), True)
+    assert smoothing._mean(Window((3, 3)), True) is smoothing._mean(Window((3, 3)), True)
     x = image((6, 7))
-    again = pickle.loads(pickle.dumps(smoothing._mean((3, 3), False)))
+    again = pickle.loads(pickle.dumps(smoothing._mean(Window((3, 3)), False)))
     np.testing.assert_array_equal(again(x), filters.mean(x))
 
 
 def test_debug_agrees():
     x = image((4, 5), "uint8")
-    debugged = ranks._rank((2, 3), 4).debug(x)
+    debugged = ranks._rank(Window((2, 3)), 4).debug(x)
     np.testing.assert_array_equal(debugged, filters.percentile(x, 70, (2, 3)))
 
 
@@ -400,6 +447,14 @@ X = np.zeros((4, 5))
         (lambda: filters.mean(["a", "b"]), TypeError, "cannot compute"),
         (lambda: filters.mean(xr.Dataset({"a": 1})), TypeError, "Dataset"),
         (lambda: filters.median(X * 1j), npt.StencilError, "complex"),
+        (lambda: filters.median(X, 3, LEAN), ValueError, "give one"),
+        (lambda: filters.mean(X, footprint=np.zeros((2, 2))), ValueError, "takes no neighbour"),
+        (lambda: filters.mean(X, footprint=[[0, 0.5]]), TypeError, "holds 0.5, which is neither"),
+        (lambda: filters.mean(X, footprint=["a"]), TypeError, "holds no truths"),
+        (lambda: filters.mean(X, footprint=[LEAN]), ValueError, "footprint has 3 axes, but the"),
+        (lambda: filters.mean(X, footprint=LEAN, axes=0), ValueError, "axes= or dims= name 1"),
+        (lambda: filters.mean(X, footprint=[[1], [1, 0]]), ValueError, "not regular"),
+        (lambda: filters.mean(X, footprint=True), ValueError, "footprint has 0 axes"),
     ],
 )
 def test_mistakes(call, error, words):

@@ -1,6 +1,7 @@
 """A call of a filter: the image and the options, checked, and the kind of result.
 
-median(x, size=5)     ->     Filtering(x, {}).sizes(5) == (5, 5);  .ranked(stencil) applies it
+median(x, size=5)     ->     call = Filtering(x, {});  call.window(5, None) == Window((5, 5))
+                             call.ranked(stencil) applies it
 """
 
 from __future__ import annotations
@@ -22,19 +23,15 @@ from ..language.elsewhere import hint
 from ..options import PLACE, Place
 from ..recording import Lazy
 from ..running import as_fields
+from .windows import Size, Window, check_points, footprint_window
 
 Array: TypeAlias = np.ndarray[Any, Any]
-Size: TypeAlias = tuple[int, ...]
 P = ParamSpec("P")
 PerAxis: TypeAlias = float | Sequence[float]
 
 # Stencils of one kind that are kept: more than any program has in use, few enough to forget
 # those of a search over many sigmas.
 KEPT = 128
-
-
-# The most points of a window: of one axis a million, of two a thousand each.
-MOST_POINTS = 1_000_000
 
 
 class Options(TypedDict, total=False):
@@ -161,6 +158,16 @@ class Filtering:
             raise ValueError(f"{name} has {count} axes, but the array {self.image.ndim}.")
         self.ndim = count
 
+    def window(self, size: Any, footprint: Any) -> Window:
+        """Give the neighbours that are taken: by default a box of 3 along each axis."""
+        if footprint is None:
+            return Window(self.sizes(3 if size is None else size))
+        if size is not None:
+            raise ValueError("size and footprint both say which neighbours are taken; give one.")
+        window = footprint_window(footprint)
+        self.count_axes("footprint", len(window.size))
+        return window
+
     def sizes(self, size: Any) -> Size:
         """Give the length of a window along each axis."""
         lengths = tuple(whole("size", one) for one in self._each("size", size))
@@ -203,21 +210,6 @@ class Filtering:
         if isinstance(self.image, Typed):
             return Use(filtered, dict(zip(filtered.scalars, scalars, strict=True)) | options)
         return filtered(self.image, *scalars, **options)
-
-
-def check_points(lengths: Size) -> None:
-    """Refuse a window so large that it would take minutes to compile, or all of the memory."""
-    if math.prod(lengths) > MOST_POINTS:
-        raise ValueError(
-            f"a window of {' x '.join(map(str, lengths))} points is more than a filter takes "
-            f"({MOST_POINTS}); filter one axis after the other with axes=, or a smaller image."
-        )
-
-
-def offsets(size: Size, mirrored: bool = False) -> tuple[slice, ...]:
-    """Give the offsets around 0; where a size is even, one more before it than after."""
-    before = [(n - 1) // 2 if mirrored else n // 2 for n in size]
-    return tuple(slice(-b, n - b) for b, n in zip(before, size, strict=True))
 
 
 def _named_axes(options: Options) -> int:

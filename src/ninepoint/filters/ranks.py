@@ -11,19 +11,28 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .filtering import KEPT, Filtering, Options, Size, finite, offsets, over_datasets
+from .filtering import KEPT, Filtering, Options, finite, over_datasets
+from .windows import Window
 
 
 @over_datasets
-def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def median(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Give the middle one of the values in a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points].
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -35,9 +44,10 @@ def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -52,12 +62,18 @@ def median(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     array([1, 1, 2, 2, 2], dtype=uint8)
     """
     call = Filtering(x, options)
-    shape = call.sizes(size)
-    return call.ranked(_rank(shape, math.prod(shape) // 2))
+    window = call.window(size, footprint)
+    return call.ranked(_rank(window, window.count // 2))
 
 
 @over_datasets
-def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def percentile(
+    x: Any,
+    q: float,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Give the value that a percentage of those in a window around every point lie below.
 
     Parameters
@@ -66,8 +82,11 @@ def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpac
         The image, or a stack of them.
     q : float
         From 0, the least value, to 100, the greatest one [%].
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points].
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -79,10 +98,11 @@ def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpac
     Raises
     ------
     ValueError
-        If `q` is outside 0 to 100; if `size` is less than 1, or has more entries than `x` has
-        axes.
+        If `q` is outside 0 to 100; if `size` is less than 1, `footprint` takes nothing, one of
+        them has more axes than `x`, or both are given.
     TypeError
-        If `q` is no number, `size` is not whole, or an option is unknown.
+        If `q` is no number, `size` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -102,36 +122,43 @@ def percentile(x: Any, q: float, size: int | Sequence[int] = 3, **options: Unpac
     q = finite("q", q)
     if not 0 <= q <= 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
-    shape = call.sizes(size)
-    count = math.prod(shape)
-    return call.ranked(_rank(shape, min(int(count * q / 100), count - 1)))
+    window = call.window(size, footprint)
+    return call.ranked(_rank(window, min(int(window.count * q / 100), window.count - 1)))
 
 
 @functools.lru_cache(KEPT)
-def _rank(size: Size, rank: int) -> Stencil:
-    window, last = offsets(size), math.prod(size) - 1
+def _rank(near: Window, rank: int) -> Stencil:
+    window, taken, last = near.offsets(), near.taken(), near.count - 1
     from_below = _fraction(rank, last)
     from_above: Any = _fraction(last - rank, last)
 
     @stencil(boundary="reflect")
     def rank_filter(x: Any) -> Any:
         if from_below is not None:
-            return np.quantile(x[window], from_below)
-        return -np.quantile(-1.0 * x[window], from_above)
+            return np.quantile(x[window][taken], from_below)
+        return -np.quantile(-1.0 * x[window][taken], from_above)
 
     return rank_filter
 
 
 @over_datasets
-def minimum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def minimum(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Give the least value in a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points].
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -143,9 +170,10 @@ def minimum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -159,30 +187,38 @@ def minimum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -
     array([2, 2, 2, 5, 6])
     """
     call = Filtering(x, options)
-    return call.ranked(_minimum(call.sizes(size)))
+    return call.ranked(_minimum(call.window(size, footprint)))
 
 
 @functools.lru_cache(KEPT)
-def _minimum(size: Size) -> Stencil:
-    window = offsets(size)
+def _minimum(near: Window) -> Stencil:
+    window, taken = near.offsets(), near.taken()
 
     @stencil(boundary="reflect")
     def minimum(x: Any) -> Any:
-        return x[window].min()
+        return x[window][taken].min()
 
     return minimum
 
 
 @over_datasets
-def maximum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def maximum(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Give the greatest value in a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points].
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -194,9 +230,10 @@ def maximum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -210,30 +247,38 @@ def maximum(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -
     array([3, 5, 7, 7, 7])
     """
     call = Filtering(x, options)
-    return call.ranked(_maximum(call.sizes(size), False))
+    return call.ranked(_maximum(call.window(size, footprint), False))
 
 
 @functools.lru_cache(KEPT)
-def _maximum(size: Size, mirrored: bool) -> Stencil:
-    window = offsets(size, mirrored)
+def _maximum(near: Window, mirrored: bool) -> Stencil:
+    window, taken = near.offsets(mirrored), near.taken(mirrored)
 
     @stencil(boundary="reflect")
     def maximum(x: Any) -> Any:
-        return x[window].max()
+        return x[window][taken].max()
 
     return maximum
 
 
 @over_datasets
-def erode(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def erode(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Shrink what is bright: the least value in a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them; of bool for shapes.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points].
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -245,9 +290,10 @@ def erode(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> 
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -260,20 +306,28 @@ def erode(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> 
     >>> npt.filters.erode(np.array([False, True, True, True, False]))
     array([False, False,  True, False, False])
     """
-    return minimum(x, size, **options)
+    return minimum(x, size, footprint, **options)
 
 
 @over_datasets
-def dilate(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def dilate(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Grow what is bright: the greatest value in a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them; of bool for shapes.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points]; where it is even, the
-        window has one point more after the centre than before it.
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default; where it is
+        even, the window has one point more after the centre than before it.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -285,9 +339,10 @@ def dilate(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -302,7 +357,7 @@ def dilate(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) ->
     array([False,  True,  True,  True, False])
     """
     call = Filtering(x, options)
-    return call.ranked(_maximum(call.sizes(size), True))
+    return call.ranked(_maximum(call.window(size, footprint), True))
 
 
 def _fraction(rank: int, last: int) -> float | None:

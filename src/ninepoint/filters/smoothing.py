@@ -12,32 +12,37 @@ from ..api import Stencil
 from ..decorate import stencil
 from .filtering import (
     KEPT,
-    MOST_POINTS,
     Array,
     Filtering,
     Options,
     PerAxis,
-    Size,
-    check_points,
     finite,
-    offsets,
     over_datasets,
     positive,
 )
 from .weights import correlation, weighted_sum
+from .windows import MOST_POINTS, Size, Window, check_points, offsets
 
 
 @over_datasets
-def mean(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def mean(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Average a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points]; where it is even, the
-        window has one point more before the centre than after it.
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default; where it is
+        even, the window has one point more before the centre than after it.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -49,9 +54,10 @@ def mean(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> A
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -65,16 +71,16 @@ def mean(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> A
     array([0, 3, 3, 4], dtype=uint8)
     """
     call = Filtering(x, options)
-    return call.smooth(_mean(call.sizes(size), call.whole))
+    return call.smooth(_mean(call.window(size, footprint), call.whole))
 
 
 @functools.lru_cache(KEPT)
-def _mean(size: Size, whole: bool) -> Stencil:
-    window = offsets(size)
+def _mean(near: Window, whole: bool) -> Stencil:
+    window, taken = near.offsets(), near.taken()
 
     @stencil(boundary="reflect")
     def mean(x: Any) -> Any:
-        value = x[window].mean()
+        value = x[window][taken].mean()
         return np.rint(value) if whole else value
 
     return mean
@@ -194,15 +200,23 @@ def _unsharp(shape: Size, dtype: str, data: bytes, whole: bool) -> Stencil:
 
 
 @over_datasets
-def local_std(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options]) -> Any:
+def local_std(
+    x: Any,
+    size: int | Sequence[int] | None = None,
+    footprint: Any = None,
+    **options: Unpack[Options],
+) -> Any:
     """Give the standard deviation in a window around every point.
 
     Parameters
     ----------
     x : array
         The image, or a stack of them.
-    size : int or sequence of int
-        Length of the window along every axis, or along each [points].
+    size : int or sequence of int, optional
+        Length of the window along every axis, or along each [points]; 3 by default.
+    footprint : array_like of bool, optional
+        Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
+        `shapes` for the usual ones.
     **options
         See `Options`.
 
@@ -214,9 +228,10 @@ def local_std(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options])
     Raises
     ------
     ValueError
-        If `size` is less than 1, or has more entries than `x` has axes.
+        If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
+        or both are given.
     TypeError
-        If `size` is not whole, or an option is unknown.
+        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
 
     Notes
     -----
@@ -231,16 +246,16 @@ def local_std(x: Any, size: int | Sequence[int] = 3, **options: Unpack[Options])
     array([0, 0, 7, 7, 0], dtype=uint8)
     """
     call = Filtering(x, options)
-    return call.smooth(_local_std(call.sizes(size), call.whole))
+    return call.smooth(_local_std(call.window(size, footprint), call.whole))
 
 
 @functools.lru_cache(KEPT)
-def _local_std(size: Size, whole: bool) -> Stencil:
-    window = offsets(size)
+def _local_std(near: Window, whole: bool) -> Stencil:
+    window, taken = near.offsets(), near.taken()
 
     @stencil(boundary="reflect")
     def local_std(x: Any) -> Any:
-        value = x[window].std()
+        value = x[window][taken].std()
         return np.rint(value) if whole else value
 
     return local_std

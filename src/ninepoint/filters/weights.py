@@ -9,7 +9,8 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from .filtering import KEPT, Array, Filtering, Options, Size, offsets, over_datasets
+from .filtering import KEPT, Array, Filtering, Options, over_datasets
+from .windows import Size, offsets
 
 
 @over_datasets

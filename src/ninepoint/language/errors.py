@@ -579,7 +579,7 @@ def shape_varies(span: Span, name: str) -> StencilError:
         "The shape of a window must be known when the kernel is compiled.",
         span,
         "its arguments can differ from call to call",
-        f"Call '{name}' with numbers, or before the kernel, which may use the array as a constant.",
+        f"Call '{name}' with numbers, or outside the kernel, and use the array that it makes.",
     )
 
 

@@ -156,12 +156,17 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     if any(isinstance(assign.value, Reduce) for body, _ in bodies for assign in body):
         return kernel
     single = together = 0.0
+    sizes = sizes_of(kernel)
     for body, values in bodies:
+        if _length(body) > _LONGEST:
+            # Not made abreast in any case.
+            alone = row_effort(body, values, sizes)
+            single, together = single + alone, together + alone
+            continue
         one = replace(several, body=body, outputs=values)
         alone, abreast_ = _efforts(one)
         single += alone
         together += abreast_ if worthwhile(one) else alone
-    sizes = sizes_of(kernel)
     passes = sum(PASS * sizes[stage.names[0]] for stage in kernel.stages)
     return several if together + passes < (single + passes) * min(schedule.gain, _TURN) else kernel
 

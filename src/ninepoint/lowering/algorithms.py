@@ -43,7 +43,9 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
+from . import runs
 from .choices import Method, Refused, Way
+from .counting import begun, bits, following, one_bit
 from .doubling import SEARCHED, fewest, powers
 from .elements import (
     Elements,
@@ -60,9 +62,13 @@ from .elements import (
 )
 from .lines import Lines
 from .ranks import interpolated, not_nan, of_sorted, quantile_position
+from .runs import ELEMENT, boxes
 from .schedule import Schedule
 from .separable import factors
-from .windows import is_picked
+from .windows import is_picked, most, small
+
+# Elements up to which those of some rank are counted bit by bit.
+COUNTED = 400
 
 # Of an element taken twice nothing changes, so pieces of a window may overlap.
 IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
@@ -134,8 +140,8 @@ class _Plan:
         """The value of a window in the main body, unless stages do not fit."""
         if math.prod(reduce.shape) < 3:
             return Refused("fewer than 3 elements have nothing to share")
-        if is_picked(reduce):
-            return Refused("its elements are no box")
+        if is_picked(reduce) and (why := self._scattered(reduce)):
+            return why
         match reduce.kind:
             case "sum" | "mean":
                 return self._sum(reduce)
@@ -147,6 +153,66 @@ class _Plan:
                 return self._quantile(reduce)
             case _:
                 return Refused(f"no part of its {reduce.kind} serves the neighbours")
+
+    # Windows of any shape.
+
+    def _scattered(self, reduce: Reduce) -> Refused | None:
+        """Why the elements that are picked share nothing with those of the neighbours."""
+        taps = [a.value for a in reduce.body if isinstance(a.value, Tap)]
+        if len({(tap.picked, tap.axes) for tap in taps}) != 1:
+            return Refused("its elements are picked in several ways")
+        source = Elements("", taps[0].dtype, taps[0].origin, taps[0].axes, taps[0].picked)
+        twice = len(set(source.picked)) < len(source.picked)
+        if reduce.kind == "quantile":
+            return None
+        idempotent = reduce.kind in ("min", "max", "any", "all")
+        if twice and not idempotent:
+            return Refused("elements are picked twice")
+        extents = [max(axis) - min(axis) + 1 for axis in zip(*source.picked, strict=True)]
+        near = max(extents) <= self.schedule.direct and small(reduce, self.schedule)
+        floats = self.as_in_place and not reduce.result.dtype.is_integer
+        if near and (self.in_place or floats):
+            return Refused("its elements are no box, and few")
+        found = [boxes(places, idempotent) for _, places in source.planes]
+        if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
+            return Refused("its elements stand in no runs that are worth keeping")
+        if sum(one.reads for one in found) > most(reduce, self.schedule):
+            return Refused("its elements stand in too many runs")
+        return None
+
+    def _over_boxes(self, source: Elements, dtype: DType, op: BinaryOp) -> Atom:
+        """Reduce a window of any shape, in boxes that neighbours share."""
+        last = len(source.origin) - 1
+        parts: list[Piece] = []
+        kept: list[tuple[int, int]] = []
+        axes: set[int] = set()
+
+        def at(known: dict[tuple[int, int], Elements], piece: runs.Piece) -> Piece:
+            return moved(known[piece.box], last - 1, piece.place[0]), piece.place[1], None
+
+        for plane, places in source.planes:
+            offset = added(source.origin, (*plane, 0, 0)[-last - 1 :])
+            base = replace(source, origin=offset, picked=())
+            made = boxes(places, op in IDEMPOTENT)
+            known = {(1, 1): base}
+            ground = {(1, 1): grounded(base)}
+            for box, pieces in made.kept:
+                (name,) = self.stage(
+                    lambda lines, of=pieces, ground=ground: [
+                        joined(lines, last, [at(ground, piece) for piece in of], dtype, op)
+                    ]
+                )
+                known[box] = replace(base, name=name, dtype=dtype, origin=along_rows(offset))
+                ground[box] = grounded(known[box])
+            parts += [at(known, piece) for piece in made.pieces]
+            kept += [box for box, _ in made.kept]
+            axes.add(last - 1 + made.axis)
+        axis = axes.pop() if len(axes) == 1 else -1
+        idempotent = op in IDEMPOTENT
+        self.ways.append(
+            Way("boxes", axis, len(parts), True, dtype, idempotent=idempotent, boxes=tuple(kept))
+        )
+        return joined(self.main, last, parts, dtype, op)
 
     # Elements.
 
@@ -170,11 +236,13 @@ class _Plan:
         if isinstance(found, Refused):
             return found
         result, weights, weightless = found
+        if taps[0].picked and any(weights):
+            return Refused("its elements are no box, and have weights")
         tap = values.get(result.name) if isinstance(result, Ref) else None
         if isinstance(tap, Cast) and not tap.storage and isinstance(tap.arg, Ref):
             tap = values.get(tap.arg.name)
         if isinstance(tap, Tap):
-            return Elements(tap.field, tap.dtype, tap.origin, tap.axes), weights
+            return Elements(tap.field, tap.dtype, tap.origin, tap.axes, tap.picked), weights
         # The element is computed: a stage of its own, at the first tap's origin.
         origin = along_rows(taps[0].origin)
         if isinstance(result, Const):
@@ -195,7 +263,7 @@ class _Plan:
 
         (name,) = self.stage(make)
         self.ways.append(Way("element", -1, 1, True, result.dtype))
-        return Elements(name, result.dtype, origin, taps[0].axes), weights
+        return Elements(name, result.dtype, origin, taps[0].axes, taps[0].picked), weights
 
     def _weightless(
         self, reduce: Reduce
@@ -221,7 +289,7 @@ class _Plan:
             ground, first = grounded(source), source.axes[-1]
             (name,) = self.stage(lambda lines: [read(lines, ground, first, 0, dtype)])
             self.ways.append(Way("element", -1, 1, True, dtype))
-            source = Elements(name, dtype, along_rows(source.origin), source.axes)
+            source = replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
         total = self._over_axes(source, reduce.shape, weights, dtype, "+")
         if reduce.kind == "sum":
             return total
@@ -262,7 +330,7 @@ class _Plan:
         self.ways.append(Way("squared", -1, 1, True, DType.INT))
         plain = tuple(() for _ in reduce.shape)
         total = self._over_axes(source, reduce.shape, plain, DType.INT, "+")
-        of_squares = Elements(square, DType.INT, last, source.axes)
+        of_squares = replace(source, name=square, dtype=DType.INT, origin=last)
         squares = self._over_axes(of_squares, reduce.shape, plain, DType.INT, "+")
         emit = self.main.emit
         scaled = emit(Binary(DType.INT, "*", squares, Const(DType.INT, str(count))))
@@ -281,6 +349,10 @@ class _Plan:
     def _quantile(self, reduce: Reduce) -> Atom | Refused:
         """Small windows by sorted columns, large ones of short integers by histograms."""
         count = math.prod(reduce.shape)
+        if is_picked(reduce):
+            if count <= self.schedule.network:
+                return Refused("its elements are no box")
+            return self._by_counting(reduce)
         if count <= self.schedule.sorted_columns:
             return self._by_columns(reduce)
         if count <= self.schedule.network:
@@ -307,6 +379,41 @@ class _Plan:
         self.ways.append(Way("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
         here = (0,) * ndim
         found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
+        return interpolated(found, fraction, reduce.dtype, self.main.emit)
+
+    def _by_counting(self, reduce: Reduce) -> Atom | Refused:
+        """Bit by bit, whichever elements these are."""
+        tap = reduce.body[0].value
+        if len(reduce.body) != 1 or not isinstance(tap, Tap):
+            return Refused("its elements are computed, and only those of a field are counted")
+        storage = dict(self.kernel.fields)[tap.field]
+        if storage.kind not in "biu" or storage.itemsize > 2:
+            return Refused(f"elements of {storage} have too many bits to count by")
+        count = math.prod(reduce.shape)
+        if count > COUNTED:
+            return Refused(f"more than {COUNTED} elements are not counted bit by bit")
+        low, fraction = quantile_position(count, reduce.quantile)
+        last = along_rows(tap.origin)
+        here = (0,) * self.kernel.ndim
+        outer = tuple(o - a for o, a in zip(tap.origin, last, strict=True))
+        ground = replace(tap, origin=outer)
+        reads = [Read(tap.dtype, tap.field, ground.offset((k,))) for k in range(count)]
+        names = self.stage(lambda lines: begun(storage))
+
+        def known(lines: Lines, names: Sequence[str]) -> list[Atom]:
+            return [lines.emit(Read(DType.INT, name, here)) for name in names]
+
+        for _ in range(bits(storage)):
+            names = self.stage(
+                lambda lines, names=names: one_bit(lines, reads, *known(lines, names), low)
+            )
+        self.ways.append(Way("counted", -1, count, False, DType.INT))
+        found: list[Atom] = [self.main.emit(Read(DType.INT, names[0], last))]
+        if fraction:
+            (above,) = self.stage(
+                lambda lines: [following(lines, reads, *known(lines, names[:1]), low)]
+            )
+            found.append(self.main.emit(Read(DType.INT, above, last)))
         return interpolated(found, fraction, reduce.dtype, self.main.emit)
 
     def _by_columns(self, reduce: Reduce) -> Atom | Refused:
@@ -378,6 +485,8 @@ class _Plan:
         op: BinaryOp,
     ) -> Atom:
         """Reduce along each axis of the window in turn; the last in the main body."""
+        if source.picked:
+            return self._over_boxes(source, dtype, op)
         work = [
             (axis, length, weights[k])
             for k, (axis, length) in enumerate(zip(source.axes, shape, strict=True))

@@ -9,7 +9,16 @@ from ..language.dtypes import DType
 
 # How a part of a window is done.
 Method: TypeAlias = Literal[
-    "at once", "doubling", "running", "sorted", "merged", "element", "squared", "histogram"
+    "at once",
+    "doubling",
+    "running",
+    "sorted",
+    "merged",
+    "element",
+    "squared",
+    "histogram",
+    "boxes",
+    "counted",
 ]
 
 NO_PRODUCT = "its weights are no product of one factor for each axis"
@@ -20,7 +29,8 @@ class Way:
     """One part of a window: how it is done, and for what.
 
     `length` counts elements along `axis`, which is -1 for what is done to each element.
-    `kept` says that neighbours read the result too.
+    `kept` says that neighbours read the result too.  Of a window of any shape `boxes` are those
+    that are kept, by how many planes they are kept for, and `length` counts what is read.
     """
 
     method: Method
@@ -30,6 +40,7 @@ class Way:
     dtype: DType
     weighted: bool = False
     idempotent: bool = False
+    boxes: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

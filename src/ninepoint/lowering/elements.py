@@ -20,13 +20,26 @@ from .ranks import not_nan, sort
 class Elements:
     """Where elements are read: a field or a stage, and the offset of the window's first.
 
-    `axes` are the core axes along which the window runs.
+    `axes` are the core axes along which the window runs; of a window of any shape, `picked` are
+    the indices of its elements.
     """
 
     name: str
     dtype: DType
     origin: Offset
     axes: Offset
+    picked: tuple[Offset, ...] = ()
+
+    @property
+    def planes(self) -> tuple[tuple[Offset, tuple[tuple[int, int], ...]], ...]:
+        """The rows and columns of what is picked, in each plane of the last two axes."""
+        found: dict[Offset, list[tuple[int, int]]] = {}
+        for index in self.picked:
+            place = [0] * max(2, len(self.origin))
+            for axis, step in zip(self.axes, index, strict=True):
+                place[axis - len(self.origin)] = step
+            found.setdefault(tuple(place[:-2]), []).append((place[-2], place[-1]))
+        return tuple((plane, tuple(places)) for plane, places in found.items())
 
 
 # A source, how many steps further along the axis it is read, and its weight if it has one.

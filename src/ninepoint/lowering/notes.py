@@ -24,6 +24,9 @@ from .sharing import saving
 from .windows import most, small
 from .work import work
 
+# Boxes of a window that are named.
+_LISTED = 6
+
 # Explicit sums of fewer terms are not worth a word.
 _TERMS = 4
 
@@ -178,10 +181,24 @@ def _words(step: Way, reduce: Reduce) -> str:
             return f"axis {step.axis}: {step.length} of them merged as far as the rank needs"
         case "histogram":
             return f"axis {step.axis}: a histogram of the {step.length} elements slides along"
+        case "counted":
+            return f"{step.length} elements counted below each bit of the result, row by row"
+        case "boxes":
+            return _boxed(step, verb)
         case "element":
             return "elements: computed once, kept for the neighbours"
         case "squared":
             return f"{reduce.kind}: from sums and sums of squares, exact for these integers"
+
+
+def _boxed(step: Way, verb: str) -> str:
+    """The boxes of a window of any shape: how many are read, and which are kept."""
+    words = f"{step.length} runs and boxes of elements {verb} at each point"
+    kept = [" x ".join(map(str, box)) for box in dict.fromkeys(step.boxes)]
+    if not kept:
+        return words
+    more = f" and {len(kept) - _LISTED} more" if len(kept) > _LISTED else ""
+    return f"{words}, kept for the neighbours: {', '.join(kept[:_LISTED])}{more}"
 
 
 def _others(step: Way, ndim: int, schedule: Schedule) -> str:

@@ -1,0 +1,195 @@
+"""Runs: windows of any shape as few boxes of elements that neighbours share.
+
+    . . 1 . .        columns of 1, 3 and 5:     v3 = x[0] + x[1] + x[2]      (kept for a row)
+    . 1 1 1 .                                   v5 = v3 + x[3] + x[4]        (kept for a row)
+    1 1 1 1 1   ->
+    . 1 1 1 .        5 reads, not 13:           out = x[0, -2] + v3[-1, -1] + v5[-2, 0]
+    . . 1 . .                                         + v3[-1, 1] + x[0, 2]
+
+Elements that stand in a line are runs.  A run is made of shorter ones, of which an extreme may
+take elements twice; the runs of one length that stand side by side are joined to boxes in the same
+way.  Which lengths are kept in rows, and whether runs go down the columns or along the rows,
+is what costs least.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import TypeAlias
+
+from .cost import LOAD, PASS, STORE
+from .doubling import SEARCHED, fewest, powers
+
+# Rows and columns: how far away an element is, or how long a box.
+Pair: TypeAlias = tuple[int, int]
+
+# What another element costs where it is read, and what a kept box costs besides its reads.
+ELEMENT = LOAD + 1
+_KEPT = STORE + PASS - 1
+
+# Lengths of runs among which those to keep are sought one by one; beyond, all are kept.
+_SOUGHT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A box of elements, and where it begins."""
+
+    box: Pair
+    place: Pair
+
+
+@dataclass(frozen=True, slots=True)
+class Boxes:
+    """A window as pieces; boxes that are kept, each made of pieces that come before it.
+
+    The runs go along `axis`: 0 down the columns, 1 along the rows.
+    """
+
+    kept: tuple[tuple[Pair, tuple[Piece, ...]], ...]
+    pieces: tuple[Piece, ...]
+    axis: int
+
+    @property
+    def cost(self) -> float:
+        """What a point costs, in additions."""
+        made = sum(ELEMENT * len(pieces) + _KEPT for _, pieces in self.kept)
+        return made + ELEMENT * len(self.pieces)
+
+    @property
+    def reads(self) -> int:
+        """How many reads are written."""
+        return len(self.pieces) + sum(len(pieces) for _, pieces in self.kept)
+
+
+@cache
+def boxes(places: tuple[Pair, ...], idempotent: bool) -> Boxes:
+    """The cheapest boxes of elements that stand at `places`, each of them once."""
+    found = [_boxes(places, idempotent, axis, join) for axis in (0, 1) for join in (True, False)]
+    return min(found, key=lambda one: one.cost)
+
+
+def _boxes(places: Iterable[Pair], idempotent: bool, axis: int, join: bool) -> Boxes:
+    runs = _runs(places, axis)
+    kept: list[tuple[Pair, tuple[Piece, ...]]] = []
+    pieces: list[Piece] = []
+    starts: dict[int, list[Pair]] = {}
+    for place, length in runs:
+        starts.setdefault(length, []).append(place)
+    beside = {
+        length: _runs(where, 1 - axis) if join else [(place, 1) for place in where]
+        for length, where in starts.items()
+    }
+    # Runs of one length side by side are read once each where they are joined.
+    chain = _Chain({n: _uses(row, idempotent) for n, row in beside.items()}, idempotent)
+    for length in chain.levels:
+        kept.append((_pair(axis, length, 1), _moved(chain.of(length), axis)))
+    for length, row in beside.items():
+        across = _Chain(Counter(n for _, n in row), idempotent)
+        held = length == 1 or length in chain.levels
+        for n in across.levels if held else ():
+            made = _moved(across.of(n), 1 - axis, length)
+            kept.append((_pair(axis, length, n), made))
+        for place, n in row:
+            if held:
+                whole = n == 1 or n in across.levels
+                parts = ((n, 0),) if whole else across.of(n)
+                pieces += _moved(parts, 1 - axis, length, place)
+                continue
+            for step in range(n):
+                at = _added(place, _pair(1 - axis, step, 0))
+                pieces += _moved(chain.of(length), axis, 1, at)
+    return Boxes(tuple(kept), tuple(pieces), axis)
+
+
+def _uses(row: list[tuple[Pair, int]], idempotent: bool) -> int:
+    """How often runs of one length are read, once those side by side are joined."""
+    across = _Chain(Counter(n for _, n in row), idempotent)
+    read = sum(len(across.of(n)) for n in across.levels)
+    return read + sum(1 if n == 1 or n in across.levels else len(across.of(n)) for _, n in row)
+
+
+def _runs(places: Iterable[Pair], axis: int) -> list[tuple[Pair, int]]:
+    """Where the longest runs along an axis begin, and how long they are."""
+    left = set(places)
+    found: list[tuple[Pair, int]] = []
+    for place in sorted(left):
+        if _added(place, _pair(axis, -1, 0)) in left:
+            continue
+        length = 1
+        while _added(place, _pair(axis, length, 0)) in left:
+            length += 1
+        found.append((place, length))
+    return found
+
+
+class _Chain:
+    """Which lengths of runs are kept in rows, and of what each is made.
+
+    `uses` says how often each length is read.
+    """
+
+    def __init__(self, uses: Mapping[int, int], idempotent: bool) -> None:
+        self.uses = {n: count for n, count in uses.items() if n > 1}
+        self.idempotent = idempotent
+        self.levels: tuple[int, ...] = ()
+        if self.uses:
+            self._choose(max(self.uses))
+
+    def of(self, length: int) -> tuple[Pair, ...]:
+        """The pieces of a run: how long each is, and where it begins."""
+        return self._pieces(length, self.levels)
+
+    def _pieces(self, length: int, levels: tuple[int, ...]) -> tuple[Pair, ...]:
+        shorter = [1, *(n for n in levels if n < length)]
+        if self.idempotent:
+            size = shorter[-1]
+            return tuple((size, k) for k in (*range(0, length - size, size), length - size))
+        found: list[Pair] = []
+        start = 0
+        for size in reversed(shorter):
+            while length - start >= size:
+                found.append((size, start))
+                start += size
+        return tuple(found)
+
+    def _cost(self, levels: tuple[int, ...]) -> float:
+        total = sum(ELEMENT * len(self._pieces(n, levels)) + _KEPT for n in levels)
+        for n, count in self.uses.items():
+            total += count * ELEMENT * (1 if n in levels else len(self._pieces(n, levels)))
+        return total
+
+    def _choose(self, longest: int) -> None:
+        """Begin with what is read, and add or drop one length after the other."""
+        between = fewest(longest, self.idempotent) if longest <= SEARCHED else powers(longest, 4)
+        some = {n for n in (*self.uses, *powers(longest, 2), *between) if n > 1}
+        self.levels = tuple(sorted({*self.uses, *between} - {1}))
+        cost = self._cost(self.levels)
+        for _ in range(3 if len(some) <= _SOUGHT else 0):
+            before = cost
+            for n in sorted(some):
+                levels = tuple(sorted({n} ^ set(self.levels)))
+                if (other := self._cost(levels)) < cost:
+                    self.levels, cost = levels, other
+            if cost == before:
+                break
+
+
+def _pair(axis: int, along: int, across: int) -> Pair:
+    return (across, along) if axis else (along, across)
+
+
+def _added(one: Pair, other: Pair) -> Pair:
+    return one[0] + other[0], one[1] + other[1]
+
+
+def _moved(
+    parts: Iterable[Pair], axis: int, width: int = 1, place: Pair = (0, 0)
+) -> tuple[Piece, ...]:
+    """Parts of a run along an axis, so wide across it, as pieces that begin at a place."""
+    return tuple(
+        Piece(_pair(axis, n, width), _added(place, _pair(axis, start, 0))) for n, start in parts
+    )
