@@ -229,8 +229,10 @@ def _public(where):
     return {name: getattr(where, name) for name in names if not name.startswith("_")}
 
 
-API = {f"ninepoint.{name}": value for name, value in _public(npt).items() if name != "filters"}
-API |= {f"ninepoint.filters.{name}": value for name, value in _public(npt.filters).items()}
+MODULES = {"filters": npt.filters, "shapes": npt.shapes}
+API = {f"ninepoint.{name}": value for name, value in _public(npt).items() if name not in MODULES}
+for home, module in MODULES.items():
+    API |= {f"ninepoint.{home}.{name}": value for name, value in _public(module).items()}
 API |= {"ninepoint.filters.Options": npt.filters.Options}
 API |= {f"ninepoint.xarray.{name}": value for name, value in _public(ninepoint.xarray).items()}
 

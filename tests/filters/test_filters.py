@@ -18,8 +18,8 @@ from scipy import ndimage
 import ninepoint as npt
 from ninepoint import filters
 from ninepoint.filters import ranks, smoothing
-from thorough import only
 from ninepoint.filters.windows import Window
+from thorough import only
 
 RULES = ["reflect", "nearest", "mirror", "wrap", "constant"]
 SHAPES = [(17, 23), (2, 3), (1, 5), (1, 1)]

@@ -116,7 +116,7 @@ class Calls(Frame):
             except (TypeError, ValueError) as error:
                 raise errors.wrong_arguments(span, name, str(error)) from error
         if is_shape(function):
-            return self.shape(span, name, function, args, keywords)
+            return self.window_shape(span, name, function, args, keywords)
         known = all(
             is_number(v) or isinstance(v, str | np.ndarray | slice | tuple | type) or v is None
             for v in everything
@@ -134,7 +134,7 @@ class Calls(Frame):
             raise errors.bad_operand(span, f"'{name}'", words(field))
         return self.built(KNOWN[function], name, args, keywords)
 
-    def shape(
+    def window_shape(
         self, span: Span, name: str, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> Any:
         """The shape of a window, made while the kernel is read."""

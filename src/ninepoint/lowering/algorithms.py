@@ -197,11 +197,7 @@ class _Plan:
             known = {(1, 1): base}
             ground = {(1, 1): grounded(base)}
             for box, pieces in made.kept:
-                (name,) = self.stage(
-                    lambda lines, of=pieces, ground=ground: [
-                        joined(lines, last, [at(ground, piece) for piece in of], dtype, op)
-                    ]
-                )
+                (name,) = self._box([at(ground, piece) for piece in pieces], dtype, op)
                 known[box] = replace(base, name=name, dtype=dtype, origin=along_rows(offset))
                 ground[box] = grounded(known[box])
             parts += [at(known, piece) for piece in made.pieces]
@@ -213,6 +209,10 @@ class _Plan:
             Way("boxes", axis, len(parts), True, dtype, idempotent=idempotent, boxes=tuple(kept))
         )
         return joined(self.main, last, parts, dtype, op)
+
+    def _box(self, pieces: Sequence[Piece], dtype: DType, op: BinaryOp) -> tuple[str, ...]:
+        """A stage of some pieces."""
+        return self.stage(lambda lines: [joined(lines, self.kernel.ndim - 1, pieces, dtype, op)])
 
     # Elements.
 
@@ -394,27 +394,34 @@ class _Plan:
             return Refused(f"more than {COUNTED} elements are not counted bit by bit")
         low, fraction = quantile_position(count, reduce.quantile)
         last = along_rows(tap.origin)
-        here = (0,) * self.kernel.ndim
         outer = tuple(o - a for o, a in zip(tap.origin, last, strict=True))
         ground = replace(tap, origin=outer)
         reads = [Read(tap.dtype, tap.field, ground.offset((k,))) for k in range(count)]
-        names = self.stage(lambda lines: begun(storage))
-
-        def known(lines: Lines, names: Sequence[str]) -> list[Atom]:
-            return [lines.emit(Read(DType.INT, name, here)) for name in names]
-
+        value, bit = self.stage(lambda _: begun(storage))
         for _ in range(bits(storage)):
-            names = self.stage(
-                lambda lines, names=names: one_bit(lines, reads, *known(lines, names), low)
-            )
+            value, bit = self._next_bit(reads, value, bit, low)
         self.ways.append(Way("counted", -1, count, False, DType.INT))
-        found: list[Atom] = [self.main.emit(Read(DType.INT, names[0], last))]
+        here = (0,) * self.kernel.ndim
+        found: list[Atom] = [self.main.emit(Read(DType.INT, value, last))]
         if fraction:
-            (above,) = self.stage(
-                lambda lines: [following(lines, reads, *known(lines, names[:1]), low)]
-            )
+
+            def next_one(lines: Lines) -> list[Atom]:
+                known = lines.emit(Read(DType.INT, value, here))
+                return [following(lines, reads, known, low)]
+
+            (above,) = self.stage(next_one)
             found.append(self.main.emit(Read(DType.INT, above, last)))
         return interpolated(found, fraction, reduce.dtype, self.main.emit)
+
+    def _next_bit(self, reads: Sequence[Read], value: str, bit: str, rank: int) -> tuple[str, ...]:
+        """A stage that knows a bit more of the element of some rank."""
+        here = (0,) * self.kernel.ndim
+
+        def make(lines: Lines) -> Sequence[Atom]:
+            known, next_bit = (lines.emit(Read(DType.INT, name, here)) for name in (value, bit))
+            return one_bit(lines, reads, known, next_bit, rank)
+
+        return self.stage(make)
 
     def _by_columns(self, reduce: Reduce) -> Atom | Refused:
         """Columns in order, each sorted once for all the windows it is in."""
