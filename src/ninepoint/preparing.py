@@ -17,10 +17,12 @@ import numpy as np
 
 from .arrays.accepted import native
 from .arrays.arranging import are_writable, listed
-from .arrays.axes import Behind, behind
+from .arrays.axes import behind
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
+from .arrays.lanes import made_like
+from .arrays.merging import looks_at_points, merging
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way, prepare
 from .arrays.quick import Quick
@@ -171,7 +173,8 @@ def several(
     known: list[Any] = list(fields)
     if small:
         for node in graph.nodes:
-            known += [_result(shapes[k], graph.dtypes[k], node.axes) for k in node.outputs]
+            inputs = [known[value] for value in node.fields]
+            known += [_result(node, inputs, shapes[k], graph.dtypes[k]) for k in node.outputs]
     if not small or any(_together(g, known) for g in groups if not _is_one(g, known)):
         if any(node.call.scalars for node in graph.nodes):
             return no_way
@@ -310,11 +313,18 @@ def _along(
     return call
 
 
-def _result(shape: tuple[int, ...], dtype: np.dtype, axes: Behind | None) -> Array:
-    """Give an array as a call that names `axes` makes it: those come last in memory."""
-    core = [axis % len(shape) for axis in axes or ()]
+def _result(node: Node, fields: Sequence[Array], shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """Give an array that lies in memory as one that a call makes of such fields."""
+    whole = np.broadcast_shapes(*(field.shape for field in fields))
+    inputs = [np.broadcast_to(field, whole) for field in fields]
+    if looks_at_points(node.program):
+        found = merging(inputs)
+        return found.back(empty(found.merged, dtype))
+    core = [axis % len(shape) for axis in node.along]
     order = [*(axis for axis in range(len(shape)) if axis not in core), *core]
-    return empty(tuple(shape[axis] for axis in order), dtype).transpose(np.argsort(order))
+    inputs = [field.transpose(order) for field in inputs]
+    made = made_like(node.program, inputs, tuple(shape[axis] for axis in order), dtype)
+    return made.transpose(np.argsort(order))
 
 
 def _together(group: Group, known: Sequence[Array]) -> bool:

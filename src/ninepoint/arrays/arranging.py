@@ -3,7 +3,8 @@
     fields of fewer axes, axes in another order, strides or bytes that cannot be read
         -> one shape, core axes last, rows whose elements lie side by side
 
-To a program that looks at no neighbour all axes are alike: they become as few as can be.
+To a program that looks at no neighbour all axes are alike: they become as few as can be.  For
+others a stack that lies innermost stays there (see `lanes`).
 
 What is to be done with each array is settled once; a call then does just that.
 """
@@ -17,7 +18,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array
+from ninepoint.arrays.borders import Array, Border
+from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
@@ -34,6 +36,8 @@ class Arrangement:
     """How the arrays of calls like one are given to a program."""
 
     def __init__(self, program: Code, fields: Sequence[Array], axes: Any, out: Any) -> None:
+        self.program = program
+        self._lanes: Lanes | None = None
         shape = broadcast_shape([field.shape for field in fields])
         ndim = len(shape)
         order = tuple(range(ndim))
@@ -47,6 +51,8 @@ class Arrangement:
             order, self._merging = found.order, None if found.is_trivial else found
         self._order = None if order == tuple(range(ndim)) and not self._merging else order
         self._back = tuple(order.index(axis) for axis in range(ndim))
+        if self._merging is None:
+            self._find_lanes([np.broadcast_to(field, shape) for field in fields], listed(out))
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= BLOCK
         self._views = [
@@ -56,8 +62,23 @@ class Arrangement:
         outs = [self._turned(one) for one in listed(out)]
         self._apart = self._small and not all(map(is_readable, outs, program.out_dtypes))
         self.plain = (
-            self._order is None and not self._apart and all(view is None for view in self._views)
+            self._order is None
+            and self._lanes is None
+            and not self._apart
+            and all(view is None for view in self._views)
         )
+
+    def _find_lanes(self, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+        """Find whether the stack lies innermost, and what does the program then."""
+        turned = [self._turned(one) for one in (*fields, *outs)]
+        program = self.program.within(turned[0].shape[-self.program.ndim :])
+        found = with_lanes(program, turned[: len(fields)], turned[len(fields) :])
+        if found is not None:
+            self._lanes, self.program = found
+
+    def border(self, border: Border) -> Border:
+        """Give the border of the program."""
+        return border if self._lanes is None else self._lanes.border(border)
 
     def fields(self, fields: Sequence[Array]) -> list[Array]:
         """Give the fields as the program reads them."""
@@ -70,7 +91,7 @@ class Arrangement:
         """Give the `out` of the program; None where it makes its own results."""
         if out is None or self._apart:
             return None
-        if self._order is None:
+        if self._order is None and self._lanes is None:
             return out
         return tuple(map(self._turned, listed(out)))
 
@@ -85,14 +106,14 @@ class Arrangement:
             if made is None:
                 return None
             if out is None:
-                if self._order is None:
+                if self._order is None and self._lanes is None:
                     return made
                 if isinstance(made, tuple):
                     return tuple(map(self._returned, made))
                 return self._returned(made)
             if self._apart:
                 for target, one in zip(targets, listed(made), strict=True):
-                    write(target, one if self._order is None else self._returned(one))
+                    write(target, self._returned(one))
             return targets[0] if len(targets) == 1 else tuple(targets)
 
         return call
@@ -100,12 +121,15 @@ class Arrangement:
     def _turned(self, array: Array) -> Array:
         if self._merging is not None:
             return self._merging.of(array)
-        return array if self._order is None else array.transpose(self._order)
+        turned = array if self._order is None else array.transpose(self._order)
+        return turned if self._lanes is None else self._lanes.of(turned)
 
     def _returned(self, result: Array) -> Array:
         if self._merging is not None:
             return self._merging.back(result)
-        return result.transpose(self._back)
+        if self._lanes is not None:
+            result = self._lanes.back(result)
+        return result if self._order is None else result.transpose(self._back)
 
     def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any]) -> View | None:
         """Give what is done with a field; None if nothing is."""
@@ -113,7 +137,7 @@ class Arrangement:
         if field.shape != shape:
             views.append(_spread(field, shape))
             field = views[0](field)
-        if self._order is not None:
+        if self._order is not None or self._lanes is not None:
             views.append(self._turned)
             field = self._turned(field)
         if self._small and not is_readable(field, dtype):

@@ -49,9 +49,14 @@ ABSENT: frozenset[Rule] = frozenset(("fill", "keep", "valid"))
 
 @dataclass(frozen=True, slots=True)
 class Border:
-    """The rule before and after the array along each core axis."""
+    """The rule before and after the array along each core axis.
+
+    Along the last one a column may be several `lanes`, elements that lie side by side: what
+    stands outside are whole columns.
+    """
 
     rules: tuple[tuple[Rule, Rule], ...]
+    lanes: int = 1
 
     @property
     def ndim(self) -> int:
@@ -61,6 +66,10 @@ class Border:
     def uses(self, rule: Rule) -> bool:
         """Whether any side of any axis follows `rule`."""
         return any(rule in pair for pair in self.rules)
+
+    def lanes_along(self, axis: int) -> int:
+        """How many elements a column has, along this of the core axes."""
+        return self.lanes if axis == len(self.rules) - 1 else 1
 
     def __str__(self) -> str:
         """Give it as one would write the option."""
@@ -279,16 +288,21 @@ def _names() -> str:
 
 
 def source_indices(
-    start: int, stop: int, n: int, before: Rule, after: Rule
+    start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """For every position in [start, stop) of an axis of length `n`, the element that stands there.
 
-    -1 means that nothing does ("constant", or n == 0). The rules without neighbours ("fill",
+    A rule takes `lanes` elements as one; `n` is a multiple of them.  -1 means that nothing does ("constant", or n == 0). The rules without neighbours ("fill",
     "keep", "valid") are mapped to the nearest element: what is computed from it is discarded.
     """
     position = np.arange(start, stop, dtype=np.int64)
     if n == 0:
         return np.full_like(position, -1)
+    if lanes > 1:
+        column, lane = np.divmod(position, lanes)
+        first, last = start // lanes, -(-stop // lanes)
+        columns = source_indices(first, last, n // lanes, before, after)[column - first]
+        return np.where(columns < 0, -1, columns * lanes + lane)
     low = _mapped(position, n, before)
     if before == after:
         return low
@@ -344,18 +358,22 @@ class Run:
 
 
 @lru_cache(maxsize=4096)
-def runs(start: int, stop: int, n: int, before: Rule, after: Rule) -> tuple[Run, ...]:
+def runs(
+    start: int, stop: int, n: int, before: Rule, after: Rule, lanes: int = 1
+) -> tuple[Run, ...]:
     """Give `source_indices` as few runs, positions counted from `start`.
 
     Costs time in proportion to what lies outside the array, not to its length.
     """
     inner_start, inner_stop = min(max(start, 0), stop), max(min(stop, n), start)
     if inner_start >= inner_stop:
-        return tuple(split(source_indices(start, stop, n, before, after), 0))
+        return tuple(split(source_indices(start, stop, n, before, after, lanes), 0))
+    low = source_indices(start, inner_start, n, before, after, lanes)
+    high = source_indices(inner_stop, stop, n, before, after, lanes)
     return (
-        *split(source_indices(start, inner_start, n, before, after), 0),
+        *split(low, 0),
         Run(inner_start - start, inner_stop - start, inner_start, 1),
-        *split(source_indices(inner_stop, stop, n, before, after), inner_stop - start),
+        *split(high, inner_stop - start),
     )
 
 
@@ -392,8 +410,10 @@ class Gather:
     ) -> None:
         self.shape = tuple(b - a for a, b in zip(start, stop, strict=True))
         every = [
-            runs(a, b, n, *rules)
-            for a, b, n, rules in zip(start, stop, shape, border.rules, strict=True)
+            runs(a, b, n, *rules, border.lanes_along(axis))
+            for axis, (a, b, n, rules) in enumerate(
+                zip(start, stop, shape, border.rules, strict=True)
+            )
         ]
         inside = [_own(axis, a) for axis, a in zip(every, start, strict=True)]
         whole = slice(None)

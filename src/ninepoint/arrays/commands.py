@@ -229,7 +229,10 @@ class _Writer:
         if not spans:
             return
         # The block has a column for each neighbour of the ends, low | high.
-        columns = np.concatenate([source_indices(a + low, b + high, n, *rules) for a, b in spans])
+        lanes = plan.border.lanes
+        columns = np.concatenate(
+            [source_indices(a + low, b + high, n, *rules, lanes) for a, b in spans]
+        )
         gathered = _gathered(columns)
         rows = plan.source(interior)
         shape = (*rows.shape[:-1], len(columns))

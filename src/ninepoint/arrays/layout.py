@@ -133,7 +133,9 @@ class Layout:
         limit = self._whole_bytes
         if limit is None:
             limit = WHOLE_BYTES[min(len(self.shape), len(WHOLE_BYTES)) - 1]
-            limit = FAR_BYTES if max(self.spans) >= FAR else limit
+            *spans, span = self.spans
+            far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
+            limit = FAR_BYTES if far else limit
         return self.points * self._itemsize <= limit
 
     def source(self, region: Region) -> Region:

@@ -18,6 +18,7 @@ import numpy as np
 
 from ninepoint.arrays.accepted import as_field, native
 from ninepoint.arrays.borders import Array, Border, fitting_cval
+from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging
 from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
@@ -85,26 +86,43 @@ def apply(
     plan = layout(core, program.reaches, border, itemsize)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
+    dtypes = program.out_dtypes
+    given: list[Array] = []
+    targets: list[Array] = []
+    shared = False
+    if out is not None:
+        given = checked_out(out, shapes, dtypes, order)
+        targets = given
+        if order is not None:
+            targets = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in given]
+        # An exact answer about overlap can take for ever; bounds are enough to decide on a copy.
+        shared = any(np.may_share_memory(o, array) for o in targets for array in arrays)
+    found = with_lanes(program, arrays, () if shared else targets)
+    lanes: Lanes | None = None
+    if found is not None:
+        lanes, program = found
+        arrays = [lanes.of(array) for array in arrays]
+        lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
+        plan = layout(core, program.reaches, lanes.border(border), itemsize)
+        shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
         threads = thread_count(threads)
-    count = threads or 1
-    if out is not None:
-        given = checked_out(out, shapes, program.out_dtypes, order)
-        inner = given
-        if order is not None:
-            inner = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in given]
-        # An exact answer about overlap can take for ever; bounds are enough to decide on a copy.
-        shared = any(np.may_share_memory(o, array) for o in inner for array in arrays)
-        results = [empty(o.shape, native(o.dtype)) for o in inner] if shared else inner
-        over_stack(program, plan, values, arrays, results, count)
-        if shared:
-            for o, result in zip(inner, results, strict=True):
-                write(o, result)
+    if out is None or shared:
+        dtypes = tuple(native(o.dtype) for o in targets) if shared else dtypes
+        results = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
+    else:
+        results = targets if lanes is None else [lanes.of(o) for o in targets]
+    over_stack(program, plan, values, arrays, results, threads or 1)
+    if out is not None and not shared:
         return given[0] if len(given) == 1 else tuple(given)
-    results = [empty(s, dtype) for s, dtype in zip(shapes, program.out_dtypes, strict=True)]
-    over_stack(program, plan, values, arrays, results, count)
+    if lanes is not None:
+        results = [lanes.back(result) for result in results]
+    if shared:
+        for o, result in zip(targets, results, strict=True):
+            write(o, result)
+        return given[0] if len(given) == 1 else tuple(given)
     if order is not None:
-        results = [np.moveaxis(array, range(-program.ndim, 0), order) for array in results]
+        results = [np.moveaxis(array, range(-len(order), 0), order) for array in results]
     return results[0] if len(results) == 1 else tuple(results)
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -88,6 +88,10 @@ def prepare(
     arrangement = Arrangement(program, fields, axes, out)
     if arrangement.plain:
         return _prepare(program, entry, fields, options, out)
+    if arrangement.program is not program:
+        program = arrangement.program
+        entry = program.entry
+        options = replace(options, border=arrangement.border(options.border))
     run = _prepare(program, entry, arrangement.fields(fields), options, arrangement.out(out))
     return arrangement.around(run)
 

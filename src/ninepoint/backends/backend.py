@@ -74,6 +74,21 @@ class Module:
     places: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a text was written of, by its title.
+
+    `together` is the same kernel with several rows made at once.  `single` gives the same bits
+    one row after the other, and leaves what only the back end can choose to be chosen.
+    """
+
+    title: str
+    kernel: Kernel
+    together: Kernel | None
+    single: Kernel
+    schedule: Schedule
+
+
 class Code(Protocol):
     """A compiled kernel, its scalars bound, for fields of certain dtypes."""
 
@@ -114,6 +129,16 @@ class Code(Protocol):
 
     def with_numbers(self, numbers: Sequence[Any]) -> Code:
         """Give the same code with other coefficient arrays and scalars."""
+
+    def interleaved(self, lanes: int) -> Code | None:
+        """Give the same code on rows in which each column has so many lanes, if it has that."""
+
+    def levelled(self) -> Code | None:
+        """Give the same code with one more axis, along which nothing looks, if it has that."""
+
+    @property
+    def entry(self) -> Callable[..., None]:
+        """What `run` calls, with fields, outputs, coefficient arrays and scalars."""
 
     @property
     def pace(self) -> list[float]:

@@ -8,10 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..language.box import Box
+from ..language.box import Box, joined
 from ..language.errors import Span
-from ..language.ir import Length
-from .backend import Backend, Lowered, Module
+from ..language.ir import Kernel, Length
+from ..lowering.lanes import box_interleaved, box_levelled, interleaved, levelled
+from ..lowering.merging import merged
+from .backend import Backend, Lowered, Module, Written
 from .elements import Elements
 from .threads import handoff, run_parts
 
@@ -20,6 +22,7 @@ from .threads import handoff, run_parts
 class Compiled(Lowered):
     """A kernel for given types, its text, and the back end that makes something to call of it.
 
+    The text was made of what is `written`, if that can be written in another way as well.
     `unread` is the first piece of it that is not analysed, for some `reason`; `factor` says how
     many times as long it takes.  `forms` holds what the passes made of it, of which a GPU's text
     is written; nothing if it is not analysed.  `pace` is how long a point took when that was last
@@ -28,6 +31,7 @@ class Compiled(Lowered):
 
     module: Module
     backend: Backend
+    written: Written | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
     reason: str = ""
     factor: str = ""
@@ -41,6 +45,10 @@ class Compiled(Lowered):
     pace: list[float] = field(default_factory=list, init=False, repr=False, compare=False)
     _elements: list[Elements | None] = field(
         default_factory=list, init=False, repr=False, compare=False
+    )
+    # The same for stacks that lie innermost, by the number of lanes; 0 stands for any number.
+    _with_lanes: dict[int, Compiled | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
     )
 
     @property
@@ -89,6 +97,46 @@ class Compiled(Lowered):
         if not loop or len(inputs) + len(self.out_dtypes) > 32:
             return None
         return Elements(loop, inputs, self.out_dtypes, self.name)
+
+    def interleaved(self, lanes: int) -> Compiled | None:
+        """The same on rows in which each column has so many lanes, if it has such a form."""
+        if lanes not in self._with_lanes:
+            self._with_lanes[lanes] = self._made_interleaved(lanes)
+        return self._with_lanes[lanes]
+
+    def levelled(self) -> Compiled | None:
+        """The same with one more axis, along which nothing looks, if it has such a form."""
+        if 0 not in self._with_lanes:
+            self._with_lanes[0] = self._made_levelled()
+        return self._with_lanes[0]
+
+    def _made_interleaved(self, lanes: int) -> Compiled | None:
+        if self.written is None:
+            return None
+        kernel = interleaved(self.written.kernel, lanes)
+        together = self.written.together
+        together = together and interleaved(together, lanes)
+        if kernel is None:
+            return None
+        reaches = tuple(box_interleaved(box, lanes) for box in self.reaches)
+        return self._of(f"{self.written.title}, {lanes} lanes", kernel, together, reaches)
+
+    def _made_levelled(self) -> Compiled | None:
+        kernel = None if self.written is None else levelled(self.written.single)
+        if self.written is None or kernel is None:
+            return None
+        kernel = self.backend.schedule(merged(kernel), self.written.schedule)
+        reaches = tuple(map(box_levelled, self.reaches))
+        return self._of(f"{self.written.title}, levels last", kernel, None, reaches)
+
+    def _of(
+        self, title: str, kernel: Kernel, together: Kernel | None, reaches: tuple[Box, ...]
+    ) -> Compiled:
+        """What another form of the kernel is compiled to."""
+        module = self.backend.text(
+            kernel, title, joined(reaches), together=together, fastmath=self.fastmath
+        )
+        return replace(self, module=module, reaches=reaches, written=None)
 
     def from_disk(self) -> bool:
         """Whether the machine code, which is there, was loaded rather than compiled."""
@@ -152,6 +200,21 @@ class Bound:
         """The same kernel with other coefficients and scalars, which must be of their types."""
         count = len(self.coefficients)
         return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
+
+    def interleaved(self, lanes: int) -> Bound | None:
+        """The same kernel on rows in which each column has so many lanes, if it has that form."""
+        found = self.compiled.interleaved(lanes)
+        return found and Bound(found, self.coefficients, self.scalars)
+
+    def levelled(self) -> Bound | None:
+        """The same kernel with one more axis, along which nothing looks, if it has that form."""
+        found = self.compiled.levelled()
+        return found and Bound(found, self.coefficients, self.scalars)
+
+    @property
+    def entry(self) -> Callable[..., None]:
+        """What computes a block, called with all numbers besides."""
+        return self.compiled.entry
 
     @property
     def takes_commands(self) -> bool:

@@ -39,7 +39,7 @@ from ..lowering.passes import (
 )
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported
-from .backend import Backend, Module
+from .backend import Backend, Module, Written
 from .compiled import Compiled
 from .numba.cache import identifier
 from .numba.cpu import NUMBA
@@ -134,8 +134,10 @@ def compile_understood(
         together=together,
         fastmath=request.fastmath,
     )
+    shown = kept if together else lowered
     compiled = replace(
         _compiled(kernel, function.name, module, looks, tuple(dtypes), request.fastmath),
+        written=Written(function.name, shown, together, single, request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=_named(arguments, Field),
         coefficients=_named(arguments, Coefficients),
@@ -235,12 +237,13 @@ def compile_fused(
     named = {made for part in parts for made in part.made}
     whole = checked(fused(parts, outputs), margin)
     whole = checked(merged(checked(inlined(whole, request.schedule), margin)), margin)
-    kernel = checked(BACKEND.schedule(renumbered(whole, named), request.schedule), margin)
+    single = renumbered(whole, named)
+    kernel = checked(BACKEND.schedule(single, request.schedule), margin)
     module = BACKEND.text(kernel, name, margin, fastmath=request.fastmath)
     compiled = _compiled(
         kernel, name, module, (margin,) * len(outputs), tuple(out_dtypes), request.fastmath
     )
-    return kernel, compiled
+    return kernel, replace(compiled, written=Written(name, kernel, None, single, request.schedule))
 
 
 def check_outputs(name: str, kernel: Kernel, request: Request) -> None:

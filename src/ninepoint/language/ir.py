@@ -160,7 +160,8 @@ class Tap:
 
     `axes` says along which core axis each axis of the window runs: x[0, -1:2] is a window of
     one axis, which runs along the second.  Where elements are `picked` the reduction is over
-    these alone, along one axis: each is an index of the window.
+    these alone, along one axis: each is an index of the window.  A step along the last core axis
+    is `lanes` elements; more than one only where the lowering has interleaved them.
     """
 
     dtype: DType
@@ -168,13 +169,14 @@ class Tap:
     origin: Offset
     axes: Offset
     picked: tuple[Offset, ...] = ()
+    lanes: int = 1
 
     def offset(self, index: Offset) -> Offset:
         """The offset of the element at `index` in the window."""
         moved = list(self.origin)
         index = self.picked[index[0]] if self.picked else index
         for axis, step in zip(self.axes, index, strict=True):
-            moved[axis] += step
+            moved[axis] += step * self.lanes if axis == len(moved) - 1 else step
         return tuple(moved)
 
     def ends(self, shape: Offset) -> tuple[Offset, Offset]:

@@ -105,7 +105,8 @@ class WindowLoops:
                 index = index[-self.reach.ndim :]
                 inside = self._places(f"{inner}_{name}", expr, dims)
                 for axis, dim in zip(expr.axes, inside, strict=True):
-                    index[axis] += f" + {dim}"
+                    apart = expr.lanes > 1 and axis == self.reach.ndim - 1
+                    index[axis] += f" + {expr.lanes} * {dim}" if apart else f" + {dim}"
                 index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
                 self._as_stored(inner, expr.field)
                 text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
