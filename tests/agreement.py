@@ -53,6 +53,14 @@ class Plain:
     def within(self, core: tuple[int, ...]) -> Plain:
         return Plain(self.bound.within(core))
 
+    def interleaved(self, lanes: int) -> Plain | None:
+        found = self.bound.interleaved(lanes)
+        return found and Plain(found)
+
+    def levelled(self) -> Plain | None:
+        found = self.bound.levelled()
+        return found and Plain(found)
+
     def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
         wide = [f.astype("float32") if f.dtype == np.float16 else f for f in fields]
         compiled = self.bound.compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,16 @@ class WindowSum:
 
     def within(self, core: tuple[int, ...]) -> WindowSum:
         return self
+
+    def interleaved(self, lanes: int) -> WindowSum:
+        return self._turned(lambda offset: (*offset[:-1], offset[-1] * lanes))
+
+    def levelled(self) -> WindowSum:
+        return self._turned(lambda offset: (*offset, 0))
+
+    def _turned(self, turn: Callable[[Offset], Offset]) -> WindowSum:
+        outputs = tuple({(k, turn(o)): w for (k, o), w in one.items()} for one in self.outputs)
+        return replace(self, outputs=outputs)
 
     def with_numbers(self, numbers: Sequence[Any]) -> WindowSum:
         assert not numbers

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,8 +20,9 @@ from ninepoint.arrays.layout import Shape
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 
-# From so many lanes on each column is a row of its own.
-LEVELS = 32
+# From so many lanes on each column is a row of its own.  What has no form for that is compiled for
+# their number up to the second.
+LEVELS, MANY = 32, 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +90,28 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Lanes | 
     Their core axes come last.  None if there is no stack inside, or the arrays differ in it.
     """
     first = fields[0]
-    column = first.strides[-1]
-    if column <= first.itemsize or first.ndim == core or not first.size or first.shape[-1] == 1:
-        return None
-    lead = range(first.ndim - core)
-    inner = [axis for axis in lead if first.shape[axis] != 1 and 0 < first.strides[axis] < column]
+    # Nearly always rows are in order, and nothing has to be found out.
+    inner = _inside(first, core) if abs(first.strides[-1]) > first.itemsize else []
     if not inner:
         return None
-    inner.sort(key=lambda axis: -first.strides[axis])
     order = (
-        *(axis for axis in lead if axis not in inner),
+        *(axis for axis in range(first.ndim - core) if axis not in inner),
         *range(first.ndim - core, first.ndim),
         *inner,
     )
     lengths = tuple(first.shape[axis] for axis in inner)
-    found = Lanes(order, lengths, core, math.prod(lengths) >= LEVELS)
+    found = Lanes(order, lengths, core, False)
     return found if all(map(found.lies, (*fields, *outs))) else None
+
+
+def _inside(array: Array, core: int) -> list[int]:
+    """The axes of the stack that lie inside the last core axis, in the order of memory."""
+    column = abs(array.strides[-1])
+    if not array.size or array.shape[-1] == 1:
+        return []
+    lead = range(array.ndim - core)
+    inner = [axis for axis in lead if array.shape[axis] != 1 and 0 < array.strides[axis] < column]
+    return sorted(inner, key=lambda axis: -array.strides[axis])
 
 
 def with_lanes(
@@ -117,8 +124,34 @@ def with_lanes(
     found = lanes(fields, outs, program.ndim)
     if found is None:
         return None
-    other = program.levelled() if found.levels else program.interleaved(found.count)
+    if found.count >= LEVELS:
+        other = program.levelled()
+        if other is not None:
+            return replace(found, levels=True), other
+    other = program.interleaved(found.count) if found.count <= MANY else None
     return None if other is None else (found, other)
+
+
+def told(program: Code, fields: Sequence[Array]) -> str:
+    """How a program does a stack that lies innermost, in words; empty where none does.
+
+    The fields have one shape and core axes last.
+    """
+    if not any(_inside(field, program.ndim) for field in fields):
+        return ""
+    found = with_lanes(program, fields)
+    if found is not None and found[0].levels:
+        return f"{found[0].count} lanes, innermost: an axis of its own, along which nothing looks"
+    if found is not None:
+        return f"{found[0].count} lanes, innermost: of a row all at once, a column is as many on"
+    lying = lanes(fields, (), program.ndim)
+    if lying is None:
+        reason = "rows have gaps, or the fields differ in the order of their axes"
+    elif lying.count > MANY:
+        reason = f"a kernel that runs down rows is compiled for {MANY} lanes at the most"
+    else:
+        reason = "the kernel takes the general path"
+    return f"innermost, but copied in blocks, image by image: {reason}"
 
 
 def made_like(program: Code, fields: Sequence[Array], shape: Shape, dtype: np.dtype) -> Array:

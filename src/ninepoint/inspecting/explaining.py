@@ -8,9 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from ..analysis.ranges import ranges
+from ..arrays import numpy as on_numpy
 from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
+from ..arrays.lanes import told
 from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
@@ -48,11 +52,13 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         text = plan_text(name, one.graph[0], one.plan)
         reason = no_chain(one)
         text += f"\n  iterate     one step after the other: {reason}" if reason else ""
+        text += stack_text(one, named)
         return text + plans if found is None else f"{text}\n  measured    {found}"
     forms, reason = one.forms
     border = None if one.call.definition.pointwise else border_text(one)
     every = every_text(one.graph[0].nodes[-1])
     text = explanation(name, one.last, forms, reason, border, every, no_chain(one))
+    text += stack_text(one, named)
     return text + plans if found is None else f"{text}\n{measured(one.last, forms, found)}"
 
 
@@ -71,6 +77,22 @@ def on_dask(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> s
     with noted() as plans:
         call(*(values[name] for name in parameters[:count]), **rest, **options)
     return "".join(f"\n  on Dask     {found}" for found in plans)
+
+
+def stack_text(one: Asked, named: Mapping[str, Any]) -> str:
+    """The line that says how a stack which lies innermost in arrays of NumPy is done."""
+    fields, last = one.given, one.last
+    if last.alone or not fields or not all(isinstance(field, np.ndarray) for field in fields):
+        return ""
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    if len(shape) < last.ndim:
+        return ""
+    axes = named.get("axes")
+    ends = tuple(range(-last.ndim, 0))
+    core = ends if axes is None else on_numpy.core_axes(axes, len(shape), last.ndim)
+    whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
+    found = told(one.graph[0].nodes[-1].program, whole)
+    return found and f"\n  stack       {found}"
 
 
 def _cut(array: Any) -> bool:

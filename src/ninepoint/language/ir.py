@@ -281,13 +281,15 @@ class Histogram:
     """Elements of a window of a field's last two axes, by their ranks.
 
     The first of `names` is the element of rank `rank`, and the second, if there is one, that
-    after it.  `element` reads the first element of the window, which has `shape`.
+    after it.  `element` reads the first element of the window, which has `shape`; its columns are
+    so many `lanes` apart, more than one only where the lowering has interleaved them.
     """
 
     names: tuple[str, ...]
     element: Assign
     shape: Offset
     rank: int
+    lanes: int = 1
 
     @property
     def read(self) -> Read:

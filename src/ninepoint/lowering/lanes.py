@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..language.box import Box
-from ..language.ir import Assign, Histogram, Kernel, Offset, Read, Reduce, RunningSum, State, Tap
+from ..language.ir import Assign, Histogram, Kernel, Offset, Read, Reduce, RunningSum, Stage, State, Tap
 
 # How an offset is written along the new axes.
 _Turn: TypeAlias = Callable[[Offset], Offset]
@@ -23,8 +23,7 @@ _Turn: TypeAlias = Callable[[Offset], Offset]
 
 def interleaved(kernel: Kernel, lanes: int) -> Kernel | None:
     """The kernel on rows in which each column has so many lanes; None if it has no such form."""
-    if any(isinstance(stage, Histogram | State) for stage in kernel.stages):
-        # What slides along a row would have to do so lane by lane.
+    if any(isinstance(stage, State) for stage in kernel.stages):
         return None
     return _turned(kernel, lambda offset: _apart(offset, lanes), lanes)
 
@@ -32,7 +31,7 @@ def interleaved(kernel: Kernel, lanes: int) -> Kernel | None:
 def levelled(kernel: Kernel) -> Kernel | None:
     """The kernel with one more axis at the end; None if it has no such form."""
     if any(isinstance(stage, Histogram | State | RunningSum) for stage in kernel.stages):
-        # What runs down rows would have to run down planes.
+        # What slides along rows, or runs down them, would have to do so along other axes.
         return None
     return replace(_turned(kernel, _above, 1), ndim=kernel.ndim + 1, rows=1)
 
@@ -72,7 +71,10 @@ def _turned(kernel: Kernel, turn: _Turn, lanes: int) -> Kernel:
             case _:
                 return expr
 
-    # Any stage has a body, save those that were refused above.
-    stages: tuple[Any, ...] = kernel.stages
-    stages = tuple(replace(stage, body=body(stage.body)) for stage in stages)
-    return replace(kernel, body=body(kernel.body), stages=stages)
+    def stage(one: Stage) -> Stage:
+        if isinstance(one, Histogram):
+            element = Assign(one.element.name, expression(one.element.value))
+            return replace(one, element=element, lanes=one.lanes * lanes)
+        return replace(one, body=body(one.body))
+
+    return replace(kernel, body=body(kernel.body), stages=tuple(map(stage, kernel.stages)))

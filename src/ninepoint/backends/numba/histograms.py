@@ -54,13 +54,18 @@ def histogram_function(
             f"{coarse}[value >> {shift}] {sign}= 1",
         ]
 
+    lanes = stage.lanes
+    # Lane by lane, each along its own columns.
+    columns = [str(first), str(first + width)] if lanes == 1 else [
+        plus("c", first), plus("c", first + lanes * width), str(lanes)
+    ]  # fmt: skip
     lines = [
         f"{fine}[:] = 0",
         f"{coarse}[:] = 0",
         f"for d in range({height}):",
-        f"    for k in range({first}, {first + width}):",
+        f"    for k in range({', '.join(columns)}):",
         *_indented(count_in("k", "+"), 2),
-        "for j in range(n):",
+        "for j in range(n):" if lanes == 1 else f"for j in range(c, n, {lanes}):",
         f"    rest = {stage.rank}",
         "    value = 0",
         f"    while {coarse}[value] <= rest:",
@@ -81,11 +86,13 @@ def histogram_function(
             f"    o1[j] = {plus('value', low)}",
         ]
     lines += [
-        "    if j + 1 < n:",
+        f"    if j + {lanes} < n:",
         f"        for d in range({height}):",
         *_indented(count_in(plus("j", first), "-"), 3),
-        *_indented(count_in(plus("j", first + width), "+"), 3),
+        *_indented(count_in(plus("j", first + lanes * width), "+"), 3),
     ]
+    if lanes > 1:
+        lines = [f"for c in range({lanes}):", *_indented(lines, 1)]
     places = ["b", *(f"i{axis}" for axis in range(len(steps) - 2)), "i"][: len(steps)]
     results = [f"o{k}" for k in range(len(stage.names))]
     arguments = [*fields.values(), *places, fine, coarse, *results, "n"]

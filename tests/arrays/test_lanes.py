@@ -1,0 +1,163 @@
+"""Stacks that lie innermost in memory: colour channels, levels of a volume."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+import ninepoint.filters as npf
+import random_lanes
+from ninepoint.arrays.borders import RULES, source_indices
+
+# Compiled code is tried between protected pages first.
+pytestmark = pytest.mark.usefixtures("protected_pages")
+
+RNG = np.random.default_rng(5)
+FRAME = RNG.integers(0, 255, (9, 13, 3), dtype="uint8")
+VOLUME = RNG.random((7, 8, 40))
+PAIRS: Any = [*RULES, (("fill", "mirror"), ("reflect", "nearest"))]
+
+
+@npt.stencil
+def uneven(x):
+    return x[-1, 2] * 3 + x[0, 1] - x[1, -1]
+
+
+@npt.stencil
+def curved(u, c):
+    lap = 4 * u[0, 0] - (u[1, 0] + u[-1, 0] + u[0, 1] + u[0, -1])
+    return u[0, 0] - c[0, 0] * (lap[1, 0] - lap[-1, 0] + lap[0, 1] - lap[0, -1])
+
+
+@npt.stencil(boundary="mirror")
+def far_median(x):
+    return np.median(x[-6:7, -5:6])
+
+
+@npt.stencil(boundary="wrap")
+def box(x):
+    return x[-7:8, -4:5].mean()
+
+
+@npt.stencil(boundary="reflect")
+def edges(x):
+    smooth = box(x)
+    across = uneven(smooth)
+    return across[0, 1] - smooth[1, 0]
+
+
+def planar(function: Any, *images: Any, **options: Any) -> np.ndarray:
+    """The same with the stack in front."""
+    moved = [np.ascontiguousarray(np.moveaxis(one, -1, 0)) for one in images]
+    return np.moveaxis(function(*moved, **options), 0, -1)
+
+
+def same(function: Any, *images: Any, **options: Any) -> None:
+    """Compare a call, and equal calls after it, with those on planes."""
+    wanted = planar(function, *images, **options)
+    for _ in range(3):
+        result = function(*images, axes=(0, 1), **options)
+        assert result.dtype == wanted.dtype
+        np.testing.assert_array_equal(result, wanted)
+    out = np.zeros(wanted.shape, wanted.dtype)
+    for _ in range(2):
+        assert function(*images, axes=(0, 1), out=out, **options) is out
+        np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("seed", range(0, 400, 19))
+def test_random_texts(seed: int) -> None:
+    random_lanes.check(seed)
+
+
+def test_columns_beyond_the_ends_are_whole() -> None:
+    for rule in ("nearest", "reflect", "mirror", "wrap", "constant"):
+        for n in (1, 2, 5):
+            columns = source_indices(-7, 11, n, rule, rule)
+            wanted = np.where(columns[:, None] < 0, -1, columns[:, None] * 3 + np.arange(3))
+            found = source_indices(-21, 33, 3 * n, rule, rule, 3)
+            np.testing.assert_array_equal(found, wanted.ravel())
+            np.testing.assert_array_equal(
+                source_indices(-20, 31, 3 * n, rule, rule, 3), wanted.ravel()[1:-2]
+            )
+
+
+@pytest.mark.parametrize("boundary", PAIRS)
+def test_borders(boundary: Any) -> None:
+    for image in (FRAME, FRAME[:2, :2], FRAME[:, :1].copy(), FRAME[:1].copy()):
+        same(uneven, image, boundary=boundary)
+    same(curved, VOLUME, VOLUME[::-1].copy(), boundary=boundary)
+
+
+def test_arrays_with_gaps_and_of_other_bytes() -> None:
+    for image in (FRAME[:, ::2], FRAME[..., :2], FRAME[::-1], FRAME[:, ::-1], FRAME[..., ::-1]):
+        same(uneven, image)
+    for image in (FRAME.astype(">i2"), FRAME[:0], FRAME[:, :0], FRAME[..., :0], FRAME[..., :1]):
+        same(uneven, image)
+
+
+def test_stacks_before_and_after() -> None:
+    film = RNG.integers(0, 255, (4, 9, 13, 3), dtype="uint8")
+    wanted = np.stack([planar(uneven, frame) for frame in film])
+    pairs = RNG.integers(0, 255, (9, 13, 2, 3), dtype="uint8")
+    for _ in range(3):
+        np.testing.assert_array_equal(uneven(film, axes=(1, 2)), wanted)
+        np.testing.assert_array_equal(
+            uneven(pairs, axes=(0, 1)), planar(uneven, pairs.reshape(9, 13, 6)).reshape(pairs.shape)
+        )
+
+
+def test_fields_that_lack_the_stack() -> None:
+    u, c = VOLUME[..., :3].copy(), VOLUME[..., 5]
+    wanted = planar(curved, u, np.broadcast_to(c[..., None], u.shape))
+    for _ in range(3):
+        np.testing.assert_array_equal(curved(u, c[..., None], axes=(0, 1)), wanted)
+
+
+def test_a_histogram_and_sums_that_run() -> None:
+    same(far_median, np.tile(FRAME, (3, 2, 1)))
+    same(box, FRAME)
+    same(box, np.tile(FRAME, (3, 2, 14)))
+
+
+def test_results_lie_as_the_fields_do() -> None:
+    result = uneven(FRAME, axes=(0, 1))
+    assert result.flags.c_contiguous
+    assert uneven(VOLUME, axes=(0, 1)).flags.c_contiguous
+
+
+@pytest.mark.parametrize("side", [1, 20])
+def test_pipelines(side: int) -> None:
+    image = np.tile(FRAME, (side * 2, side * 2, 1))
+    for threads in (1, 2):
+        same(edges, image, threads=threads)
+    x = npt.lazy(image)
+    blurred = npf.mean(x, 3, axes=(0, 1))
+    result = np.asarray(uneven(blurred, axes=(0, 1)) - blurred)
+    single = npf.mean(image, 3, axes=(0, 1))
+    np.testing.assert_array_equal(result, uneven(single, axes=(0, 1)) - single)
+
+
+def test_dask_and_xarray() -> None:
+    cut = da.from_array(np.tile(FRAME, (3, 3, 1)), chunks=(10, 14, 3))
+    wanted = planar(uneven, np.tile(FRAME, (3, 3, 1)), boundary="mirror")
+    result = uneven(cut, axes=(0, 1), boundary="mirror").compute(scheduler="sync")
+    np.testing.assert_array_equal(result, wanted)
+    named = xr.DataArray(np.tile(FRAME, (3, 3, 1)), dims=("y", "x", "band"))
+    result = uneven(named, dims=("y", "x"), boundary="mirror")
+    np.testing.assert_array_equal(result, wanted)
+
+
+def test_explain_says_how() -> None:
+    text = str(uneven.explain(FRAME, axes=(0, 1)))
+    assert "stack       3 lanes, innermost" in text
+    text = str(curved.explain(VOLUME, VOLUME, axes=(0, 1)))
+    assert "stack       40 lanes, innermost: an axis of its own" in text
+    text = str(uneven.explain(FRAME[:, ::2], axes=(0, 1)))
+    assert "stack       innermost, but copied in blocks, image by image: rows have gaps" in text
+    assert "stack" not in str(uneven.explain(FRAME, axes=(-2, -1)))
