@@ -44,7 +44,8 @@ _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": compl
 class Step:
     """One call of a program: what it reads and makes, by number, and how it gets its numbers.
 
-    With `out` it writes to arrays that are there; all of what it makes is wanted then.
+    With `out` it writes to arrays that are there; all of what it makes is wanted then.  `lies`
+    holds the strides with which it was prepared to find what other calls make, by number.
     """
 
     run: Run
@@ -52,6 +53,7 @@ class Step:
     outputs: tuple[int, ...]
     numbers: Numbers
     out: bool
+    lies: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 def step_of(
@@ -77,7 +79,15 @@ def step_of(
         node.outputs,
         lambda leaves: numbers_of(taken, leaves[leaf]),
         into is not None,
+        lies_of(graph, node.fields, known),
     )
+
+
+def lies_of(
+    graph: Graph, fields: Sequence[int], known: Sequence[Any]
+) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    """The strides of those fields of a call that other calls make."""
+    return tuple([(value, known[value].strides) for value in fields if value >= graph.given])
 
 
 def into_of(outputs: Sequence[int], targets: Mapping[int, Array]) -> tuple[Array, ...] | None:
@@ -129,6 +139,8 @@ def one_by_one(
         for step in steps:
             into = tuple([known[value] for value in step.outputs]) if step.out else None
             inputs = [known[value] for value in step.fields]
+            if step.lies and any(known[value].strides != found for value, found in step.lies):
+                return None
             results = step.run(inputs, step.numbers(leaves), into)
             if results is None:
                 return None

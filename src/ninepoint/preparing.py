@@ -21,7 +21,7 @@ from .arrays.axes import behind
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
-from .arrays.lanes import made_like
+from .arrays.lanes import made_like, width_of
 from .arrays.merging import looks_at_points, merging
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way, prepare
@@ -43,6 +43,7 @@ from .prepared_steps import (
     Step,
     into_of,
     joint_numbers,
+    lies_of,
     numbers_of,
     one_by_one,
     run_of,
@@ -210,7 +211,8 @@ def _joint_step(
     numbers = joint_numbers(graph, group, core_shape(inputs, len(one.along), axes))
     options = Options(one.border, one.cval, threads)
     run = prepare(one.program, one.program.compiled.entry, inputs, options, into, axes)
-    return Step(run, one.fields, one.outputs, numbers, into is not None)
+    lies = lies_of(graph, one.fields, known)
+    return Step(run, one.fields, one.outputs, numbers, into is not None, lies)
 
 
 def _in_one_pass(
@@ -344,7 +346,8 @@ def _is_one(group: Group, known: Sequence[Array]) -> bool:
     arrays = [known[value] for value in one.fields]
     if any(array.ndim < -min(one.along) for array in arrays):
         return False
-    return one.takes([np.moveaxis(array, one.along, ends).shape for array in arrays])
+    turned = [np.moveaxis(array, one.along, ends) for array in arrays]
+    return one.takes([array.shape for array in turned], width_of(turned, len(ends)))
 
 
 def _moved(group: Group) -> bool:

@@ -108,7 +108,8 @@ def test_stacks_before_and_after() -> None:
     for _ in range(3):
         np.testing.assert_array_equal(uneven(film, axes=(1, 2)), wanted)
         np.testing.assert_array_equal(
-            uneven(pairs, axes=(0, 1)), planar(uneven, pairs.reshape(9, 13, 6)).reshape(pairs.shape)
+            uneven(pairs, axes=(0, 1)),
+            planar(uneven, pairs.reshape(9, 13, 6)).reshape(pairs.shape),
         )
 
 

@@ -145,17 +145,20 @@ class Ends:
     much as a call.
     """
 
-    def __init__(self, one_by_one: OneByOne, axis: int, ended: Sides = (True, True)) -> None:
+    def __init__(
+        self, one_by_one: OneByOne, axis: int, ended: Sides = (True, True), lanes: int = 1
+    ) -> None:
         self._one_by_one = one_by_one
         self._axis = axis
         self._ended = ended
+        self._lanes = lanes
         self._held: dict[int, list[Array]] = {}
         self._made: Sequence[Array] = ()
         self._lengths = (0, 0)
 
     def __call__(self, lengths: tuple[int, int], fields: Sequence[Array]) -> None:
         """Compute so many points at both ends, or at the one that there is."""
-        axis, length = self._axis, sum(lengths) + 1
+        axis, length = self._axis, sum(lengths) + self._lanes
         n, (low, high) = fields[0].shape[axis + 1], self._ended
         parts = [slice(0, length)] * low + [slice(n - length, n)] * high
         held = self._memory(len(parts) * length, fields)
@@ -197,12 +200,13 @@ def run_fused(
     threads: int,
     tile: int,
     ended: Sequence[Sides],
+    lanes: int = 1,
 ) -> None:
     """Compute `results` by a kernel whose stages are calls, and at the ends by the calls.
 
     `program` looks as far as all calls together, and `one_by_one` makes the ends of an axis.
     `tile` is how many columns are done together, 0 for as many as keep the rows of stages in
-    cache.  `ended` is said of `run_in_bands`.
+    cache.  `ended` is said of `run_in_bands`.  A column may be several `lanes`, side by side.
     """
     core, reach = fields[0].shape[1:], program.reaches[0]
     (a, b), width = sides(reach)[-1], core[-1]
@@ -216,7 +220,9 @@ def run_fused(
     counts = [bands, *(1 for _ in core[1:-1]), tiles] if len(core) > 1 else [max(bands, tiles)]
     run_in_bands(
         lambda region: program,
-        lambda axis: Ends(partial(one_by_one, axis), axis, ended[axis]),
+        lambda axis: Ends(
+            partial(one_by_one, axis), axis, ended[axis], lanes if axis == len(core) - 1 else 1
+        ),
         reach,
         [False] * len(core),
         counts,

@@ -292,8 +292,9 @@ def source_indices(
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """For every position in [start, stop) of an axis of length `n`, the element that stands there.
 
-    A rule takes `lanes` elements as one; `n` is a multiple of them.  -1 means that nothing does ("constant", or n == 0). The rules without neighbours ("fill",
-    "keep", "valid") are mapped to the nearest element: what is computed from it is discarded.
+    A rule takes `lanes` elements as one; `n` is a multiple of them.  -1 means that nothing does
+    ("constant", or n == 0). The rules without neighbours ("fill", "keep", "valid") are mapped to
+    the nearest element: what is computed from it is discarded.
     """
     position = np.arange(start, stop, dtype=np.int64)
     if n == 0:

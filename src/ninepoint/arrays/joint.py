@@ -68,15 +68,16 @@ class Joint:
         """The types of the outputs."""
         return self.program.out_dtypes
 
-    def takes(self, shapes: Sequence[tuple[int, ...]]) -> bool:
+    def takes(self, shapes: Sequence[tuple[int, ...]], lanes: int = 1) -> bool:
         """Whether it can be done on fields of these shapes, whose core axes come last.
 
-        They have one shape; and what is kept of stages has to stay in cache.
+        A column may be several `lanes`, side by side.  They have one shape; and what is kept of
+        stages has to stay in cache.
         """
         if any(shape != shapes[0] for shape in shapes) or len(shapes[0]) < len(self.along):
             return False
         kept = self.program.compiled.module.kept
-        return len(self.along) > 2 or kept * shapes[0][-1] <= KEPT
+        return len(self.along) > 2 or kept * lanes * shapes[0][-1] <= KEPT
 
 
 def joint(

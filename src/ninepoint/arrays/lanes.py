@@ -1,6 +1,6 @@
 """Lanes: stacks that lie innermost in memory, done without moving them to the front.
 
-    (rows, columns, 3), along (0, 1)      rows of 3 * columns elements, a column on is 3 elements on
+    (rows, columns, 3), along (0, 1)      rows of 3 * columns elements, the next column 3 on
     (rows, columns, 137), along (0, 1)    a third axis, along which nothing looks
 
 A row of few lanes is too short for a loop of its own, so each such number of lanes is compiled
@@ -72,6 +72,16 @@ class Lanes:
             shape = (*shape, result.shape[-1] // self.count)
         return result.reshape((*shape, *self.inner)).transpose(np.argsort(self.order))
 
+    def empty(self, shape: Shape, dtype: np.dtype) -> Array:
+        """Make an array of the axes of the arrays, which lies as it must."""
+        made: Array = empty(tuple(shape[axis] for axis in self.order), dtype)
+        return made.transpose(np.argsort(self.order))
+
+    def of_stack(self) -> Lanes:
+        """The same for arrays with one axis for all of the stack that lies outside, the first."""
+        core = tuple(range(2, 2 + self.core))
+        return Lanes((0, *core, 1), (self.count,), self.core, self.levels)
+
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
         step = array.itemsize
@@ -102,6 +112,14 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Lanes | 
     lengths = tuple(first.shape[axis] for axis in inner)
     found = Lanes(order, lengths, core, False)
     return found if all(map(found.lies, (*fields, *outs))) else None
+
+
+def width_of(fields: Sequence[Array], core: int) -> int:
+    """How many elements a column has, of fields whose core axes come last."""
+    if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < core:
+        return 1
+    found = lanes(fields, (), core)
+    return 1 if found is None else found.count
 
 
 def _inside(array: Array, core: int) -> list[int]:
@@ -159,6 +177,4 @@ def made_like(program: Code, fields: Sequence[Array], shape: Shape, dtype: np.dt
     found = with_lanes(program, fields)
     if found is None:
         return empty(shape, dtype)
-    order = found[0].order
-    made: Array = empty(tuple(shape[axis] for axis in order), dtype)
-    return made.transpose(np.argsort(order))
+    return found[0].empty(shape, dtype)

@@ -12,7 +12,7 @@ else its nodes are done one after the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeAlias
@@ -31,6 +31,7 @@ from .borders import Array, Border, Rule
 from .every import thinned
 from .iterating import Chain, run_chain
 from .joint import Joint
+from .lanes import Lanes, width_of, with_lanes
 from .layout import Region, Shape
 from .recognise import is_cupy
 from .regions import Node, Span, closed, look, needed, reach
@@ -407,8 +408,9 @@ def _as_one(
         at = [work.at[value] for value in one.fields]
         fields = [_cut(field, own, has) for field, own in zip(fields, at, strict=True)]
         work.takes[id(one)] = has
-    shapes = [np.moveaxis(_ranked(f, one.along), one.along, ends).shape for f in fields]
-    return _node(work, one, given, threads, outs) if one.takes(shapes) else None
+    turned = [np.moveaxis(_ranked(f, one.along), one.along, ends) for f in fields]
+    takes = one.takes([field.shape for field in turned], width_of(turned, len(ends)))
+    return _node(work, one, given, threads, outs) if takes else None
 
 
 def _extents(
@@ -560,9 +562,14 @@ def _fused(
         if not enough or not _reached(group, margin, gives, has, work.shape):
             return None
     fields = [np.moveaxis(_ranked(field, along), along, ends) for field in fields]
-    if not (
-        can_fuse(group, program, fields) if group.chain is None else _can_chain(group, fields)
-    ):
+    lanes: Lanes | None = None
+    laned = program
+    if group.chain is None and fields[0].ndim >= ndim:
+        shape = np.broadcast_shapes(*(field.shape for field in fields))
+        found = with_lanes(program, fields) if all(f.shape == shape for f in fields) else None
+        lanes, laned = found or (None, program)
+    flat = fields if lanes is None else [lanes.of(field) for field in fields]
+    if not (can_fuse(group, laned, flat) if group.chain is None else _can_chain(group, fields)):
         return None
     shape = fields[0].shape
     core = [
@@ -576,18 +583,27 @@ def _fused(
         if value in group.outputs:
             out = work.target(value, gives, outs)
             out = None if out is None else np.moveaxis(out, along, ends)
-            if out is None or not plain(out, dtype, ndim):
-                out = empty((*shape[: len(shape) - ndim], *core), dtype)
+            if out is None or not _fits(out, dtype, ndim, lanes):
+                whole = (*shape[: len(shape) - ndim], *core)
+                out = empty(whole, dtype) if lanes is None else lanes.empty(whole, dtype)
             results[value] = out
 
     lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
     thin = partial(_thin, work, group, whole, margin, along, gives, has, sides)
-    bound = program.within(whole)
-    given = [stacked(field, ndim) for field in fields]
-    made = [stacked(results[value], ndim) for value in group.outputs]
+    bound = laned.within(whole)
+    given = [stacked(field, laned.ndim) for field in flat]
+    made = [results[value] for value in group.outputs]
+    made = [stacked(one if lanes is None else lanes.of(one), laned.ndim) for one in made]
     if group.chain is None:
-        run_fused(bound, thin, given, made, thread_count(threads), group.tile, sides)
+        ends_of: Callable[[int, list[Array]], Sequence[Array]] = thin
+        apart = 1
+        if lanes is not None:
+            ends_of = partial(_thin_lanes, thin, lanes.of_stack())
+            sides, apart = ((*sides, (True, True)), 1) if lanes.levels else (sides, lanes.count)
+        run_fused(
+            bound, ends_of, given, made, thread_count(threads), group.tile, sides, lanes=apart
+        )
     else:
         numbers, count = (bound.coefficients, bound.scalars), thread_count(threads)
         step_by_step = [Ends(partial(thin, axis), axis, sides[axis]) for axis in range(ndim)]
@@ -597,6 +613,23 @@ def _fused(
     if work.noted is not None:
         work.noted.otherwise()
     return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
+
+
+def _fits(out: Array, dtype: np.dtype, ndim: int, lanes: Lanes | None) -> bool:
+    """Whether a kernel can write to an array as it is."""
+    if lanes is None:
+        return plain(out, dtype, ndim)
+    return lanes.lies(out) and plain(lanes.of(out), dtype, ndim + lanes.levels)
+
+
+def _thin_lanes(
+    thin: Callable[[int, Sequence[Array]], list[Array]],
+    lanes: Lanes,
+    axis: int,
+    pieces: Sequence[Array],
+) -> list[Array]:
+    """What the nodes give one after the other, for thin pieces whose stack lies innermost."""
+    return [lanes.of(one) for one in thin(axis, [lanes.back(piece) for piece in pieces])]
 
 
 def _reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:
@@ -628,7 +661,7 @@ def _thin(
 ) -> list[Array]:
     """What the nodes give one after the other, for thin pieces of an axis, whose ends are closed.
 
-    The pieces have a stack axis and the core axes; both ends of the axis, joined, or one.
+    The pieces have the core axes behind those of the stack; both ends of the axis, joined, or one.
     """
     values = dict(zip(group.fields, pieces, strict=True))
     noted, key = None, None
@@ -642,7 +675,7 @@ def _thin(
     nodes = group.turned
     block, region = Block(tuple(pieces)), None
     if work.shape is not None:
-        length = pieces[0].shape[axis + 1]
+        length = pieces[0].shape[axis - len(along)]
         spans, wanted = [has[k] for k in along], [gives[k] for k in along]
         shape = [work.shape[k] for k in along]
         low, high = ended[axis]

@@ -204,12 +204,12 @@ class Bound:
     def interleaved(self, lanes: int) -> Bound | None:
         """The same kernel on rows in which each column has so many lanes, if it has that form."""
         found = self.compiled.interleaved(lanes)
-        return found and Bound(found, self.coefficients, self.scalars)
+        return None if found is None else Bound(found, self.coefficients, self.scalars)
 
     def levelled(self) -> Bound | None:
         """The same kernel with one more axis, along which nothing looks, if it has that form."""
         found = self.compiled.levelled()
-        return found and Bound(found, self.coefficients, self.scalars)
+        return None if found is None else Bound(found, self.coefficients, self.scalars)
 
     @property
     def entry(self) -> Callable[..., None]:

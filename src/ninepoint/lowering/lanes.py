@@ -15,7 +15,18 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..language.box import Box
-from ..language.ir import Assign, Histogram, Kernel, Offset, Read, Reduce, RunningSum, Stage, State, Tap
+from ..language.ir import (
+    Assign,
+    Histogram,
+    Kernel,
+    Offset,
+    Read,
+    Reduce,
+    RunningSum,
+    Stage,
+    State,
+    Tap,
+)
 
 # How an offset is written along the new axes.
 _Turn: TypeAlias = Callable[[Offset], Offset]
