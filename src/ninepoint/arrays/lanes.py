@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.layout import Shape
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
+
+Program = TypeVar("Program", bound=Code)
 
 # From so many lanes on each column is a row of its own.  What has no form for that is compiled for
 # their number up to the second.
@@ -133,8 +136,8 @@ def _inside(array: Array, core: int) -> list[int]:
 
 
 def with_lanes(
-    program: Code, fields: Sequence[Array], outs: Sequence[Array] = ()
-) -> tuple[Lanes, Code] | None:
+    program: Program, fields: Sequence[Array], outs: Sequence[Array] = ()
+) -> tuple[Lanes, Program] | None:
     """Find what does a program on arrays whose stack lies innermost; None if it is done before.
 
     The fields have one shape and core axes last; the program knows the lengths that it asks for.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -130,10 +130,10 @@ class Code(Protocol):
     def with_numbers(self, numbers: Sequence[Any]) -> Code:
         """Give the same code with other coefficient arrays and scalars."""
 
-    def interleaved(self, lanes: int) -> Code | None:
+    def interleaved(self, lanes: int) -> Self | None:
         """Give the same code on rows in which each column has so many lanes, if it has that."""
 
-    def levelled(self) -> Code | None:
+    def levelled(self) -> Self | None:
         """Give the same code with one more axis, along which nothing looks, if it has that."""
 
     @property

@@ -201,15 +201,15 @@ class Bound:
         count = len(self.coefficients)
         return Bound(self.compiled, tuple(numbers[:count]), tuple(numbers[count:]))
 
-    def interleaved(self, lanes: int) -> Bound | None:
+    def interleaved(self, lanes: int) -> Self | None:
         """The same kernel on rows in which each column has so many lanes, if it has that form."""
         found = self.compiled.interleaved(lanes)
-        return None if found is None else Bound(found, self.coefficients, self.scalars)
+        return None if found is None else replace(self, compiled=found)
 
-    def levelled(self) -> Bound | None:
+    def levelled(self) -> Self | None:
         """The same kernel with one more axis, along which nothing looks, if it has that form."""
         found = self.compiled.levelled()
-        return None if found is None else Bound(found, self.coefficients, self.scalars)
+        return None if found is None else replace(self, compiled=found)
 
     @property
     def entry(self) -> Callable[..., None]:
