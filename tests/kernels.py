@@ -326,7 +326,7 @@ class _Writer:
             ["while True:", *("    " + line for line in self.body)] if self.general else self.body
         )
         kernel = [f"def kernel({header}):", *("    " + line for line in body)]
-        imports = ["import math", "import numpy as np"]
+        imports = ["import math", "import numpy as np", "import ninepoint as npt"]
         if any("numba" in line for line in self.globals):
             imports.append("import numba")
         if self.closure:
@@ -507,6 +507,8 @@ class _Writer:
             return Text(f"w[{index}]", TAGS.get(dtype, "int"))
         if rng.random() < 0.04:
             return self.length()
+        if rng.random() < 0.05:
+            return self.position()
         return self.read()
 
     def length(self) -> Text:
@@ -516,6 +518,16 @@ class _Writer:
         name, axis = self.field()[0], self.rng.randint(-self.ndim, self.ndim - 1)
         ways = [f"len({name})", f"{name}.shape[{axis}]", f"np.shape({name})[{axis}]",
                 f"{name}.size", f"np.size({name})", f"({name}.ndim + len({name}))"]  # fmt: skip
+        return Text(self.rng.choice(ways), "int")
+
+    def position(self) -> Text:
+        """Where in the whole array the point is."""
+        if self.pointwise:
+            return self.read()
+        found = f"npt.index({self.field()[0]})"
+        if self.ndim > 1:
+            found += f"[{self.rng.randint(-self.ndim, self.ndim - 1)}]"
+        ways = [found, found, f"({found} % {self.rng.choice([2, 3])})"]
         return Text(self.rng.choice(ways), "int")
 
     def literal(self) -> Text:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
+    from .language.positions import index
     from .language.warned import ChannelWarning, MetadataWarning, PerformanceWarning
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
@@ -58,6 +59,7 @@ __all__ = [
     "gufunc",
     "imread",
     "imsave",
+    "index",
     "info",
     "lazy",
     "neumann",
@@ -89,6 +91,7 @@ _LAZY = {
     "gufunc": ".gufuncs.decorate",
     "imread": ".files",
     "imsave": ".files",
+    "index": ".language.positions",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
     "neumann": ".arrays.conditions",

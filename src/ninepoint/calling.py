@@ -22,7 +22,7 @@ from .calls import Call
 from .definition import Definition
 from .ghosts import has_ghosts, unnamed
 from .graph import Graph, graph_of
-from .iteration import InMemory, Iteration, is_worth_chains, iterate
+from .iteration import InMemory, Iteration, is_worth_chains, iterate, positions
 from .language.elsewhere import hint
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
@@ -173,7 +173,9 @@ def iterated(
         first = graph_of(now, types, looked=there)[0]
 
         def record(types: Sequence[np.dtype], others: Mapping[str, Any]) -> Any:
-            return graph_of(replace(now, scalars=others), types, looked=there)
+            # After the fields of the call there may be positions.
+            own = types[: len(definition.fields)]
+            return graph_of(replace(now, scalars=others), own, looked=there)
 
         def stepped(
             states: Sequence[Any], each: Sequence[Mapping[str, Any]], step: int
@@ -183,6 +185,12 @@ def iterated(
 
         if has_ghosts(first):
             _check_ghosts(plan, there)
+        placed = first.places
+        if plan.comm is not None and placed:
+            raise TypeError(
+                f"'{definition.name}' asks for positions, which processes with parts of an array "
+                "do not know; give them as a field of its own, of which each has its part."
+            )
         if plan.comm is not None:
             if there or any(map(is_chunked, arrays)):
                 raise TypeError(
@@ -192,13 +200,16 @@ def iterated(
             motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
             return on_ranks(motion, plan.comm, arrays, scalars, plan, out)
         schedule = definition.schedule_for(types)
+        if not any(map(is_chunked, arrays)):
+            graph, wanted = graph_of(call, types, looked=there)
+            arrays = [*arrays, *positions(graph, wanted, arrays, plan.steps)]
         if any(map(is_chunked, arrays)):
             # Imported here: Dask is optional, and the caller has it or its like.
             from .lazy_states import InChunks
 
             chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
             client = client_of(arrays) if device is None and not has_ghosts(first) else None
-            if client is not None and plan.steps > MANY * chunked.longest:
+            if client is not None and not placed and plan.steps > MANY * chunked.longest:
                 motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
                 made = on_cluster(client, motion, arrays, chunked.chunks, scalars, plan)
                 if made is not None:

@@ -221,7 +221,7 @@ def _chained(
 
 def _lowered(graph: Graph, node: Node) -> Forms | str:
     """The forms of a node's compilation; or why it has none."""
-    _, forms, reason = node.call.compiled([graph.dtypes[k] for k in node.fields])
+    _, forms, reason = node.call.compiled([graph.dtypes[k] for k in node.own])
     return forms if forms is not None else reason
 
 

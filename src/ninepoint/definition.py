@@ -53,8 +53,8 @@ _CERTAIN = frozenset(
     "offset-not-constant offset-outside offset-far offset-count offset-type window-open "
     "window-step window-empty assigned-field assigned-constant recursion undefined-name "
     "maybe-undefined no-return not-a-number return-mismatch choice-mismatch no-field unsupported "
-    "bad-constant stage-use mask-empty mask-shape mask-type window-index ufunc-index "
-    "ufunc-stage".split()
+    "bad-constant offset-position position-field stage-use mask-empty mask-shape mask-type "
+    "window-index ufunc-index ufunc-position ufunc-stage".split()
 )
 
 _definitions: Registry[Definition] = Registry()

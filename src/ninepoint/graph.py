@@ -26,7 +26,20 @@ from .calls import Call
 from .definition import Definition
 from .language import errors
 from .language.box import Box
+from .language.ir import Position
 from .tokens import digest
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a value is that no call makes and nobody gives: positions, which a node reads.
+
+    `node` is its number.  Beside the value the node reads at least one other.
+    """
+
+    node: int
+    position: Position
+
 
 # What a node is made of, save for what the call is compiled to.
 _Recipe: TypeAlias = tuple[str, Call, tuple[int, ...], tuple[int, ...], Behind | None]
@@ -50,6 +63,11 @@ class Node:
     def ndim(self) -> int:
         """How many core axes it has."""
         return self.compiled.ndim
+
+    @property
+    def own(self) -> Sequence[int]:
+        """The fields that the call is given; after these come positions."""
+        return _own(self.call, self.fields)
 
     @property
     def along(self) -> Behind:
@@ -127,6 +145,9 @@ class Graph:
         self.names = list(names)
         self.dtypes = list(dtypes)
         self.given = len(self.names)
+        # What the last of the given values are, which are made for the arrays that come.
+        self.places: tuple[Place, ...] = ()
+        self._asked: dict[int, Place] = {}
         # The results of each call that was added; of equal calls they are the same.
         self.added: list[tuple[int, ...]] = []
         # Values that end a step: what follows does not become one kernel with what was before.
@@ -140,12 +161,13 @@ class Graph:
 
     def __getstate__(self) -> Any:
         recipes = [(n.label, n.call, n.fields, n.outputs, n.axes) for n in self.nodes]
-        return self.names, self.dtypes, self.given, self.stored, recipes
+        return self.names, self.dtypes, self.given, self.stored, recipes, self.places
 
     def __setstate__(self, state: Any) -> None:
-        names, dtypes, given, stored, recipes = state
+        names, dtypes, given, stored, recipes, places = state
         self.__init__(names, dtypes)  # type: ignore[misc]
         self.given, self.stored, self._recipes = given, stored, recipes
+        self.places = places
 
     @property
     def nodes(self) -> list[Node]:
@@ -157,7 +179,7 @@ class Graph:
                     call,
                     fields,
                     outputs,
-                    call.compiled([self.dtypes[v] for v in fields])[0],
+                    call.compiled([self.dtypes[v] for v in _own(call, fields)])[0],
                     axes,
                 )
                 for label, call, fields, outputs, axes in self._recipes
@@ -186,6 +208,7 @@ class Graph:
         """The graph with other nodes in the place of its own."""
         graph = Graph(self.names, self.dtypes)
         graph.given, graph.stored, graph._nodes = self.given, self.stored, list(nodes)
+        graph.places = self.places
         return graph
 
     def part(
@@ -240,6 +263,11 @@ class Graph:
         if known is not None:
             self.added.append(known)
             return known
+        for one in compiled.positions:
+            fields = (*fields, len(self.names))
+            self._asked[len(self.names)] = Place(len(self._nodes), one)
+            self.names.append(one.words)
+            self.dtypes.append(compiled.field_dtypes[len(fields) - 1])
         outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
         whole = labels[0] if labels else call.definition.name
         self._nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
@@ -287,12 +315,62 @@ class Graph:
             axes,
         )
 
+    def placed(self, wanted: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
+        """The graph with positions among what is given, after the fields, and what is wanted.
+
+        Values have other numbers there.
+        """
+        if not self._asked:
+            return self, tuple(wanted)
+        made = (v for v in range(self.given, len(self.names)) if v not in self._asked)
+        order = (*range(self.given), *self._asked, *made)
+        numbers = {value: k for k, value in enumerate(order)}
+        graph = Graph([self.names[v] for v in order], [self.dtypes[v] for v in order], self.looked)
+        graph.given = self.given + len(self._asked)
+        graph.places = tuple(self._asked.values())
+        graph.stored = {numbers[value] for value in self.stored}
+        graph.added = [tuple(numbers[value] for value in one) for one in self.added]
+        graph._nodes = [
+            replace(
+                node,
+                fields=tuple(numbers[value] for value in node.fields),
+                outputs=tuple(numbers[value] for value in node.outputs),
+            )
+            for node in self._nodes
+        ]
+        return graph, tuple(numbers[value] for value in wanted)
+
+    def positions(self, shapes: Iterable[tuple[int, ...]]) -> list[np.ndarray]:
+        """What the last of the given values are, for fields of these shapes before them."""
+        if not self.places:
+            return []
+        known = self.shapes(shapes)
+        first = self.given - len(self.places)
+        return [self._along(place, known[value]) for value, place in enumerate(self.places, first)]
+
+    def _along(self, place: Place, shape: tuple[int, ...]) -> np.ndarray:
+        """The positions along an axis, for the shape of their value."""
+        node, one = self.nodes[place.node], place.position
+        along = np.arange(shape[node.along[one.axis]])
+        if one.among == "results" and node.border.rules[one.axis][0] == "valid":
+            looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
+            if len(looks) > 1:
+                raise errors.position_results(node.call.definition.name)
+            along -= looks.pop()
+        return along.reshape(shape)
+
     def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-        """The shape of every value, for arrays of these shapes."""
+        """The shape of every value, for arrays of these shapes; those of positions follow."""
         found = list(given)
+        fields = self.given - len(self.places)
+        if len(found) == fields:
+            found += [()] * len(self.places)
         smaller: dict[int, Node] = {}
-        for node in self.nodes:
+        for number, node in enumerate(self.nodes):
             shape = list(self._broadcast(node, found, smaller))
+            for value, place in enumerate(self.places, fields):
+                if place.node == number:
+                    found[value] = _thin(shape, node.along[place.position.axis])
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
@@ -355,7 +433,7 @@ def graph_of(
             graph, wanted = found
             return graph, wanted
     graph = Graph(call.definition.fields, types, looked)
-    wanted = graph.record(call, range(len(types)))
+    graph, wanted = graph.placed(graph.record(call, range(len(types))))
     if key is not None:
         known[key] = graph, wanted
     return graph, wanted
@@ -374,4 +452,14 @@ def repeated(calls: Sequence[Call], types: Sequence[np.dtype]) -> tuple[Graph, t
         made = graph.record(call, fields)
         graph.stored.update(made)
         fields = (*made, *fields[len(made) :])
-    return graph, made
+    return graph.placed(made)
+
+
+def _thin(shape: Sequence[int], axis: int) -> tuple[int, ...]:
+    """A shape that is 1 along all axes but one."""
+    return tuple(n if k - len(shape) == axis else 1 for k, n in enumerate(shape))
+
+
+def _own(call: Call, fields: Sequence[int]) -> Sequence[int]:
+    """The fields that a call is given; after these come positions."""
+    return fields[: len(call.definition.fields)]

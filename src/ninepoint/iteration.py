@@ -28,6 +28,7 @@ from .files.progress import Progress, shown
 from .ghosts import has_ghosts
 from .graph import Graph
 from .lowering.schedule import Schedule
+from .running import positions as positions_beside
 from .running import reaching
 from .stepping import GhostSteps, Record, Recorded, Scalars, Steps
 
@@ -270,7 +271,9 @@ class InMemory:
             for node in recorded.nodes:
                 one = node.compiled
                 geometry = layout(core, one.reaches, node.border)
-                on_numpy.check_values(geometry, node.call.cval, one.field_dtypes, one.out_dtypes)
+                on_numpy.check_values(
+                    geometry, node.call.cval, one.field_dtypes, one.out_dtypes, len(one.positions)
+                )
         kind = GhostSteps if has_ghosts(recorded.graph) else Steps
         self._single = kind(recorded, schedule, plan.threads)
         threads = thread_count(plan.threads)
@@ -387,6 +390,18 @@ def state_shape(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any]) -> t
                 'states one shape, and use no boundary="valid" and no every=.'
             )
     return shape
+
+
+def positions(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any], steps: int) -> list[Any]:
+    """The positions that each step asks for, as fields that stay."""
+    if not graph.places:
+        return []
+    graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
+    shape = state_shape(graph, wanted, arrays)
+    made = positions_beside(graph, arrays)
+    # Several steps in one pass take arrays of one shape.
+    whole = is_worth_chains(math.prod(shape) * arrays[0].dtype.itemsize, steps)
+    return [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in made] if whole else made
 
 
 def is_worth_chains(size: int, steps: int) -> bool:

@@ -204,7 +204,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
 def lowered(graph: Graph, node: Node) -> Forms | str:
     """The forms of a node's compilation for being a part; or why it has none."""
     schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
-    dtypes = [graph.dtypes[k] for k in node.fields]
+    dtypes = [graph.dtypes[k] for k in node.own]
     _, forms, reason = node.call.compiled(dtypes, schedule)
     return forms if forms is not None else f"it takes the general path, because of {reason}"
 

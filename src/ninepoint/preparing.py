@@ -17,7 +17,7 @@ import numpy as np
 
 from .arrays.accepted import native
 from .arrays.arranging import are_writable, listed
-from .arrays.axes import behind
+from .arrays.axes import behind, whole_shape
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
@@ -69,12 +69,48 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     graph, wanted = graph_of(call, types)
     if has_ghosts(graph):
         return no_way
+    if graph.places:
+        return _with_positions(graph, wanted, call, flow, at, values, place)
     if flow is None:
         return single(graph, names, values, axes, out, threads)
     if not flow.settled:
         return no_way
     schedule = definition.schedule_for(types)
     return several(graph, wanted, schedule, at, values, out, threads, axes)
+
+
+def _with_positions(
+    graph: Graph,
+    wanted: Sequence[int],
+    call: Call,
+    flow: Flow | None,
+    at: Sequence[int],
+    values: Sequence[Any],
+    place: Place,
+) -> Prepared:
+    """The same where calls ask for positions, which are those of all arrays of a shape."""
+    fields = [values[k] for k in at]
+    if any(map(is_cupy, fields)) or (flow is not None and not flow.settled):
+        return no_way
+    along = graph
+    if place.axes is not None:
+        rank = len(whole_shape(fields))
+        along = graph.along(behind(place.axes, rank, graph.nodes[-1].ndim))
+    positions = along.positions([field.shape for field in fields])
+    given = [*values, *positions]
+    at = [*at, *range(len(values), len(given))]
+    if flow is None:
+        names = call.definition.parameters
+        inner = single(graph, names, given, place.axes, place.out, place.threads, at)
+    else:
+        schedule = call.definition.schedule_for([native(field.dtype) for field in fields])
+        options = place.out, place.threads, place.axes
+        inner = several(graph, wanted, schedule, at, given, *options)
+
+    def again(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        return inner([*values, *positions], leaves, out)
+
+    return again
 
 
 def quick(
@@ -110,10 +146,14 @@ def single(
     axes: Any,
     out: Any,
     threads: int | None,
+    at: Sequence[int] | None = None,
 ) -> Prepared:
-    """Prepare a call that is the only one of a graph, for values of parameters of these names."""
+    """Prepare a call that is the only one of a graph, for values of parameters of these names.
+
+    Those at `at` are its fields; by default they are found by their names.
+    """
     (node,) = graph.nodes
-    at = [names.index(name) for name in node.call.definition.fields]
+    at = at or [names.index(name) for name in node.call.definition.fields]
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
         if node.thins:

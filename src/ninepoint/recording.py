@@ -243,7 +243,7 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
 def _recorded(call: Call, kinds: Kinds, along: Behind | None) -> tuple[Graph, tuple[int, ...]]:
     """The graph of a call on fields of these kinds, and its results by number."""
     graph = Graph(call.definition.fields, [dtype for _, dtype in kinds])
-    return graph, graph.record(call, range(len(kinds)), (), along)
+    return graph.placed(graph.record(call, range(len(kinds)), (), along))
 
 
 def _coloured(field: Lazy) -> bool:
@@ -407,10 +407,11 @@ def _compute(
     for call, axes, fields in zip(done, along, told, strict=True):
         given = [results[k][position] for k, position in fields]
         results.append(graph.record(call, given, (), axes))
-    asked = [results[k][position] for k, position in goals]
+    asked: Sequence[int] = [results[k][position] for k, position in goals]
+    graph, asked = graph.placed(asked)
     values = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
     _settle(wanted, values, dims)
-    if key is not None and prepared is None:
+    if key is not None and prepared is None and not graph.places:
         at = range(len(arrays))
         _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)
 

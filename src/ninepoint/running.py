@@ -61,7 +61,7 @@ def evaluate(
             raise on_numpy.too_few_axes(ndim, shape)
         order = behind(axes, len(shape), ndim)
     graph = graph.along(order)
-    arrays = reaching(graph, arrays)
+    arrays = [*reaching(graph, arrays), *positions(graph, arrays)]
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
@@ -108,6 +108,24 @@ def _with_ghosts(
         if target is not result:
             write(target, result)
     return given or made
+
+
+def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
+    """The positions that a graph asks for, as arrays that go with these."""
+    if len(arrays) == graph.given:
+        return []
+    if any(n != n for array in arrays for n in array.shape):
+        raise ValueError(
+            "an array has unknown chunk lengths, so where its elements are is not known; call "
+            "x.compute_chunk_sizes() first."
+        )
+    made = graph.positions([array.shape for array in reaching(graph, arrays)])
+    if any(map(is_cupy, arrays)):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        return cuda.taken_to(arrays, made)
+    return list(made)
 
 
 def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[Any]:
@@ -307,6 +325,8 @@ def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
     `ranks` are those that they have; no array needs more because another one beside it has them.
     """
     known = list(ranks)
+    count = len(known)
+    known += [0] * (graph.given - count)
     least = [0] * len(graph.names)
     for node in graph.nodes:
         depth = -min(node.along)
@@ -317,7 +337,7 @@ def least_axes(graph: Graph, ranks: Iterable[int]) -> list[int]:
     for node in reversed(graph.nodes):
         depth = max(least[value] for value in node.outputs)
         least = [max(depth, n) if value in node.fields else n for value, n in enumerate(least)]
-    return least[: graph.given]
+    return least[:count]
 
 
 def _on_xarray(

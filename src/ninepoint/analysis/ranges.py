@@ -92,6 +92,9 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     known = {name: of_type(dtype) for name, dtype in kernel.scalars}
     arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
     arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+    given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    for (name, _), one in zip(given, kernel.positions, strict=True):
+        arrays[name] = Interval(one.low, one.high)
     for stage in kernel.stages:
         _bound_body(stage.body, known, arrays)
         arrays |= zip(stage.names, _stage_ranges(stage, known), strict=True)

@@ -84,7 +84,7 @@ def apply(
     program = program.within(core)
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
     plan = layout(core, program.reaches, border, itemsize)
-    values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
+    values = check_values(plan, cval, program.field_dtypes, program.out_dtypes, program.positions)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     dtypes = program.out_dtypes
     given: list[Array] = []
@@ -149,7 +149,7 @@ def _at_points(
     fields = [found.of(array) for array in arrays]
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
     plan = layout(found.merged[-1:], program.reaches, border, itemsize)
-    values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
+    values = check_values(plan, cval, program.field_dtypes, program.out_dtypes, program.positions)
     results = [found.of(one) for one in targets]
     results = results or [empty(found.merged, dtype) for dtype in program.out_dtypes]
     if threads is not None or arrays[0].size >= SPLIT_POINTS:
@@ -310,9 +310,16 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
 
 def check_values(
-    plan: Layout, cval: Any, fields: Sequence[np.dtype[Any]], outs: Sequence[np.dtype[Any]]
+    plan: Layout,
+    cval: Any,
+    fields: Sequence[np.dtype[Any]],
+    outs: Sequence[np.dtype[Any]],
+    positions: int = 0,
 ) -> Values:
-    """Check that `cval` fits, and what "keep" keeps, before anything runs."""
+    """Check that `cval` fits, and what "keep" keeps, before anything runs.
+
+    The last fields may be `positions`, beside which nothing stands.
+    """
     values = Values([cval] * len(fields), [cval] * len(outs))
     if plan.has_keep:
         for k, dtype in enumerate(outs):
@@ -329,9 +336,11 @@ def check_values(
     if type(cval) is int and cval == 0:
         return values
     if plan.has_constant:
+        given = len(fields) - positions
         values.fields = [
-            fitting_cval(cval, dtype, f"field {k + 1}") for k, dtype in enumerate(fields)
+            fitting_cval(cval, dtype, f"field {k + 1}") for k, dtype in enumerate(fields[:given])
         ]
+        values.fields += [0] * positions
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]
     return values

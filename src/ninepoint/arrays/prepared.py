@@ -112,7 +112,9 @@ def _prepare(
     plan = layout(core, program.reaches, options.border, itemsize)
     shapes = [(*lead, *one) for one in plan.out_shapes]
     outs = listed(out)
-    values = check_values(plan, options.cval, program.field_dtypes, program.out_dtypes)
+    values = check_values(
+        plan, options.cval, program.field_dtypes, program.out_dtypes, program.positions
+    )
     long = _long(program, plan, values, shapes, options.threads)
     stack = math.prod(lead)
     if (

@@ -11,14 +11,14 @@ what only it can choose, writes text and makes something to call of it:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
 
 from ..language.box import Box, joined
 from ..language.dtypes import DType
-from ..language.ir import Kernel, Length
+from ..language.ir import Kernel, Length, Position
 from ..lowering.chain import Edges
 from ..lowering.schedule import Schedule
 
@@ -28,7 +28,8 @@ class Lowered:
     """What describes a kernel for given types, whatever it is compiled for.
 
     It is called with fields, outputs, coefficients and scalars, in the order of their names
-    here.  Each output has a reach of its own.
+    here.  The last fields are the `positions`, which no call gives.  Each output has a reach of
+    its own.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Lowered:
     coefficient_types: tuple[tuple[np.dtype, int], ...]
     scalar_types: tuple[DType, ...]
     fastmath: bool
+    positions: tuple[Position, ...] = field(default=(), kw_only=True)
 
     @property
     def ndim(self) -> int:
@@ -103,6 +105,10 @@ class Code(Protocol):
     @property
     def field_dtypes(self) -> tuple[np.dtype, ...]:
         """What the fields must be, in native byte order."""
+
+    @property
+    def positions(self) -> int:
+        """How many of the fields, the last ones, are positions."""
 
     @property
     def out_dtypes(self) -> tuple[np.dtype, ...]:

@@ -236,6 +236,11 @@ class Bound:
         return self.compiled.field_dtypes
 
     @property
+    def positions(self) -> int:
+        """How many of the fields, the last ones, are positions."""
+        return len(self.compiled.positions)
+
+    @property
     def out_dtypes(self) -> tuple[np.dtype, ...]:
         return self.compiled.out_dtypes
 

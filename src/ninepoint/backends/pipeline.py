@@ -107,6 +107,9 @@ def compile_understood(
     looks = reaches(kernel)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
+        if kernel.positions:
+            # These are read at the point itself.
+            declared = joined((declared, Box((0,) * kernel.ndim, (0,) * kernel.ndim)))
         looks = (declared,) * len(looks)
     reach = joined(looks)
     checked(kernel, reach)
@@ -139,7 +142,7 @@ def compile_understood(
         _compiled(kernel, function.name, module, looks, tuple(dtypes), request.fastmath),
         written=Written(function.name, shown, together, single, request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
-        fields=_named(arguments, Field),
+        fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
         scalars=(*_named(arguments, Value), *kernel.lengths),
     )
@@ -182,6 +185,7 @@ def _compiled(
         fastmath=fastmath,
         module=module,
         backend=BACKEND,
+        positions=kernel.positions,
     )
 
 

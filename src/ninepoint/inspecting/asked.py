@@ -60,7 +60,7 @@ class Asked:
         """The forms of the compilation of what gives the results; or why it has none."""
         graph, _ = self.graph
         last = graph.nodes[-1]
-        _, forms, reason = last.call.compiled([graph.dtypes[value] for value in last.fields])
+        _, forms, reason = last.call.compiled([graph.dtypes[value] for value in last.own])
         return forms, reason
 
     @property

@@ -40,7 +40,8 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     points = np.broadcast_to(0, np.broadcast_shapes(*(shapes[value] for value in last.fields)))
     placed = layout(tuple(points.shape[axis] for axis in along), compiled.reaches, border)
-    on_numpy.check_values(placed, call.cval, compiled.field_dtypes, compiled.out_dtypes)
+    inside, outside = compiled.field_dtypes, compiled.out_dtypes
+    on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
     ends = range(-last.ndim, 0)
     if order is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.

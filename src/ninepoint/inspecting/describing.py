@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from .displays import rate_text, time_text
 from .timing import Machine, Measurement, preparation_text, threads_text
 
 _WIDTH = 12
+
+One = TypeVar("One")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,8 @@ def explanation(
         "memory",
         f"{inside + outside} bytes a point: {inside} read once, {outside} written once",
     )
+    if compiled.positions:
+        page.add("positions", ", ".join(one.words for one in compiled.positions))
     if no_chain and forms is not None:
         page.add("iterate", f"one step after the other: {no_chain}")
     return "\n".join(page.lines)
@@ -136,7 +141,8 @@ def _predicted(
 def types_text(compiled: Compiled) -> str:
     """What goes in and what comes out."""
     fields = ", ".join(
-        f"{n} {d}" for n, d in zip(compiled.fields, compiled.field_dtypes, strict=True)
+        f"{n} {d}"
+        for n, d in zip(given_of(compiled, compiled.fields), compiled.field_dtypes, strict=False)
     )
     return f"{fields} -> {', '.join(map(str, compiled.out_dtypes))}"
 
@@ -148,13 +154,18 @@ def box_text(box: Box) -> str:
     return f"offsets {' x '.join(sides)} ({count} elements in the box)"
 
 
+def given_of(compiled: Compiled, each: tuple[One, ...]) -> tuple[One, ...]:
+    """What there is for `each` field, for those that a call is given."""
+    return each[: len(each) - len(compiled.positions)]
+
+
 def bytes_moved(compiled: Compiled) -> tuple[int, int]:
     """How many bytes of each point are read, and how many are written."""
 
     def total(dtypes: tuple[np.dtype, ...]) -> int:
         return sum(dtype.itemsize for dtype in dtypes)
 
-    return total(compiled.field_dtypes), total(compiled.out_dtypes)
+    return total(given_of(compiled, compiled.field_dtypes)), total(compiled.out_dtypes)
 
 
 def numbers(page: Lines, kernel: Kernel) -> None:
@@ -170,7 +181,8 @@ def numbers(page: Lines, kernel: Kernel) -> None:
         else:
             page.add(label, output.dtype.value)
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
-    unread = [name for name, _ in kernel.fields if name not in reads]
+    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
+    unread = [name for name, _ in given if name not in reads]
     if unread:
         page.add("unread", ", ".join(unread))
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..arrays import accepted
 from ..arrays import numpy as on_numpy
+from ..arrays.axes import behind
 from ..arrays.borders import Array
 from ..arrays.parts import SPLIT_POINTS
 from ..backends.compiled import Bound
@@ -97,6 +98,11 @@ def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], ou
         many = points >= SPLIT_POINTS
         return thread_count(options.get("threads")) if many else 1
     program = one.last.bind(one.call.scalars)
+    graph, axes = one.graph[0], options.get("axes")
+    if graph.places:
+        shapes = [field.shape for field in fields]
+        along = behind(axes, len(np.broadcast_shapes(*shapes)), one.last.ndim)
+        fields = [*fields, *graph.along(along).positions(shapes)]
     # The first part decides how the rest is divided: twice, should the first be slow.
     # Each call is counted for itself, for it may have other threads of the pool.
     most = 0
@@ -104,7 +110,7 @@ def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], ou
         watched = Watched(program.compiled, program.coefficients, program.scalars)
         on_numpy.apply(
             watched, fields, border=one.call.boundary.outline(one.last.ndim), cval=one.call.cval,
-            axes=options.get("axes"), out=out, threads=options.get("threads"),
+            axes=axes, out=out, threads=options.get("threads"),
         )  # fmt: skip
         most = max(most, len(watched.threads))
     return most

@@ -18,6 +18,7 @@ from .callables import FUNCTIONS, METHODS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
 from .missing import KNOWN
+from .positions import index
 from .source import Function, SelfReference
 from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
 
@@ -84,6 +85,8 @@ class Calls(Frame):
     ) -> Any:
         span = self.at(node)
         name = ast.unparse(node.func)
+        if function is index:
+            return self.position(span, args, keywords)
         if isinstance(function, SelfReference):
             raise errors.recursion(span, function.name)
         if isinstance(function, Function):

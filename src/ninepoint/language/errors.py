@@ -346,6 +346,55 @@ def offset_not_constant(span: Span, words: str) -> StencilError:
     )
 
 
+def offset_position(span: Span, words: str) -> StencilError:
+    return _mistake(
+        "offset-position",
+        "The offset of a neighbour counts from the point, not from the beginning of the array.",
+        span,
+        f"'{words}' depends on the position of the point",
+        "The element at the point itself is x[0], with a 0 for each axis; one at a fixed place is "
+        "given as a scalar.",
+    )
+
+
+def position_field(span: Span, words: str) -> StencilError:
+    return _mistake(
+        "position-field",
+        "npt.index gives the position in a field.",
+        span,
+        f"this is {words}",
+        "Give it a parameter that the kernel reads relative to the point, as in npt.index(x), or "
+        "nothing, npt.index(), for the position among the results.",
+    )
+
+
+def position_helper(span: Span) -> StencilError:
+    return _mistake(
+        "position-helper",
+        "A function that no field is given to does not know where the point is.",
+        span,
+        "this asks for the position of the point",
+        "Ask in the kernel itself, and give the function the numbers.",
+    )
+
+
+def position_results(name: str) -> ValueError:
+    return ValueError(
+        f"'{name}' asks for its position among the results, but with boundary=\"valid\" its "
+        "results have different shapes; ask for that in a field, npt.index(x)."
+    )
+
+
+def ufunc_position(span: Span) -> StencilError:
+    return _mistake(
+        "ufunc-position",
+        "A function of numbers does not know where its elements stand.",
+        span,
+        "this asks for the position of the point",
+        "Decorate it with @npt.stencil, and read its arrays as x[0, 0].",
+    )
+
+
 def offset_outside(span: Span, offset: int, axis: int, low: int, high: int) -> StencilError:
     return _mistake(
         "offset-outside",

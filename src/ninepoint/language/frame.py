@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,7 +15,8 @@ import numpy as np
 from . import errors, ir
 from .dtypes import DType
 from .errors import Span
-from .ir import Offset
+from .ir import Offset, Position
+from .positions import GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (
     Coefficients,
@@ -25,6 +27,7 @@ from .values import (
     constant,
     is_number,
     length_label,
+    position_label,
     words,
 )
 
@@ -157,6 +160,27 @@ class Frame(ABC):
         if self.axes.count is None:
             self.axes.count = self.axes.shown
         return tuple(self.length(axis) for axis in range(self.axes.count or 1))
+
+    def position(self, span: Span, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+        """What `npt.index` gives: a number for each axis, or for one axis that number."""
+        if self.axes.pointwise:
+            raise errors.ufunc_position(span)
+        if named or len(args) > 1:
+            raise errors.wrong_arguments(span, "npt.index", "it takes one field, or nothing")
+        if args and not isinstance(args[0], Field):
+            raise errors.position_field(span, words(args[0]))
+        if self.axes.count is None:
+            self.axes.count = self.axes.shown or 1
+        found = tuple(self._along(axis, bool(args)) for axis in range(self.axes.count))
+        return found if len(found) > 1 else found[0]
+
+    def _along(self, axis: int, element: bool) -> Value:
+        """The position along an axis, which is a number of Python's."""
+        one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
+        label = position_label(axis, one.among)
+        self.ops.positions[label] = one
+        assert self.axes.count is not None
+        return self.ops.emit(ir.Read(DType.INT, label, (0,) * self.axes.count), weak=True)
 
     def of_whole(self, name: str) -> Any:
         """The attribute `shape`, `ndim` or `size` of a whole array."""

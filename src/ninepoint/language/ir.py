@@ -336,13 +336,33 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """What a field is that no call gives: where in the whole array the point is, along an axis.
+
+    That is its place among the elements of the fields, or among the results.  The field holds
+    numbers from `low` to `high`.
+    """
+
+    axis: int
+    among: Literal["elements", "results"]
+    low: int
+    high: int
+
+    @property
+    def words(self) -> str:
+        """What to call it."""
+        return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """One whole kernel, for given types of its arguments.
 
     Invariants: a `Ref` names a scalar or an earlier assignment; a `Read` or `Tap` names a
     field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
-    its last scalars are the `lengths`.  The loops make `rows` rows of the result at once; only
+    its last scalars are the `lengths`, and its last fields the `positions`, which are read at the
+    point itself.  The loops make `rows` rows of the result at once; only
     the lowering asks for more than one.
     """
 
@@ -355,6 +375,7 @@ class Kernel:
     stages: tuple[Stage, ...] = ()
     rows: int = 1
     lengths: tuple[Length, ...] = ()
+    positions: tuple[Position, ...] = ()
 
 
 def atoms(expr: Expr) -> tuple[Atom, ...]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from . import ir
 from .ir import Atom, Offset, Ref
 from .values import NotUnderstood, Operations, Value
@@ -18,11 +20,34 @@ from .values import NotUnderstood, Operations, Value
 
 def varies(operations: Operations, atom: Atom) -> bool:
     """Whether a value differs from point to point."""
-    return any(True for _ in reads(operations, atom))
+    return any(True for _ in reads(operations, atom)) or on_position(operations, atom)
+
+
+def on_position(operations: Operations, atom: Atom) -> bool:
+    """Whether a value depends on where the point is."""
+    return any(
+        isinstance(expr, ir.Read) and expr.field in operations.positions
+        for expr in _behind(operations, atom)
+    )
 
 
 def reads(operations: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]:
     """The first and the last offset of each read that a value comes from."""
+    for expr in _behind(operations, atom):
+        match expr:
+            case ir.Read():
+                if expr.field not in operations.positions:
+                    yield expr.offset, expr.offset
+            case ir.Reduce():
+                for inner in expr.body:
+                    if isinstance(inner.value, ir.Tap):
+                        yield inner.value.ends(expr.shape)
+            case _:
+                pass
+
+
+def _behind(operations: Operations, atom: Atom) -> Iterator[ir.Expr]:
+    """The operations that a value comes from."""
     expressions = operations.body.expressions()
     pending, seen = [atom], set[str]()
     while pending:
@@ -31,15 +56,7 @@ def reads(operations: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]
             continue
         seen.add(one.name)
         expr = expressions[one.name]
-        match expr:
-            case ir.Read():
-                yield expr.offset, expr.offset
-            case ir.Reduce():
-                for inner in expr.body:
-                    if isinstance(inner.value, ir.Tap):
-                        yield inner.value.ends(expr.shape)
-            case _:
-                pass
+        yield expr
         pending += ir.atoms(expr)
 
 
@@ -79,6 +96,12 @@ class _Moved:
 
     def expression(self, expr: ir.Expr) -> ir.Expr:
         match expr:
+            case ir.Read() if expr.field in self.operations.positions:
+                step = self.by[self.operations.positions[expr.field].axis]
+                if not step:
+                    return expr
+                here = self.operations.emit(expr).atom
+                return ir.Binary(expr.dtype, "+", here, ir.Const(expr.dtype, str(step)))
             case ir.Read():
                 return replace(expr, offset=_sum(expr.offset, self.by))
             case ir.Reduce():
@@ -114,11 +137,22 @@ class _Window(_Moved):
     def emit(self, expr: ir.Expr) -> Atom:
         if isinstance(expr, ir.Reduce):
             raise NotUnderstood("a window of what holds a window", self.operations.span)
-        if isinstance(expr, ir.Read):
-            moved: ir.Expr = ir.Tap(expr.dtype, expr.field, _sum(expr.offset, self.by), self.along)
+        if isinstance(expr, ir.Read) and expr.field in self.operations.positions:
+            axis = self.operations.positions[expr.field].axis
+            here = self.operations.emit(expr).atom
+            steps = (self.by[axis] + self._step(axis, at) for at in np.ndindex(self.shape))
+            weight = ir.Weight(expr.dtype, tuple(map(str, steps)))
+            there = self.operations.emit(weight, False, self.shape).atom
+            moved: ir.Expr = ir.Binary(expr.dtype, "+", here, there)
+        elif isinstance(expr, ir.Read):
+            moved = ir.Tap(expr.dtype, expr.field, _sum(expr.offset, self.by), self.along)
         else:
             moved = self.operands(expr)
         return self.operations.emit(moved, False, self.shape).atom
+
+    def _step(self, axis: int, at: Offset) -> int:
+        """How many steps along an axis an element of the window is from its first one."""
+        return at[self.along.index(axis)] if axis in self.along else 0
 
 
 def _sum(a: Offset, b: Offset) -> Offset:

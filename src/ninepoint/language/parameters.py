@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 import numpy as np
 
 from .errors import Span
+from .positions import index
 from .source import Function, SelfReference
 
 
@@ -75,6 +76,11 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
                 return len(node.slice.elts)
             known = function.constants.get(ast.unparse(node.slice))
             return len(known) if isinstance(known, tuple) else 1
+    for node in ast.walk(function.definition):
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
+                if function.constants.get(ast.unparse(called)) is index:
+                    return len(names)
     helpers = [one for one in function.constants.values() if isinstance(one, Function)]
     return next(filter(None, (indices(one, one.parameters) for one in helpers)), None)
 
@@ -86,6 +92,17 @@ def own_calls(function: Function) -> Iterator[tuple[Span, str]]:
             value = function.constants.get(node.id)
             if isinstance(value, SelfReference):
                 yield function.span(node), value.name
+
+
+def _operands(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names that stand beside an operator, as numbers do."""
+    return {
+        part.id
+        for node in nodes
+        if isinstance(node, ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp)
+        for part in ast.iter_child_nodes(node)
+        if isinstance(part, ast.Name)
+    }
 
 
 def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
@@ -104,6 +121,9 @@ def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
             found.add(alias.get(node.value.id, node.value.id))
         elif isinstance(node, ast.Call):
             helper = function.constants.get(ast.unparse(node.func))
+            if helper is index:
+                names = {one.id for one in node.args if isinstance(one, ast.Name)}
+                found.update(alias.get(name, name) for name in names - _operands(nodes))
             if isinstance(helper, Function) and helper not in active:
                 inner = _indexed(helper, (*active, helper))
                 pairs = itertools.chain(

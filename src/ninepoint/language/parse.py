@@ -82,9 +82,15 @@ def read(
     if ndim.count is None:
         raise errors.no_field(function.place, function.name)
     measured = sorted(ndim.measured)
+    body = operations.body.assignments(tuple(outputs))
+    read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
+    positions = {k: v for k, v in sorted(operations.positions.items()) if k in read}
     return Kernel(
         ndim=ndim.count,
-        fields=tuple((a.label, a.storage) for a in names.values() if isinstance(a, Field)),
+        fields=(
+            *((a.label, a.storage) for a in names.values() if isinstance(a, Field)),
+            *((label, np.dtype("int64")) for label in positions),
+        ),
         scalars=(
             *(
                 (a.atom.name, a.atom.dtype)
@@ -96,9 +102,10 @@ def read(
         coefficients=tuple(
             (a.label, a.storage, a.shape) for a in names.values() if isinstance(a, Coefficients)
         ),
-        body=operations.body.assignments(tuple(outputs)),
+        body=body,
         outputs=tuple(outputs),
         lengths=tuple(map(ir.Length, measured)),
+        positions=tuple(positions.values()),
     )
 
 

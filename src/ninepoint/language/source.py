@@ -29,6 +29,7 @@ from ..shapes import is_shape
 from . import errors
 from .definitions import Definition, locate, package
 from .errors import Span
+from .positions import index
 from .trees import encoded, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
@@ -384,7 +385,7 @@ def _chain(node: ast.AST) -> list[str]:
 
 def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
     """The value as something that never changes and can be pickled."""
-    if isinstance(value, SelfReference | ArrayFunction):
+    if isinstance(value, SelfReference | ArrayFunction) or value is index:
         return value
     if isinstance(value, np.generic | np.ndarray):
         if isinstance(value, np.ma.MaskedArray):

@@ -27,6 +27,7 @@ from .definitions import Definition
 from .elsewhere import hint
 from .errors import Span
 from .parameters import indexed_parameters
+from .positions import index
 from .source import ArrayFunction, Function, Unusable, bound_names, live_names
 from .trees import copied
 
@@ -209,7 +210,7 @@ class _Splitter:
         """Remember what is the same at every point; forget what a name stood for before."""
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                settled = not any(map(self.unsettled, _loads(value)))
+                settled = not (any(map(self.unsettled, _loads(value))) or self.asks(value))
                 known = self.substituted(value) if settled else None
                 self.forget(name)
                 if known is not None:
@@ -229,6 +230,11 @@ class _Splitter:
         if name in self.arrays:
             return self.arrays[name] in self.stages or name in self.fields
         return name in self.bound
+
+    def asks(self, node: ast.AST) -> bool:
+        """Whether an expression asks for the position of the point."""
+        calls = (part for part in ast.walk(node) if isinstance(part, ast.Call))
+        return any(self.function.constants.get(ast.unparse(c.func)) is index for c in calls)
 
     def substituted(self, node: ast.expr) -> ast.expr:
         """The expression in terms of parameters and constants."""
@@ -370,6 +376,9 @@ class _Splitter:
                     raise errors.stage_scalar(place, callee.__name__, name, used)
             if name in options:
                 self.check_option(value, callee, name)
+            if self.asks(value):
+                place = self.function.span(value)
+                raise errors.stage_scalar(place, callee.__name__, name, "npt.index")
             scalars[name] = ast.fix_missing_locations(self.substituted(value))
         # Only now: the calls among the arguments have names before.
         own = self.bound - set(self.function.parameters) - self.stages

@@ -19,7 +19,7 @@ from .dtypes import value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
-from .moving import moved, reads, varies, windowed
+from .moving import moved, on_position, reads, varies, windowed
 from .picking import picked
 from .values import Coefficients, Field, NotUnderstood, Value, constant, words
 
@@ -156,6 +156,8 @@ class Subscripts(Frame):
         index = constant(index)
         if isinstance(index, Value):
             if index.shape is None and index.atom.dtype.is_integer:
+                if on_position(self.ops, index.atom) and self.axes.neighborhood is None:
+                    raise errors.offset_position(span, ast.unparse(place))
                 if self.axes.neighborhood is None:
                     raise errors.offset_not_constant(span, f"'{ast.unparse(place)}'")
                 raise NotUnderstood("an offset that varies", span)

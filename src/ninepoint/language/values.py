@@ -106,6 +106,11 @@ def length_label(axis: int) -> str:
     return f"length{axis}"
 
 
+def position_label(axis: int, among: str) -> str:
+    """The name in the kernel of the positions along an axis."""
+    return f"{'index' if among == 'elements' else 'place'}{axis}"
+
+
 @dataclass(frozen=True, slots=True)
 class Closure:
     """A function defined inside the kernel, with the names it sees."""
@@ -188,6 +193,8 @@ class Operations:
         self.body = Body("t", span, limit)
         self.windows = Body("w", span, limit)
         self.assumed: dict[Atom, bool] = {}
+        # The fields that hold positions, by their names in the kernel.
+        self.positions: dict[str, ir.Position] = {}
 
     # Making values.
 

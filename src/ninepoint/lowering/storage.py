@@ -36,7 +36,8 @@ def natural_dtypes(kernel: Kernel, kept: int = 0) -> tuple[np.dtype, ...]:
     The first `kept` outputs must also hold every value of the field in their position.
     """
     known = ranges(kernel)
-    integers = [dtype for _, dtype in kernel.fields if dtype.kind in "biu"]
+    given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
+    integers = [dtype for _, dtype in given if dtype.kind in "biu"]
     common = np.result_type(*integers) if integers else np.dtype("bool")
     found = []
     for position, output in enumerate(kernel.outputs):

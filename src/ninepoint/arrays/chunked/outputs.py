@@ -31,7 +31,9 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
             raise on_numpy.too_few_axes(len(node.along), shape)
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
         program = node.program
-        on_numpy.check_values(plan, node.cval, program.field_dtypes, program.out_dtypes)
+        on_numpy.check_values(
+            plan, node.cval, program.field_dtypes, program.out_dtypes, program.positions
+        )
         pairs = zip(node.out_dtypes, extents(node, shape), strict=True)
         made |= zip(node.outputs, (Output(*pair) for pair in pairs), strict=True)
     return [made[value] for value in work.wanted]

@@ -22,6 +22,7 @@ from ninepoint.arrays.cuda.fields import (
     current,
     empties,
     overlap,
+    taken_to,
 )
 from ninepoint.arrays.cuda.settled import Settled
 from ninepoint.arrays.cuda.work import Work, one_pass, understood
@@ -41,5 +42,6 @@ __all__ = [
     "one_pass",
     "overlap",
     "prepare",
+    "taken_to",
     "understood",
 ]

@@ -55,6 +55,12 @@ def as_fields(values: Sequence[Any], names: Sequence[str]) -> list[DeviceArray]:
     return fields
 
 
+def taken_to(fields: Sequence[Any], arrays: Sequence[np.ndarray]) -> list[DeviceArray]:
+    """Give arrays of the CPU's memory on the GPU where some fields lie."""
+    with driver.on(driver.device_of(next(filter(is_cupy, fields)))):
+        return list(map(driver.uploaded, arrays))
+
+
 def _number(value: Any, name: str, other: str, device: int) -> DeviceArray:
     if isinstance(value, np.ndarray) or not isinstance(value, np.generic | int | float | complex):
         # Says what is wrong with anything that is no array of numbers.

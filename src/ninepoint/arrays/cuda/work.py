@@ -90,7 +90,9 @@ def one_call(program: Bound, options: Options) -> Work:
 
     def extents(core: Shape) -> list[Region]:
         plan = layout(core, program.reaches, border)
-        on_numpy.check_values(plan, cval, program.field_dtypes, program.out_dtypes)
+        on_numpy.check_values(
+            plan, cval, program.field_dtypes, program.out_dtypes, program.positions
+        )
         return [output.extent for output in plan.outputs]
 
     return Work(

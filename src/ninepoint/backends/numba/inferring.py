@@ -73,11 +73,14 @@ def compile_general(
     scalars = [a for a in arguments.values() if isinstance(a, Value)]
     return Compiled(
         name=cache.identifier(function.name),
-        fields=general.fields,
+        fields=(*general.fields, *(one.words for one in general.positions)),
         coefficients=general.coefficients,
         scalars=(*general.scalars, *general.lengths),
         reaches=(general.box,) * len(given),
-        field_dtypes=tuple(f.storage for f in fields),
+        field_dtypes=(
+            *(f.storage for f in fields),
+            *(np.dtype("int64") for _ in general.positions),
+        ),
         out_dtypes=tuple(dtypes),
         coefficient_types=tuple((c.storage, len(c.shape)) for c in coefficients),
         scalar_types=(*(s.atom.dtype for s in scalars), *(DType.INT for _ in general.lengths)),
@@ -85,6 +88,7 @@ def compile_general(
         module=general.module(len(given), overflow),
         backend=NUMBA,
         factor=general.factor,
+        positions=general.positions,
     )
 
 
@@ -119,7 +123,9 @@ def _inferred(
             kinds.append(_element(computed(argument.storage)))
         elif isinstance(argument, Field):
             array = types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
-            kinds.append(Neighbours(array, ndim, len(general.lengths)))
+            asked = [one.among for one in general.positions]
+            counts = (asked.count("elements"), asked.count("results"))
+            kinds.append(Neighbours(array, ndim, len(general.lengths), *counts))
         elif isinstance(argument, Coefficients):
             kinds.append(_table(argument))
         else:

@@ -62,14 +62,17 @@ def njit(*, cache=False, **options):
 class Neighbours(types.Type):
     """Numba's type of a field seen from one point.
 
-    Its `shape` is that of the whole array along the axes of the kernel, if that asks for it.
+    Its `shape` is that of the whole array along the axes of the kernel, if that asks for it;
+    `index` and `among` are the positions in that and among the results, so far as it asks.
     """
 
-    def __init__(self, array: Any, ndim: int, shape: int) -> None:
+    def __init__(self, array: Any, ndim: int, shape: int, index: int, among: int) -> None:
         self.array = array
         self.place = types.UniTuple(types.int64, ndim)
-        self.shape = types.BaseTuple.from_types((types.int64,) * shape)
-        super().__init__(name=f"field({array}, {shape})")
+        self.shape, self.index, self.among = (
+            types.BaseTuple.from_types((types.int64,) * count) for count in (shape, index, among)
+        )
+        super().__init__(name=f"field({array}, {shape}, {index}, {among})")
 
 
 @register_model(Neighbours)
@@ -80,6 +83,8 @@ class _NeighboursModel(models.StructModel):
             ("place", kind.place),
             ("outside", types.Array(types.int64, 1, "A")),
             ("shape", kind.shape),
+            ("index", kind.index),
+            ("among", kind.among),
         ]
         super().__init__(manager, kind, members)
 
@@ -88,6 +93,8 @@ make_attribute_wrapper(Neighbours, "array", "array")
 make_attribute_wrapper(Neighbours, "place", "place")
 make_attribute_wrapper(Neighbours, "outside", "outside")
 make_attribute_wrapper(Neighbours, "shape", "shape")
+make_attribute_wrapper(Neighbours, "index", "index")
+make_attribute_wrapper(Neighbours, "among", "among")
 
 
 @overload(len)
@@ -122,16 +129,16 @@ def _field_size(a):
 
 
 @intrinsic
-def look(typingctx, array, place, outside, shape):
+def look(typingctx, array, place, outside, shape, index, among):
     """A field seen from `place`; the arrays must be `unowned`, since none is counted here."""
-    result = Neighbours(array, place.count, len(shape))
+    result = Neighbours(array, place.count, len(shape), len(index), len(among))
 
     def codegen(context, builder, signature, args):
         view = cgutils.create_struct_proxy(signature.return_type)(context, builder)
-        view.array, view.place, view.outside, view.shape = args
+        view.array, view.place, view.outside, view.shape, view.index, view.among = args
         return view._getvalue()
 
-    return result(array, place, outside, shape), codegen
+    return result(array, place, outside, shape, index, among), codegen
 
 
 @intrinsic

@@ -16,7 +16,7 @@ import numpy as np
 from .arguments import argument, call_arguments, python_function, results
 from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour, parsed_rules
 from .footprints import dimensions, reaches
-from .number import Number, elsewhere, see
+from .number import Number, elsewhere, place, see
 from .views import Field
 from .world import rebound
 
@@ -100,7 +100,14 @@ def evaluate(
         known = reaches(function, ndim, given, standard)
 
     kernel = _Kernel(
-        function, whole, shape, given, rules, cval, known[0] if neighborhood and known else None
+        function,
+        whole,
+        shape,
+        given,
+        rules,
+        cval,
+        known[0] if neighborhood and known else None,
+        known or (),
     )
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
@@ -165,8 +172,10 @@ class _Kernel:
         rules: Rules,
         cval: Any,
         reach: Reach | None,
+        reaches: Sequence[Reach],
     ) -> None:
         self._rules, self._cval, self._reach = rules, cval, reach
+        self._reaches = reaches
         self._shape = shape
         views = {name: self._field(name, array) for name, array in fields.items()}
         others = {name: argument(value) for name, value in given.items()}
@@ -184,11 +193,12 @@ class _Kernel:
         """The outputs at `point`; None where Python has no number for them."""
         self._point, self._indexed = point, Counter()
         positional, named = self._arguments
-        token = elsewhere.set(self._elsewhere)
+        token, beside = elsewhere.set(self._elsewhere), place.set(self._among_results)
         try:
             return results_if_any(self._function, positional, named)
         finally:
             elsewhere.reset(token)
+            place.reset(beside)
 
     def _elsewhere(self, value: Number, index: Any) -> Any:
         """The value of an indexed expression at other points: a number, or a window.
@@ -231,7 +241,28 @@ class _Kernel:
         blank = see(array.dtype.type(0))
         core = self._shape[len(self._shape) - len(self._rules) :]
         shape = tuple(map(argument, core))
-        return Field(name, self._reader(name, seen), blank, array, like, lambda: shape)
+        return Field(
+            name, self._reader(name, seen), blank, array, like, lambda: shape, self._place
+        )
+
+    def _place(self) -> Any:
+        """Where the point is in the whole array: a number for each axis, or for one axis that."""
+        core = self._point[len(self._point) - len(self._rules) :]
+        found = tuple(map(argument, core))
+        return found if len(found) > 1 else found[0]
+
+    def _among_results(self) -> Any:
+        """Where it is among the results, which are fewer where the border's rule is "valid"."""
+        core = self._point[len(self._point) - len(self._rules) :]
+        found = []
+        for axis, position in enumerate(core):
+            first = {0}
+            if self._rules[axis][0] == "valid":
+                first = {max(0, -low[axis]) for low, _ in self._reaches}
+            if len(first) > 1:
+                raise ValueError("the results have different shapes: ask for npt.index(x)")
+            found.append(argument(position - first.pop()))
+        return tuple(found) if len(found) > 1 else found[0]
 
     def _reader(self, name: str, array: Array | None) -> Callable[[tuple[int, ...]], Any]:
         def read(offset: tuple[int, ...]) -> Any:

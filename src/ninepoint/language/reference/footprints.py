@@ -10,6 +10,7 @@ import numpy as np
 
 from .arguments import call_arguments, python_function
 from .borders import Reach
+from .number import place
 from .probe import Probe, Trace, outcomes
 from .views import Field, Table, Window
 from .world import rebound
@@ -77,6 +78,10 @@ class _Unknown(Probe):
         return self.field.shape
 
     @property
+    def place(self) -> Any:
+        return self.field.place
+
+    @property
     def ndim(self) -> Any:
         return self.field.ndim
 
@@ -114,6 +119,11 @@ def _probing(
     def shape() -> tuple[Probe, ...]:
         return tuple(trace.probe("length", axis) for axis in range(ndim))
 
+    def positions() -> Any:
+        reads.append((0,) * ndim)
+        found = tuple(trace.probe("position", axis) for axis in range(ndim))
+        return found if ndim > 1 else found[0]
+
     def unknown(name: str, value: Any) -> Any:
         def read(offset: tuple[int, ...]) -> Probe:
             reads.append(offset)
@@ -126,7 +136,7 @@ def _probing(
             return _UnknownTable(trace, plain_probe.id, frozenset(), None)
         number = value if isinstance(value, (bool, int, float, np.number)) else None
         probe = _Unknown(trace, trace.probe("parameter", name).id, frozenset(), number)
-        probe.field = Field(name, read, trace.constant(0), shape=shape)
+        probe.field = Field(name, read, trace.constant(0), shape=shape, place=positions)
         return probe
 
     given = {}
@@ -136,8 +146,12 @@ def _probing(
     positional, named = call_arguments(function, given)
 
     def run() -> tuple[Any, ...]:
-        with np.errstate(all="ignore"):
-            returned = kernel(*positional, **named)
+        token = place.set(positions)
+        try:
+            with np.errstate(all="ignore"):
+                returned = kernel(*positional, **named)
+        finally:
+            place.reset(token)
         outputs = returned if isinstance(returned, tuple) else (returned,)
         if any(isinstance(output, Window) for output in outputs):
             raise TypeError("a kernel returns numbers, not a window: reduce it")

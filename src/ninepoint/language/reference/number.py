@@ -109,6 +109,9 @@ class Operand:
 # What gives the value that an expression has at other points; see `evaluate`.
 elsewhere: ContextVar[Callable[[Any, Any], Any]] = ContextVar("elsewhere")
 
+# What gives the position of the point among the results.
+place: ContextVar[Callable[[], Any]] = ContextVar("place")
+
 
 class Number(Operand):
     """One value of a field, a scalar argument, or what was computed from them."""

@@ -182,10 +182,11 @@ class Field:
     """An array seen from one point: `read(offset)` gives the neighbour there.
 
     `array` is the whole array, and `like(other)` another one seen from the same point; `shape`
-    is the whole array's along the axes of the kernel, where that is known.
+    is the whole array's along the axes of the kernel, and `place` where the point is in it, where
+    these are known.
     """
 
-    __slots__ = ("_blank", "_name", "_read", "_shape", "array", "like")
+    __slots__ = ("_blank", "_name", "_place", "_read", "_shape", "array", "like")
 
     def __init__(
         self,
@@ -195,9 +196,10 @@ class Field:
         array: Any = None,
         like: Callable[[Any], Field] | None = None,
         shape: Callable[[], tuple[Any, ...]] | None = None,
+        place: Callable[[], Any] | None = None,
     ) -> None:
         self._name, self._read, self._blank = name, read, blank
-        self.array, self.like, self._shape = array, like, shape
+        self.array, self.like, self._shape, self._place = array, like, shape, place
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -205,6 +207,13 @@ class Field:
         if self._shape is None:
             raise TypeError(f"{self._name!r} has no shape: only a whole field has one")
         return self._shape()
+
+    @property
+    def place(self) -> Any:
+        """Where the point is in the whole array."""
+        if self._place is None:
+            raise TypeError(f"{self._name!r} has no positions: only a whole field has them")
+        return self._place()
 
     @property
     def ndim(self) -> int:

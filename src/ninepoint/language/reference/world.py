@@ -20,9 +20,10 @@ from typing import Any
 import numpy as np
 
 from ...shapes import is_shape
+from ..positions import index
 from ..source import ArrayFunction, frozen
 from . import functions
-from .number import Literal, Number, literal, plain, see
+from .number import Literal, Number, literal, place, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, elementwise, whole
@@ -45,6 +46,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return _Known(value, functions.CONVERSIONS[value])
         if value is len:
             return _Known(value, _length)
+        if value is index:
+            return _Known(value, _position)
         if value is min or value is max:
             return _Known(value, functions.ORDERED[value])
         if isinstance(value, (bool, np.bool_)) and inverts:
@@ -119,6 +122,13 @@ def _length(value: Any) -> Any:
     """`len(value)`, which may be a number of the kernel: how long a whole array is."""
     shape = getattr(value, "shape", ())
     return shape[0] if shape else len(value)
+
+
+def _position(*fields: Any) -> Any:
+    """`npt.index(x)`, or `npt.index()` for the position among the results."""
+    if len(fields) > 1:
+        raise TypeError("npt.index takes one field, or nothing")
+    return fields[0].place if fields else place.get()()
 
 
 class _Stage:

@@ -20,16 +20,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....language import errors
-from ....language.box import Box
+from ....language.box import Box, joined
 from ....language.errors import Span
 from ....language.frame import Neighborhood
-from ....language.ir import Length
+from ....language.ir import Length, Position
 from ....language.parse import Argument
+from ....language.positions import GREATEST, LEAST, index
 from ....language.refusals import refuse
 from ....language.source import Function, bound_names
 from ....language.values import Coefficients, Field, Value
 from ...backend import Module
 from ..loops import heading
+from ..window_loops import plus
 from .reads import EACH, accesses
 from .rewrite import Context, Globals, Rewriter
 from .scopes import Anything, FieldOf, Known, Origin, Scope, Scopes, own
@@ -73,6 +75,7 @@ class General:
     coefficients: tuple[str, ...]
     scalars: tuple[str, ...]
     lengths: tuple[Length, ...]
+    positions: tuple[Position, ...]
     arguments: tuple[str, ...]
     pointwise: bool
 
@@ -108,17 +111,19 @@ class General:
         place = f"({', '.join(axes)})"
         lengths = [f"length{length.axis}" for length in self.lengths]
         shape = f"({''.join(f'{n}, ' for n in lengths)})"
+        index, among = (self._positions(one) for one in ("elements", "results"))
         given = [
             names[n]
             if n not in self.fields
             else f"wide(peek({names[n]}, {place}))"
             if self.pointwise
-            else f"look({names[n]}, {place}, outside, {shape})"
+            else f"look({names[n]}, {place}, outside, {shape}, {index}, {among})"
             for n in self.arguments
         ]
         given += ["outside"] if self.pointwise else []
         order = [names[n] for n in (*self.coefficients, *self.scalars)] + lengths
-        fields = [names[n] for n in self.fields]
+        places = [f"place{k}" for k in range(len(self.positions))]
+        fields = [*(names[n] for n in self.fields), *places]
         lines = ["", "", f"def band({', '.join([*fields, *outs, *order, 'outside'])}):"]
         lines += [f"    {n} = unowned({n})" for n in (*fields, "outside")]
         lines += [f"    {names[n]} = wide({names[n]})" for n in self.coefficients]
@@ -133,6 +138,17 @@ class General:
             part = "value" if outputs == 1 and self.outputs == 1 else f"value[{n}]"
             lines.append(f"{depth}{out}[{', '.join(axes)}] = {store}({part}, {out})")
         return lines
+
+    def _positions(self, among: str) -> str:
+        """The positions of a point that are asked for, as a tuple."""
+        low = self.box.lo
+        steps = ["b", *(plus(f"i{a}", -low[a]) for a in range(len(low) - 1)), plus("j", -low[-1])]
+        found = (
+            f"place{k}[{', '.join(steps)}], "
+            for k, one in enumerate(self.positions)
+            if one.among == among
+        )
+        return f"({''.join(found)})"
 
 
 def translate(
@@ -165,6 +181,9 @@ def translate(
         refuse(scope.function)
     returned = _returns(scopes.root)
     found, box = accesses(scopes, neighborhood, bool(numbers))
+    if any(value is index for s in scopes.all for value in s.function.constants.values()):
+        # A position is read at the point itself.
+        box = joined((box, Box((0,) * box.ndim, (0,) * box.ndim)))
     arrays = [a for a in arguments.values() if isinstance(a, Field | Coefficients)]
     taken = frozenset().union(*(bound_names(s.definition) for s in scopes.all))
     context = Context(
@@ -176,6 +195,7 @@ def translate(
         any(_narrow(value) for s in scopes.all for value in s.function.constants.values()),
         Globals(_RESERVED, taken),
         [],
+        set(),
     )
     names = context.globals.functions
     for key, scope in scopes.helpers.items():
@@ -204,6 +224,12 @@ def translate(
         tuple(map(Length, range(box.ndim)))
         if not numbers and any(map(_measures, scopes.all))
         else (),
+        tuple(
+            Position(axis, among, LEAST, GREATEST)
+            for among in ("elements", "results")
+            if among in context.among
+            for axis in range(box.ndim)
+        ),
         order,
         bool(numbers),
     )

@@ -20,6 +20,7 @@ import numpy as np
 
 from ....language import errors
 from ....language.box import Box
+from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....shapes import is_shape
 from ..window_loops import plus
@@ -115,7 +116,7 @@ class Context:
 
     `modular` are the fields of uint64, and `numbers` all fields of a function of numbers;
     `narrow` is true where a buffer may hold integers of less than 64 bits, whose elements are
-    exact integers once they are read.
+    exact integers once they are read.  `among` says what positions are asked for.
     """
 
     scopes: Scopes
@@ -126,6 +127,7 @@ class Context:
     narrow: bool
     globals: Globals
     places: list[str]
+    among: set[str]
 
 
 class _Rewritten(ast.expr):
@@ -467,6 +469,8 @@ class Rewriter(ast.NodeTransformer):
         args = node.args
         if is_shape(function):
             return self._shape(node, function)
+        if function is index:
+            return self._position(node)
         if isinstance(function, type) and issubclass(function, np.integer) and len(args) == 1:
             kind = ast.parse(f"np.{np.dtype(function).name}", mode="eval").body
             return self._call("cast", node, self.visit(args[0]), kind)
@@ -501,6 +505,29 @@ class Rewriter(ast.NodeTransformer):
         if along is not None and (axis := _axis(node)) is not None:
             return self._call(along, node, self.visit(args[0]), self.visit(axis))
         return self.generic_visit(node)
+
+    def _position(self, node: ast.Call) -> ast.AST:
+        """`npt.index(x)`, or `npt.index()` for the position among the results."""
+        span, scopes = self.scope.function.span(node), self.context.scopes
+        if self.context.numbers:
+            raise errors.ufunc_position(span)
+        if node.keywords or len(node.args) > 1:
+            raise errors.wrong_arguments(span, "npt.index", "it takes one field, or nothing")
+        if node.args:
+            base: ast.AST = self.visit(node.args[0])
+            if not isinstance(base, ast.Name) or not scopes.is_field(base.id, self.scope):
+                raise errors.position_field(span, f"'{ast.unparse(node.args[0])}'")
+        else:
+            fields = (p for p in self.scope.parameters if scopes.is_field(p, self.scope))
+            found = next(fields, None)
+            if found is None:
+                raise errors.position_helper(span)
+            base = ast.Name(self._local(found), ast.Load())
+        among = "elements" if node.args else "results"
+        self.context.among.add(among)
+        text = f"{ast.unparse(base)}.{'index' if node.args else 'among'}"
+        text += "" if self.context.box.ndim > 1 else "[0]"
+        return ast.copy_location(ast.parse(text, mode="eval").body, node)
 
     def _method(self, node: ast.Call) -> ast.AST | None:
         """Methods of a window that Numba's arrays lack."""

@@ -1,0 +1,165 @@
+"""`npt.index` is where the point is in the whole array, on every target."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+
+X = np.random.default_rng(0).integers(0, 99, (9, 11)).astype("int32")
+
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
+
+
+def shifted(field, by):
+    i, j = npt.index(field)
+    return field[0, 1] * i + j + by
+
+
+@npt.stencil(boundary="wrap")
+def elsewhere(x, a=3):
+    i, j = npt.index(x)
+    d = x[1, 0] + 100 * i + 7 * j
+    inside = d[-1:2, 0:2].max()
+    return d[1, -1] - a * d[0, 0] + inside + shifted(x, 2)
+
+
+@npt.stencil(boundary="nearest")
+def parity(x):
+    i, j = npt.index(x)
+    if (i + j) % 2 == 0:
+        return x[0, 0]
+    return (x[-1, 0] + x[1, 0]) // 2 if i % 2 else -x[0, 1]
+
+
+@npt.stencil(boundary="valid")
+def smaller(x):
+    i, j = npt.index(x)
+    p, q = npt.index()
+    return x[-2, 1] + x[0, -1] + 1000 * i + 100 * j + 10 * p + q
+
+
+@npt.stencil(boundary="nearest")
+def staged(x, a=3):
+    s = parity(x)
+    t = elsewhere(s, a + 1)
+    return s[0, 1] - t[1, 0] + npt.index(t)[0] * x.shape[1]
+
+
+@npt.stencil(boundary="nearest")
+def general(x):
+    k = 0
+    while k < npt.index(x)[0] % 3:
+        k += 1
+    return x[0, 1] + k + shifted(x, npt.index()[1])
+
+
+@npt.stencil(boundary="constant", cval=5)
+def grid(x):
+    i, j = npt.index(x)
+    return 10 * i + j
+
+
+KERNELS = [elsewhere, parity, smaller, staged, general, grid]
+
+
+@pytest.mark.parametrize("one", KERNELS, ids=lambda one: one.__name__)
+def test_every_target_knows_the_whole_array(one):
+    wanted = one.debug(X)
+    ways = {
+        "call": lambda: one(X),
+        "again": lambda: one(X),
+        "threads": lambda: one(X, threads=2),
+        "out": lambda: one(X, out=np.empty_like(wanted)),
+        "lazy": lambda: one(npt.lazy(X)).compute(),
+        "lazy again": lambda: one(npt.lazy(X)).compute(),
+        "stack": lambda: one(np.stack([X + 1, X]))[1],
+        "axes": lambda: one(X.T, axes=(1, 0)).T,
+        "axes again": lambda: one(X.T, axes=(1, 0)).T,
+        "strides": lambda: one(np.repeat(X, 2, 1)[:, ::2]),
+        "pickled": lambda: pickle.loads(pickle.dumps(one))(X),
+        "blocks": lambda: one(da.from_array(X, chunks=(4, 3))).compute(),
+        "thin": lambda: one(da.from_array(X, chunks=(1, 11))).compute(),
+        "frames": lambda: one(da.from_array(np.stack([X, X]), chunks=(1, 4, -1))).compute()[1],
+    }
+    if one is not staged:
+        ways["xarray"] = lambda: one(xr.DataArray(X, dims=("y", "x"))).values
+    for name, way in ways.items():
+        made = way()
+        assert made.dtype == wanted.dtype, name
+        np.testing.assert_array_equal(made, wanted, err_msg=name)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (3, 1), (0, 4), (2, 2)])
+def test_arrays_of_other_shapes(shape):
+    x = np.resize(X, shape)
+    for one in (elsewhere, parity, staged):
+        np.testing.assert_array_equal(one(x), one.debug(x))
+    np.testing.assert_array_equal(parity(da.from_array(x, chunks=1 if x.size else -1)), parity(x))
+
+
+def test_numbers_change_nothing_but_the_result():
+    for a in (3, 5, 3):
+        np.testing.assert_array_equal(elsewhere(X, a), elsewhere.debug(X, a))
+        np.testing.assert_array_equal(staged(X, a), staged.debug(X, a))
+
+
+def test_it_is_what_arrays_of_positions_are():
+    rows, columns = np.indices(X.shape)
+    np.testing.assert_array_equal(grid(X), 10 * rows + columns)
+    assert grid(X.astype("float32")).dtype == np.int64
+    assert parity(X.astype("uint8")).dtype == np.int16
+    assert grid(np.ones(X.shape), boundary="constant", cval=0.5).max() == 90
+
+
+@npt.stencil(boundary="wrap")
+def heat(u, r):
+    i, j = npt.index(u)
+    return u[0, 0] + r * (u[-1, 0] - 2 * u[0, 0] + u[1, 0]) + (i * 3 + j) % 2
+
+
+def test_steps_in_time():
+    u = np.random.default_rng(1).random((40, 30))
+    wanted = u
+    for _ in range(4):
+        wanted = heat(wanted, 0.1)
+    np.testing.assert_array_equal(heat.iterate(u, 0.1, steps=4), wanted)
+    np.testing.assert_array_equal(heat.iterate(u, lambda step: 0.1, steps=4), wanted)
+    lazy = heat.iterate(da.from_array(u, chunks=(16, 13)), 0.1, steps=4)
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), wanted)
+
+
+def test_several_steps_in_one_pass():
+    u = np.random.default_rng(2).random((700, 600))
+    wanted = u
+    for _ in range(9):
+        wanted = heat(wanted, 0.1)
+    np.testing.assert_array_equal(heat.iterate(u, 0.1, steps=9), wanted)
+
+
+@npt.stencil(neighborhood=((1, 2),))
+def declared(x):
+    return x[1] * npt.index(x)
+
+
+@npt.stencil
+def ahead(x):
+    return x[2] * npt.index(x)
+
+
+def test_one_axis_gives_a_number():
+    for one, shape in itertools.product((declared, ahead), [(5,), (2, 4), (1,)]):
+        x = np.resize(X, shape)
+        np.testing.assert_array_equal(one(x), one.debug(x))
+
+
+def test_explain_names_positions():
+    assert "index along axis 0, index along axis 1" in parity.explain("uint8")
+    assert "x uint8 -> int16" in parity.explain("uint8")
+    assert "index along axis 0" in staged.explain("int32")
