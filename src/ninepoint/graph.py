@@ -355,7 +355,11 @@ class Graph:
         if one.among == "results" and node.border.rules[one.axis][0] == "valid":
             looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
             if len(looks) > 1:
-                raise errors.position_results(node.call.definition.name)
+                raise ValueError(
+                    f"'{node.call.definition.name}' asks for its position among the results, but "
+                    'with boundary="valid" its results have different shapes; ask for that in a '
+                    "field, npt.index(x)."
+                )
             along -= looks.pop()
         return along.reshape(shape)
 

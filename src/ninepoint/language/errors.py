@@ -378,13 +378,6 @@ def position_helper(span: Span) -> StencilError:
     )
 
 
-def position_results(name: str) -> ValueError:
-    return ValueError(
-        f"'{name}' asks for its position among the results, but with boundary=\"valid\" its "
-        "results have different shapes; ask for that in a field, npt.index(x)."
-    )
-
-
 def ufunc_position(span: Span) -> StencilError:
     return _mistake(
         "ufunc-position",
