@@ -54,12 +54,14 @@ def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]
             run()
             if not reads:
                 outcomes(trace, run)
-        except (ValueError, IndexError):
-            # The shape of a field has more entries than that.
+        except (ValueError, IndexError, TypeError):
+            # The shape of a field, or a position, has more entries than that.
             if ndim == _MOST:
                 raise
             continue
         lengths = {len(offset) for offset in reads}
+        if not reads and trace.placed:
+            return ndim
         if len(lengths) != 1:
             raise TypeError(f"reads with {sorted(lengths)} indices: give `ndim`")
         break
@@ -120,7 +122,7 @@ def _probing(
         return tuple(trace.probe("length", axis) for axis in range(ndim))
 
     def positions() -> Any:
-        reads.append((0,) * ndim)
+        trace.placed = True
         found = tuple(trace.probe("position", axis) for axis in range(ndim))
         return found if ndim > 1 else found[0]
 

@@ -27,6 +27,8 @@ class Trace:
         self.taken: list[tuple[Probe, bool]] = []
         self.known: dict[int, bool] = {}
         self.runs = 0
+        # Whether the kernel asked where it is.
+        self.placed = False
 
     def probe(self, *key: Any, taint: frozenset[Any] = frozenset(), value: Any = None) -> Probe:
         """The probe for an expression; equal expressions are one."""
