@@ -163,3 +163,13 @@ def test_explain_names_positions():
     assert "index along axis 0, index along axis 1" in parity.explain("uint8")
     assert "x uint8 -> int16" in parity.explain("uint8")
     assert "index along axis 0" in staged.explain("int32")
+
+
+@pytest.mark.parametrize("rule", ["nearest", "valid"])
+def test_among_the_results_every_second_point_counts(rule):
+    for x in (X, X[:, :1], X[:6]):
+        made = smaller(x, boundary=rule, every=(2, 3))
+        np.testing.assert_array_equal(made, smaller.debug(x, boundary=rule, every=(2, 3)))
+    lazy = smaller(da.from_array(X, chunks=(4, 5)), boundary=rule, every=(2, 3))
+    np.testing.assert_array_equal(lazy, smaller(X, boundary=rule, every=(2, 3)))
+    assert npt.stencil(lambda x: x[0] * 0 + npt.index())(X, every=2)[0].tolist() == [*range(6)]

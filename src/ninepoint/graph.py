@@ -361,6 +361,8 @@ class Graph:
                     "field, npt.index(x)."
                 )
             along -= looks.pop()
+        if one.among == "results":
+            along //= node.every[one.axis]
         return along.reshape(shape)
 
     def shapes(self, given: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:

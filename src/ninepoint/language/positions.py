@@ -23,7 +23,7 @@ def index(field: Any = None, /) -> Any:
     field : field of the kernel, optional
         The position in this field of its element ``field[0, ..., 0]``, in the whole array, however
         that is cut into chunks.  Without it, the position among the results, which is another
-        one only where these are not as many as the elements (``boundary="valid"``).
+        one only where these are not as many as the elements (``boundary="valid"``, ``every=``).
 
     Returns
     -------

@@ -108,6 +108,7 @@ def evaluate(
         cval,
         known[0] if neighborhood and known else None,
         known or (),
+        every,
     )
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
@@ -173,9 +174,10 @@ class _Kernel:
         cval: Any,
         reach: Reach | None,
         reaches: Sequence[Reach],
+        every: Sequence[int],
     ) -> None:
         self._rules, self._cval, self._reach = rules, cval, reach
-        self._reaches = reaches
+        self._reaches, self._every = reaches, every
         self._shape = shape
         views = {name: self._field(name, array) for name, array in fields.items()}
         others = {name: argument(value) for name, value in given.items()}
@@ -252,7 +254,7 @@ class _Kernel:
         return found if len(found) > 1 else found[0]
 
     def _among_results(self) -> Any:
-        """Where it is among the results, which are fewer where the border's rule is "valid"."""
+        """Where it is among the results, which may be fewer than the elements."""
         core = self._point[len(self._point) - len(self._rules) :]
         found = []
         for axis, position in enumerate(core):
@@ -261,7 +263,8 @@ class _Kernel:
                 first = {max(0, -low[axis]) for low, _ in self._reaches}
             if len(first) > 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
-            found.append(argument(position - first.pop()))
+            step = self._every[axis] if self._every else 1
+            found.append(argument((position - first.pop()) // step))
         return tuple(found) if len(found) > 1 else found[0]
 
     def _reader(self, name: str, array: Array | None) -> Callable[[tuple[int, ...]], Any]:
