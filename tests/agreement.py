@@ -148,6 +148,15 @@ def expected(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
     )
 
 
+def with_positions(
+    stencil: npt.Stencil, scalars: dict[str, Any], fields: list[np.ndarray]
+) -> list[np.ndarray]:
+    """The fields, and the positions that the kernel asks for: those in its fields."""
+    call = Call.of(stencil.definition, scalars, "nearest")
+    graph, _ = graph_of(call, [accepted.native(one.dtype) for one in fields], looked=True)
+    return [*fields, *graph.positions([one.shape for one in fields])]
+
+
 def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
     """The result of the generated text, run as plain Python."""
     stencil = drawn.stencil
@@ -159,10 +168,12 @@ def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:
         [accepted.native(f.dtype) for f in fields], others, keep
     )
     program = Plain(compiled.bind(others))
+    fields = with_positions(stencil, others, fields)
     boundary = Boundary.of(drawn.boundary)
     if boundary.conditions:
         call = Call.of(stencil.definition, others, boundary, cval)
-        graph, _ = graph_of(call, [accepted.native(f.dtype) for f in fields])
+        types = [accepted.native(f.dtype) for f in fields[: len(stencil.fields)]]
+        graph, _ = graph_of(call, types)
         shape = np.broadcast_shapes(*(field.shape for field in fields))
         # What is made of numbers alone may have become a rule with a name.
         sides = Sides.of(graph.nodes[-1], shape, False)

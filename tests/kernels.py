@@ -518,7 +518,11 @@ class _Writer:
         name, axis = self.field()[0], self.rng.randint(-self.ndim, self.ndim - 1)
         ways = [f"len({name})", f"{name}.shape[{axis}]", f"np.shape({name})[{axis}]",
                 f"{name}.size", f"np.size({name})", f"({name}.ndim + len({name}))"]  # fmt: skip
-        return Text(self.rng.choice(ways), "int")
+        return self.plain_number(self.rng.choice(ways))
+
+    def plain_number(self, text: str) -> Text:
+        """A number of Python's; beside floats one of a type of its own."""
+        return Text(text, "int") if self.numbers == "int" else Text(f"np.float64({text})", "f64")
 
     def position(self) -> Text:
         """Where in the whole array the point is."""
@@ -528,7 +532,7 @@ class _Writer:
         if self.ndim > 1:
             found += f"[{self.rng.randint(-self.ndim, self.ndim - 1)}]"
         ways = [found, found, f"({found} % {self.rng.choice([2, 3])})"]
-        return Text(self.rng.choice(ways), "int")
+        return self.plain_number(self.rng.choice(ways))
 
     def literal(self) -> Text:
         rng = self.rng

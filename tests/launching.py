@@ -172,8 +172,11 @@ Kernel: TypeAlias = agreement.Drawn | Given
 
 
 def fields_of(drawn: Kernel) -> list[np.ndarray]:
-    """The arrays of a kernel, in the order of its fields."""
-    return [as_field(drawn.arrays[name]) for name in drawn.stencil.fields]
+    """The arrays of a kernel, in the order of its fields, and the positions that it asks for."""
+    stencil = drawn.stencil
+    others = {n: drawn.values.get(n, stencil.defaults.get(n)) for n in stencil.scalars}
+    fields = [as_field(drawn.arrays[name]) for name in stencil.fields]
+    return agreement.with_positions(stencil, others, fields)
 
 
 def emulated(

@@ -91,6 +91,7 @@ def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int) -> None:
     compiled, _, _ = stencil.definition.compiled(dtypes, others, keep)
     ndim = compiled.ndim
     fields = [np.ascontiguousarray(f, d) for f, d in zip(fields, dtypes, strict=True)]
+    fields = agreement.with_positions(stencil, others, fields)
     shape = np.broadcast_shapes(*(field.shape for field in fields))
     stack = int(np.prod(shape[:-ndim])) if len(shape) > ndim else None
     joined = shape[-ndim:] if stack is None else (stack, *shape[-ndim:])
