@@ -48,7 +48,7 @@ class Sides:
             ]
             for one in laid:
                 if isinstance(one, Condition):
-                    for name, dtype in zip(names, node.compiled.field_dtypes, strict=True):
+                    for name, dtype in zip(names, node.compiled.field_dtypes, strict=False):
                         _check(one, name, dtype)
             rules.append((laid[0], laid[1]))
         return Sides(tuple(rules), node.cval, shape[len(shape) - ndim :], reaches, reach)
