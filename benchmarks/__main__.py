@@ -58,8 +58,8 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
         "--only",
         action="append",
         metavar="NAME",
-        help="problems whose name contains NAME, or all of a table: filters, elements, time or "
-        "pipelines; may be repeated; shown, not stored",
+        help="problems whose name contains NAME, or all of a table: filters, elements, time, "
+        "pipelines, windows or solvers; may be repeated; shown, not stored",
     )
     common.add(parser, "cell", LATEST, limit=150, minutes=None, minutes_text="30; quick 2")
     parser.add_argument("--threads", default=None, help="such as 1 or 1,2 (the default)")

@@ -27,6 +27,8 @@ from .peers import (
 )
 from .pipelines import PIPELINES
 from .problem import FLOATS, LINES, VOLUMES, Problem
+from .solvers import SOLVERS
+from .windows import WINDOWS
 
 
 def _integers(dtype: np.dtype) -> bool:
@@ -283,4 +285,4 @@ FILTERS: tuple[Problem, ...] = (
     ),
 )
 
-PROBLEMS = FILTERS + ELEMENTS + EVOLUTION + PIPELINES + CORES
+PROBLEMS = FILTERS + ELEMENTS + EVOLUTION + PIPELINES + CORES + WINDOWS + SOLVERS

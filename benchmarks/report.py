@@ -56,6 +56,16 @@ GROUPS = {
         "hand as its own examples of them are, and in other ways, and by Mullapudi2016; the "
         "fastest is taken.",
     ),
+    "windows": (
+        "Windows that leave something out",
+        "NaN, points outside a shape, every second point. Colours that lie last are beside the "
+        "same with colours first, and what knows NaN beside what does not; SciPy's "
+        "`generic_filter` calls a function of NumPy for each point.",
+    ),
+    "solvers": (
+        "NPBench's stencils",
+        "Written from their formulas, as users of each library would; a call does all steps.",
+    ),
     "cores": (
         "Functions of core arrays",
         "A function that is given whole core arrays, applied to a stack of them: ours returns its "
