@@ -61,7 +61,7 @@ def test_a_slow_kernel_says_so_once(tmp_path: Any) -> None:
     assert "'slow_once' holds a 'while' loop" in words
     assert "line 8" in words
     assert "while k < x[0]:" in words
-    assert "about 10 to 100 times as long" in words
+    assert "about 20 to 200 times as long" in words
     assert "Help: Count with 'for k in range(n)'" in words
     assert "@npt.stencil(performance_warnings=False)" in words
     with warnings.catch_warnings():
@@ -187,5 +187,5 @@ def test_explain_names_the_line(tmp_path: Any) -> None:
     text = fresh(WHILE, tmp_path, "slow_explained").explain("float64")
     assert "general, because of a 'while' loop" in text
     assert "in line 8: while k < x[0]:" in text
-    assert "about 10 to 100 times" in text
+    assert "about 20 to 200 times" in text
     assert "count with 'for k in range(n)'" in text

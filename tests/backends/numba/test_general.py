@@ -478,3 +478,67 @@ def test_the_span_of_truths_is_a_number() -> None:
     result = kernel(flags)
     np.testing.assert_array_equal(result, kernel.debug(flags))
     np.testing.assert_array_equal(result, [0, 0, 2, 1, 0, 2, 1])
+
+
+# Small arrays in rooms that places of the text have: what is kept is not written over.
+
+
+def kept_rows(x):
+    best = x[-1:2, -1:2][0]
+    k = 0
+    while k < 3:
+        w = x[-1:2, -1:2]
+        row = w[k]
+        w = x[0:3, -1:2]
+        w[0, 0] += k
+        if row.sum() > best.sum():
+            best = row
+        k += 1
+    return best.sum() + best[0]
+
+
+def chosen_twice(x):
+    def first():
+        return x[-1:2, -1:2]
+
+    w = first()
+    few, many = w[w > 3], w[w <= 3]
+    counts = np.zeros((2, 3), np.int64)
+    values = np.empty(9)
+    for k in range(9):
+        counts[0, int(w.flat[k]) % 3] += 1
+        values[k] = w.flat[8 - k]
+    values.sort()
+    ranks = np.sort(many)
+    last = ranks[ranks.size - 1] if ranks.size > 0 else 0.0
+    return few.sum() * 2 + many.sum() + last + counts[0, 1] * 100 + values[2] + np.median(values)
+
+
+@pytest.mark.parametrize("kernel", [kept_rows, chosen_twice])
+def test_rooms_keep_what_is_kept(kernel: Any) -> None:
+    stencil = npt.stencil(boundary="reflect")(kernel)
+    assert asked(stencil.definition, ["float64"]).last.unread is not None
+    for x in (numbers("float64"), abs(numbers("uint8") % 9), numbers("float32").round()):
+        values = abs(x)
+        np.testing.assert_allclose(stencil(values), stencil.debug(values), rtol=1e-6)
+
+
+def test_sorted_and_middle_numbers_are_numpys() -> None:
+    def ranks(x):
+        w = x[-1:2, -2:3]
+        v = np.sort(w.ravel())
+        u = w.flatten()
+        u.sort()
+        return v[0], v[7], v[14], u[3], np.median(w), np.nanmedian(w), np.median(w[w > 0])
+
+    x = numbers("float64")
+    x[1, 2], x[4, 4], x[5, 5], x[:3, 7:] = np.nan, np.inf, -np.inf, np.nan
+    w = np.lib.stride_tricks.sliding_window_view(x, (3, 5)).reshape(5, 5, 15)
+    found = npt.stencil(ranks)(x, boundary="valid")
+    v = np.sort(w, -1)
+    with np.errstate(invalid="ignore"):
+        positive = np.where(w > 0, w, np.nan)
+        wanted = (v[..., 0], v[..., 7], v[..., 14], v[..., 3], np.median(w, -1),
+                  np.nanmedian(w, -1), np.nanmedian(positive, -1))  # fmt: skip
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other)

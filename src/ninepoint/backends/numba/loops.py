@@ -17,7 +17,7 @@ from the lowest, so that no index is ever negative.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -53,10 +53,10 @@ from .window_loops import plus
 _NAME = re.compile(r"(?<![\w.])\w+")
 
 
-def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[str]:
+def heading(title: str, text: str, names: Mapping[str, Sequence[str]]) -> list[str]:
     """The first lines of a generated module: imports of what `text` uses.
 
-    `names` are those that it may use of `module`.
+    `names` are those that it may use of each module.
     """
     used = set(_NAME.findall(text))
     lines = [f'"""{title}"""', ""]
@@ -64,15 +64,17 @@ def heading(title: str, text: str, module: str, names: Sequence[str]) -> list[st
         lines += ["import math", ""]
     if "np" in used:
         lines += ["import numpy as np", ""]
-    listed = ",\n    ".join(name for name in names if name in used)
-    return [*lines, f"from ninepoint.backends.numba.{module} import (\n    {listed},\n)", ""]
+    for module, known in names.items():
+        if listed := ",\n    ".join(name for name in known if name in used):
+            lines.append(f"from ninepoint.backends.numba.{module} import (\n    {listed},\n)")
+    return [*lines, ""]
 
 
 def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
     """The text of a module, of which `lines` come after the imports."""
     text = "\n".join(lines[1:]) + "\n"
     title += ": written by ninepoint; changes made here are lost."
-    return "\n".join([*heading(title, text, "support", support), text])
+    return "\n".join([*heading(title, text, {"support": support}), text])
 
 
 def module(

@@ -263,27 +263,6 @@ def _window(view):
     return lambda view: view.copy()
 
 
-def masked(array, mask):
-    """The elements of an array where a mask of its shape says so."""
-    raise NotImplementedError
-
-
-@overload(masked)
-def _masked(array, mask):
-    arrays = isinstance(array, types.Array) and isinstance(mask, types.Array)
-    if not arrays or array.ndim < 2 or not isinstance(mask.dtype, types.Boolean):
-        return lambda array, mask: array[mask]
-    if mask.ndim != array.ndim:
-        raise TypingError("a mask needs as many axes as its window")
-
-    def taken(array, mask):
-        if array.shape != mask.shape:
-            raise IndexError("a mask needs the shape of its window")
-        return array.copy().ravel()[mask.copy().ravel()]
-
-    return taken
-
-
 # Operators whose rule is not Numba's: exact, and without traps at the edges.
 
 

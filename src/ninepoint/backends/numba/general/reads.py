@@ -40,6 +40,14 @@ class Stretch:
     first: Step
     stop: Step
 
+    @property
+    def length(self) -> int | None:
+        """How many elements it has, if that is constant."""
+        first, stop = self.first.bounds, self.stop.bounds
+        if first is None or stop is None or first[0] != first[1] or stop[0] != stop[1]:
+            return None
+        return stop[0] - first[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Access:

@@ -2,7 +2,8 @@
 
 x[0, k]           ->     wide(peek(x.array, (x.place[0], x.place[1] + 1,
                                              near(x.place[2], k, -1, 1, x.outside, 0))))
-x[-1:2].sum()     ->     window(x.array[x.place[0], x.place[1]:x.place[1] + 2 + 1]).sum()
+x[-1:2].sum()     ->     held("- 3", x.array, (x.place[0], x.place[1])).sum()
+x[-n:n].sum()     ->     window(x.array[x.place[0], near(...):near(...) + 1]).sum()
 a // b            ->     op_floordiv(a, b)
 """
 
@@ -24,6 +25,7 @@ from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....shapes import is_shape
 from ..window_loops import plus
+from .fleeting import fleeting
 from .reads import Access, Step, Stretch
 from .scopes import Scope, Scopes, own
 from .texts import text_of
@@ -76,6 +78,17 @@ _ALONG = {
     for name in ("max", "min", "mean", "median", "std", "var", "prod", "any", "all", "ptp")
     for function in (getattr(np, name),)
 } | {np.amax: "along_max", np.amin: "along_min"}
+
+
+# Arrays of the kernel's own, and their types, that rooms may hold; at most so many elements.
+_MAKERS: dict[Any, str] = {np.empty: "unwritten", np.zeros: "cleared"}
+_KINDS: dict[type, str] = {
+    getattr(np, name): name
+    for name in "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 "
+    "complex128 bool_".split()
+} | {int: "int64", float: "float64", complex: "complex128", bool: "bool_"}
+_HELD = 1024
+_MIDDLES: dict[Any, str] = {np.median: "middle", np.nanmedian: "known_middle"}
 
 
 @dataclass(slots=True)
@@ -149,7 +162,11 @@ class Rewriter(ast.NodeTransformer):
         self._outermost: Rewriter = self if outer is None else outer._outermost
         # Where the whole function finds what its loops ask whether to go on, if any does.
         self.looks: str | None = None
+        # Comparisons whose truths are used as a mask, and are gone with that.
+        self._compared: set[ast.AST] = set()
         self.modular = _modular_names(context, scope) if context.modular else frozenset()
+        # Outside loops a kernel's own text runs once for each point.
+        self.fleeting = fleeting(scope, scope is context.scopes.root)
 
     def body(self) -> list[ast.stmt]:
         """The statements of the function."""
@@ -262,9 +279,12 @@ class Rewriter(ast.NodeTransformer):
         access = self.context.accesses.get(node)
         if access is None:
             mask = isinstance(node.ctx, ast.Load) and _is_mask(self.scope, node.slice)
+            if mask and isinstance(node.slice, ast.Compare):
+                self._compared.add(node.slice)
             self.generic_visit(node)
             if mask:
-                return self._call("masked", node, node.value, node.slice)
+                chosen = "taken" if self._fits(node, 1) else "masked"
+                return self._call(chosen, node, node.value, node.slice)
             exact = self.context.narrow and isinstance(node.ctx, ast.Load)
             return self._call("wide", node, node) if exact else node
         base = ast.unparse(self.visit(node.value))
@@ -274,7 +294,49 @@ class Rewriter(ast.NodeTransformer):
         stretched = any(isinstance(part, Stretch) for part in access.parts)
         text = f"wide(peek({base}.array, ({index})))"
         if stretched:
-            text = f"window({base}.array[{index}])"
+            text = self._held(access, node, base) or f"window({base}.array[{index}])"
+        return ast.copy_location(ast.parse(text, mode="eval").body, node)
+
+    def _fits(self, node: ast.AST, ndim: int) -> bool:
+        """Whether an array of so many axes may lie in the room of its place."""
+        return ndim <= self.fleeting.get(node, 0)
+
+    def _held(self, access: Access, node: ast.Subscript, base: str) -> str | None:
+        """A window of constant size in a room, if it may lie there."""
+        shape, corner = ["-"], [f"{base}.place[0]"]
+        for axis, part in enumerate(access.parts):
+            step = part.first if isinstance(part, Stretch) else part
+            corner.append(self._near(base, axis, step, node, 0))
+            length = part.length if isinstance(part, Stretch) else None
+            if isinstance(part, Stretch) and length is None:
+                return None
+            shape.append("-" if length is None else str(length))
+        sizes = [int(one) for one in shape if one != "-"]
+        if math.prod(sizes) > _HELD or not self._fits(node, len(sizes)):
+            return None
+        return f"held('{' '.join(shape)}', {base}.array, ({', '.join(corner)}))"
+
+    def _made(self, node: ast.Call, function: Any) -> ast.AST | None:
+        """A small array of the kernel's own, in a room."""
+        name = _MAKERS.get(function) if callable(function) else None
+        if (
+            name is None
+            or not 1 <= len(node.args) <= 2
+            or any(k.arg != "dtype" for k in node.keywords)
+        ):
+            return None
+        shapes = self.context.scopes.values(node.args[0], self.scope)
+        if shapes is None or len(shapes) != 1:
+            return None
+        shape = shapes[0] if isinstance(shapes[0], tuple) else (shapes[0],)
+        kinds = [*node.args[1:], *(k.value for k in node.keywords)]
+        held = self.scope.constant(kinds[0]) if kinds else (np.float64,)
+        if len(kinds) > 1 or held is None or not all(type(n) is int and n > 0 for n in shape):
+            return None
+        kind = _KINDS.get(held[0]) if isinstance(held[0], type) else None
+        if kind is None or math.prod(shape) > _HELD or not self._fits(node, len(shape)):
+            return None
+        text = f"{name}('{' '.join(map(str, shape))}', np.{kind})"
         return ast.copy_location(ast.parse(text, mode="eval").body, node)
 
     def _place(self, base: str, axis: int, part: Step | Stretch, node: ast.AST) -> str:
@@ -421,6 +483,9 @@ class Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         names = [self._operation(op) for op in node.ops]
         operands = [node.left, *node.comparators]
+        if node in self._compared and len(node.ops) == 1 and type(node.ops[0]) in _MODULAR:
+            compared = f"mask_{_MODULAR[type(node.ops[0])].removeprefix('op_')}"
+            return self._call(compared, node, *self._operands(operands))
         large = any(self._large(operand) is not None for operand in operands)
         if None in names and not large:
             return self.generic_visit(node)
@@ -471,6 +536,8 @@ class Rewriter(ast.NodeTransformer):
             return self._shape(node, function)
         if function is index:
             return self._position(node)
+        if (made := self._made(node, function)) is not None:
+            return made
         if isinstance(function, type) and issubclass(function, np.integer) and len(args) == 1:
             kind = ast.parse(f"np.{np.dtype(function).name}", mode="eval").body
             return self._call("cast", node, self.visit(args[0]), kind)
@@ -494,6 +561,17 @@ class Rewriter(ast.NodeTransformer):
             return self._call("chosen", node, *(self.visit(a) for a in args))
         if function is np.clip and len(args) == 3 and not node.keywords:
             return self._call("clipped", node, *(self.visit(a) for a in args))
+        if function is np.sort and len(args) == 1 and not node.keywords:
+            # A copy of its own of what is copied here: a view of it does.
+            (inner,) = args
+            match inner:
+                case ast.Call(func=ast.Attribute(value=ast.expr(), attr="flatten") as method):
+                    method.attr = "ravel"
+            return self._call(
+                "ordered" if self._fits(node, 1) else "np.sort", node, self.visit(inner)
+            )
+        if function in _MIDDLES and len(args) == 1 and not node.keywords:
+            return self._call(_MIDDLES[function], node, self.visit(args[0]))
         if function is np.ptp and len(args) == 1 and not node.keywords:
             return self._call("span", node, self.visit(args[0]))
         name = "rounded" if function is round and len(args) == 1 else None
@@ -542,9 +620,9 @@ class Rewriter(ast.NodeTransformer):
         if name == "ptp" and not node.args and not node.keywords:
             return self._call("span", node, self.visit(base))
         if name == "median" and not node.args and not node.keywords:
-            text = ast.parse("np.median", mode="eval").body
-            call = ast.Call(text, [self.visit(base)], [])
-            return ast.copy_location(call, node)
+            return self._call("middle", node, self.visit(base))
+        if name == "sort" and not node.args and not node.keywords:
+            return self._call("order", node, self.visit(base))
         return None
 
 
