@@ -166,6 +166,12 @@ class Call:
     outputs: tuple[int, ...]
     along: tuple[int, ...]
     cval: Any = 0
+    thins: bool = False
+    resizes: bool = False
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        return (1,) * len(self.along)
 
     @property
     def reaches(self) -> tuple[Box, ...]:

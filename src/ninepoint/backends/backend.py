@@ -81,7 +81,7 @@ class Written:
     """What a text was written of, by its title.
 
     `together` is the same kernel with several rows made at once.  `single` gives the same bits
-    one row after the other, and leaves what only the back end can choose to be chosen.
+    one row after the other, and leaves to be chosen what is kept in rows and made at once.
     """
 
     title: str

@@ -13,6 +13,8 @@ from ..language.errors import Span
 from ..language.ir import Kernel, Length
 from ..lowering.lanes import box_interleaved, box_levelled, interleaved, levelled
 from ..lowering.merging import merged
+from ..lowering.passes import checked
+from ..lowering.sharing import shared
 from .backend import Backend, Lowered, Module, Written
 from .elements import Elements
 from .threads import handoff, run_parts
@@ -125,7 +127,9 @@ class Compiled(Lowered):
         kernel = None if self.written is None else levelled(self.written.single)
         if self.written is None or kernel is None:
             return None
-        kernel = self.backend.schedule(merged(kernel), self.written.schedule)
+        # Neighbours are in other rows now, so that it is chosen anew what is kept of them.
+        kernel = merged(shared(kernel, self.written.schedule))
+        kernel = self.backend.schedule(kernel, self.written.schedule)
         reaches = tuple(map(box_levelled, self.reaches))
         return self._of(f"{self.written.title}, levels last", kernel, None, reaches)
 
@@ -133,8 +137,9 @@ class Compiled(Lowered):
         self, title: str, kernel: Kernel, together: Kernel | None, reaches: tuple[Box, ...]
     ) -> Compiled:
         """What another form of the kernel is compiled to."""
+        reach = joined(reaches)
         module = self.backend.text(
-            kernel, title, joined(reaches), together=together, fastmath=self.fastmath
+            checked(kernel, reach), title, reach, together=together, fastmath=self.fastmath
         )
         return replace(self, module=module, reaches=reaches, written=None)
 

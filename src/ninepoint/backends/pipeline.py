@@ -120,7 +120,7 @@ def compile_understood(
     forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
     in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
-    single, kept = forms["shared"], forms["merged"]
+    unshared, single, kept = forms["wholesome"], forms["shared"], forms["merged"]
     lowered = fastest(kept, in_place, request.schedule)
     together = beside(kept, in_place, request.schedule)
     as_in_place = lowered is not kept
@@ -128,7 +128,8 @@ def compile_understood(
         lowered = BACKEND.schedule(kept, request.schedule)
     else:
         # As a part of another kernel it gives the same bits as by itself.
-        single = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)["shared"]
+        in_rows = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)
+        unshared, single = in_rows["wholesome"], in_rows["shared"]
     lowered = checked(lowered, reach)
     module = BACKEND.text(
         checked(kept, reach) if together else lowered,
@@ -140,7 +141,7 @@ def compile_understood(
     shown = kept if together else lowered
     compiled = replace(
         _compiled(kernel, function.name, module, looks, tuple(dtypes), request.fastmath),
-        written=Written(function.name, shown, together, single, request.schedule),
+        written=Written(function.name, shown, together, unshared, request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
