@@ -17,7 +17,7 @@ import numpy as np
 
 import agreement
 import kernels
-from agreement import Plain
+from agreement import Plain, with_positions
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
@@ -46,7 +46,10 @@ def check(seed: int) -> str:
         [accepted.native(f.dtype) for f in fields], others, "keep" in str(drawn.boundary)
     )
     program: Any = Plain(compiled.bind(others))
-    border = Boundary.of(drawn.boundary).on(compiled.ndim)
+    boundary = Boundary.of(drawn.boundary)
+    # Conditions are made of calls with a border of another kind.
+    border = Boundary.of("mirror" if boundary.conditions else boundary).on(compiled.ndim)
+    fields = with_positions(stencil, others, fields)
     planar = [np.ascontiguousarray(f) for f in fields]
     lasting = [inside_out(f, case.ndim) for f in fields]
     done = "not compiled for that"

@@ -160,14 +160,17 @@ def told(program: Code, fields: Sequence[Array]) -> str:
     """
     if not any(_inside(field, program.ndim) for field in fields):
         return ""
-    found = with_lanes(program, fields)
+    positions = len(fields) < len(program.field_dtypes)
+    found = None if positions else with_lanes(program, fields)
     if found is not None and found[0].levels:
         return f"{found[0].count} lanes, innermost: an axis of its own, along which nothing looks"
     if found is not None:
         return f"{found[0].count} lanes, innermost: of a row all at once, a column is as many on"
     lying = lanes(fields, (), program.ndim)
-    if lying is None:
-        reason = "rows have gaps, or the fields differ in the order of their axes"
+    if positions:
+        reason = "positions are the same in all lanes"
+    elif lying is None:
+        reason = "rows have gaps, or not all fields have the stack inside"
     elif lying.count > MANY:
         reason = f"a kernel that runs down rows is compiled for {MANY} lanes at the most"
     else:
