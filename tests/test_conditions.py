@@ -308,13 +308,13 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "unfit fraction": (
         lambda: line(np.arange(5), boundary=((npt.dirichlet(0.5), npt.dirichlet(1)),)),
         ValueError,
-        "the values of npt.dirichlet(0.5) do not fit field 'u', which is int64; use whole "
-        "numbers, or convert the field.",
+        "the values of npt.dirichlet do not fit field 'u', which is int64; use whole numbers "
+        "from -9223372036854775808 to 9223372036854775807, or convert the field.",
     ),
     "complex": (
         lambda: line(field, boundary=((npt.dirichlet(1j), npt.dirichlet(1)),)),
         ValueError,
-        "the values of npt.dirichlet(1j) do not fit field 'u', which is float64; use real "
+        "the values of npt.dirichlet do not fit field 'u', which is float64; use real "
         "numbers, or convert the field.",
     ),
     "robin": (

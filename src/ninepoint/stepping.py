@@ -18,7 +18,7 @@ from .arrays.recognise import refuse_foreign
 from .arrays.run import CACHED, Block
 from .backends.compiled import Bound
 from .backends.memory import empty
-from .ghosts import at_step
+from .ghosts import alone, at_step
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
 from .planning import plan
@@ -309,6 +309,9 @@ class GhostSteps(Steps):
     def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from arrays of any kind."""
         graph = at_step(self._recorded.graph_at(step), step)
+        if len(graph.nodes) == 1:
+            alone(graph.nodes[0], fields, outs, self._threads)
+            return
         graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
         out = tuple(outs) if len(outs) > 1 else outs[0]
         evaluate(

@@ -79,6 +79,8 @@ class Condition:
     def of(self, change: Callable[[Value], Value]) -> Condition:
         """The same with other values."""
         a, b, c = map(change, self.abc)
+        if a is self.a and b is self.b and c is self.c:
+            return self
         return replace(self, a=a, b=b, c=c)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import numpy as on_numpy
+from ..arrays.borders import Array
 from ..arrays.every import thinned
 from ..arrays.recognise import is_chunked
 from ..graph import Graph, Node
@@ -30,7 +31,7 @@ from .lazily import Evaluate, lazily
 from .naming import named, unnamed
 from .sides import Sides
 
-__all__ = ["at_step", "check", "has_ghosts", "in_turn", "named", "unnamed"]
+__all__ = ["alone", "at_step", "check", "has_ghosts", "in_turn", "named", "unnamed"]
 
 
 def has_ghosts(graph: Graph) -> bool:
@@ -89,6 +90,12 @@ def in_turn(
                 node.outputs, _one(graph, node, fields, evaluate, outs, threads), strict=True
             )
     return [values[value] for value in wanted]
+
+
+def alone(node: Node, fields: Sequence[Array], outs: Sequence[Array], threads: int | None) -> None:
+    """Do one call along the last axes of arrays of NumPy, and write to arrays of nobody else."""
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    applied(node.program, fields, shape, Sides.of(node, shape, False), outs, threads)
 
 
 def _one(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ..arrays.borders import Rule, fitting_cval, source_indices
 from ..arrays.conditions import Condition
 from ..arrays.recognise import is_dask
 from ..backends.memory import empty
-from .sides import Sides
+from .sides import CONDITION, Sides, wide
 
 
 def extended(
@@ -19,24 +20,25 @@ def extended(
     sides: Sides,
     start: Sequence[int],
     stop: Sequence[int],
-    name: str = "",
 ) -> Any:
     """The part of a field from `start` to `stop` along its last axes, with ghosts outside it."""
-    dtype = field.dtype.newbyteorder("=")
-    first = field.ndim - len(sides.core)
+    dtype, geometry = field.dtype.newbyteorder("="), sides.geometry
+    first = field.ndim - len(geometry.core)
     sources = [
         [_source(p, n, pair) for p in (*range(a, 0), *range(n, b))]
-        for a, b, n, pair in zip(start, stop, sides.core, sides.rules, strict=True)
+        for a, b, n, pair in zip(
+            start, stop, sides.geometry.core, sides.geometry.rules, strict=True
+        )
     ]
     # What is read of each axis: the part itself, and what ghosts are made of.
     has = []
-    for a, b, n, read in zip(start, stop, sides.core, sources, strict=True):
+    for a, b, n, read in zip(start, stop, geometry.core, sources, strict=True):
         there = [*(p for p in read if p >= 0), max(a, 0), min(b, n) - 1]
         has.append((min(there), max(there) + 1))
     made = field[(..., *(slice(a, b) for a, b in has))]
     if made.dtype != dtype:
         made = made.astype(dtype)
-    for k, n in enumerate(sides.core):
+    for k, n in enumerate(geometry.core):
         axis, a, b = first + k, start[k], stop[k]
         at = has[k][0]
         inside = made[_at(made, axis, slice(max(a, 0) - at, min(b, n) - at))]
@@ -51,10 +53,11 @@ def extended(
     return made
 
 
-def _source(position: int, n: int, pair: tuple[Any, Any]) -> int:
+@lru_cache(maxsize=4096)
+def _source(position: int, n: int, pair: tuple[str, str]) -> int:
     """The element that a ghost is made of; -1 for none."""
     rule = pair[0] if position < 0 else pair[1]
-    name: Rule = "reflect" if isinstance(rule, Condition) else rule
+    name = cast(Rule, "reflect" if rule == CONDITION else rule)
     return int(source_indices(position, position + 1, n, name, name)[0])
 
 
@@ -69,29 +72,30 @@ def _ghost(
 ) -> Any:
     """The ghosts at a position of an axis, beside all that the other axes have by now."""
     one = sides.rules[k][0 if position < 0 else 1]
-    source = _source(position, sides.core[k], sides.rules[k])
+    source = _source(position, sides.geometry.core[k], sides.geometry.rules[k])
     shape = (*made.shape[:axis], 1, *made.shape[axis + 1 :])
     if source < 0:
         return _filled(made, shape, fitting_cval(sides.cval, dtype, "the field"), dtype)
-    mirrored = made[_at(made, axis, slice(source - has[k][0], source - has[k][0] + 1))]
+    at = source - has[k][0]
     if not isinstance(one, Condition):
-        return mirrored
-    first = axis - k
-    a, b, c = (_part(value, sides.core, has, first, k) for value in one.abc)
+        return made[_at(made, axis, slice(at, at + 1))]
+
+    def part(value: Any) -> Any:
+        return _part(value, sides.geometry.core, has, axis - k, k)
+
     if one.at == "cell":
-        return _filled(made, shape, c, dtype)
-    wide = np.dtype("complex128" if dtype.kind == "c" else "float64")
-    mirrored = mirrored.astype(wide)
+        return _filled(made, shape, part(one.c), dtype)
+    mirrored = wide(made[_at(made, axis, slice(at, at + 1))])
     distance = abs(position - source) * one.dx
     with np.errstate(all="ignore"):
         match one.kind:
             case "dirichlet":
-                ghost = 2 * c - mirrored
+                ghost = 2 * part(one.c) - mirrored
             case "neumann":
-                ghost = mirrored + c * distance
+                ghost = mirrored + part(one.c) * distance
             case _:
-                half = a * (distance / 2)
-                ghost = (b - half) / (b + half) * mirrored + c * distance / (b + half)
+                b, half = part(one.b), part(one.a) * (distance / 2)
+                ghost = (b - half) / (b + half) * mirrored + part(one.c) * distance / (b + half)
         return ghost.astype(dtype)
 
 
@@ -99,8 +103,8 @@ def _part(
     value: Any, core: Sequence[int], has: Sequence[tuple[int, int]], first: int, own: int
 ) -> Any:
     """Values beside what the other axes have; beyond the ends of an edge its last value stands."""
-    if not np.ndim(value):
-        return _wide(value)
+    if not getattr(value, "ndim", 0):
+        return value
     for k, ((a, b), n) in enumerate(zip(has, core, strict=True)):
         axis = first + k
         if k == own or value.shape[axis] == 1:
@@ -110,16 +114,7 @@ def _part(
         else:
             places = np.clip(np.arange(a, b), 0, n - 1)
             value = value[_at(value, axis, places)]
-    return _wide(value)
-
-
-def _wide(value: Any) -> Any:
-    """Floats with double precision; whole numbers as they are."""
-    kind = np.result_type(value).kind if not hasattr(value, "dtype") else value.dtype.kind
-    if kind not in "fc":
-        return value
-    wide = np.dtype("float64" if kind == "f" else "complex128")
-    return value.astype(wide) if hasattr(value, "astype") else wide.type(value)
+    return value
 
 
 def _at(array: Any, axis: int, index: Any) -> Any:

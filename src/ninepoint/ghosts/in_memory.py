@@ -31,7 +31,8 @@ def applied(
     threads: int | None,
 ) -> list[Array]:
     """What a call gives for arrays of NumPy, in `out` if that is given."""
-    outline, core = sides.outline, sides.core
+    geometry = sides.geometry
+    outline, core = geometry.outline, geometry.core
     program = program.within(core)
 
     def call(arrays: Sequence[Array], border: Border, into: Any = None) -> list[Array]:
@@ -40,12 +41,12 @@ def applied(
         )
         return list(made) if isinstance(made, tuple) else [made]
 
-    if not any(map(any, sides.made)) or 0 in shape:
+    if not any(map(any, geometry.made)) or 0 in shape:
         return call(fields, outline, tuple(out) or None)
     fields = [np.broadcast_to(field, shape) for field in fields]
     shared = any(np.may_share_memory(one, field) for one in out for field in fields)
     results = [] if shared else list(out)
-    if is_thin(sides) or math.prod(shape) < SMALL:
+    if is_thin(geometry) or math.prod(shape) < SMALL:
         results = _whole(call, fields, sides, results)
     else:
         results = results or [
@@ -66,7 +67,7 @@ def _whole(
     call: Apply, fields: Sequence[Array], sides: Sides, results: Sequence[Array]
 ) -> list[Array]:
     """One call on fields with all their ghosts."""
-    piece = piece_of(sides, -1, None)
+    piece = piece_of(sides.geometry, -1, None)
     made = call([extended(f, sides, piece.start, piece.stop) for f in fields], piece.border)
     cut = [one[last(source)] for one, (_, source) in zip(made, piece.result, strict=True)]
     if not results:
@@ -80,13 +81,14 @@ def _in_pieces(
     call: Apply, fields: Sequence[Array], sides: Sides, results: Sequence[Array]
 ) -> None:
     """The interior straight from the fields, and what is beside it from thin pieces."""
-    pairs = zip(results, sides.reaches, strict=True)
+    geometry = sides.geometry
+    pairs = zip(results, geometry.reaches, strict=True)
     call(
         fields,
-        sides.border(sides.made),
-        tuple(one[last(interior(box, sides))] for one, box in pairs),
+        geometry.border(geometry.made),
+        tuple(one[last(interior(box, geometry))] for one, box in pairs),
     )
-    for piece in pieces_of(sides):
+    for piece in pieces_of(sides.geometry):
         arrays = [extended(field, sides, piece.start, piece.stop) for field in fields]
         for result, one, (target, source) in zip(
             results, call(arrays, piece.border), piece.result, strict=True

@@ -18,7 +18,7 @@ from ..language.box import Box
 from ..language.ir import Length
 from .extending import concatenated, extended
 from .pieces import interior, is_thin, piece_of
-from .sides import Sides
+from .sides import Geometry, Sides
 
 # Evaluates a graph whose borders are names: the graph, arrays, and what is wanted.
 Evaluate: TypeAlias = Callable[[Graph, Sequence[Any], Sequence[int]], list[Any]]
@@ -38,7 +38,7 @@ def lazily(
             f"boundary={node.call.boundary} is there for arrays of NumPy, Dask and xarray; give "
             "it names for other lazy arrays."
         )
-    ends = tuple(range(-node.ndim, 0))
+    ends, geometry = tuple(range(-node.ndim, 0)), sides.geometry
 
     def call(arrays: Sequence[Any], border: Border) -> list[Any]:
         boundary = Boundary(border.rules, False)
@@ -51,8 +51,8 @@ def lazily(
             part, [given[v] for v in numbers if v in given], [numbers[v] for v in node.outputs]
         )
 
-    made = call(fields, sides.outline)
-    if not any(map(any, sides.made)) or 0 in shape:
+    made = call(fields, geometry.outline)
+    if not any(map(any, geometry.made)) or 0 in shape:
         return made
     # Imported here: Dask is optional, and the caller has it.
     import dask.array
@@ -68,47 +68,47 @@ def lazily(
     told = any(isinstance(value, Length) for value in node.program.scalars)
 
     def piece(own: int, side: int | None) -> list[Any]:
-        one = piece_of(sides, own, side)
+        one = piece_of(geometry, own, side)
         # Near the sides of earlier axes what is made is replaced in turn.
         opened = tuple(
             pair if k < own else other
             for k, (pair, other) in enumerate(
-                zip(sides.outline.rules, one.border.rules, strict=True)
+                zip(geometry.outline.rules, one.border.rules, strict=True)
             )
         )
         given = [extended(field, sides, one.start, one.stop) for field in broadcast]
         border = Border(opened)
-        results = _told(node, given, border, sides.core) if told else call(given, border)
+        results = _told(node, given, border, geometry.core) if told else call(given, border)
         return [
             result[(..., *(slice(None) if k < own else cut for k, cut in enumerate(source)))]
             for result, (_, source) in zip(results, one.result, strict=True)
         ]
 
-    if is_thin(sides):
+    if is_thin(geometry):
         made = piece(-1, None)
     else:
         for k in reversed(range(node.ndim)):
             axis = len(shape) - node.ndim + k
-            first, last = sides.made[k]
+            first, last = geometry.made[k]
             low = piece(k, 0) if first else [None] * len(made)
             high = piece(k, 1) if last else [None] * len(made)
             made = [
                 concatenated(
                     [
                         part
-                        for part in (a, one[(..., *_kept(sides, k, box))], b)
+                        for part in (a, one[(..., *_kept(geometry, k, box))], b)
                         if part is not None and part.shape[axis]
                     ],
                     axis,
                 )
-                for a, one, b, box in zip(low, made, high, sides.reaches, strict=True)
+                for a, one, b, box in zip(low, made, high, geometry.reaches, strict=True)
             ]
     return [one.rechunk(own) for one, own in zip(made, chunks, strict=True)]
 
 
-def _kept(sides: Sides, k: int, box: Box) -> tuple[slice, ...]:
+def _kept(geometry: Geometry, k: int, box: Box) -> tuple[slice, ...]:
     """What stays along an axis between the two pieces at its ends."""
-    inside = interior(box, sides)
+    inside = interior(box, geometry)
     return tuple(one if at == k else slice(None) for at, one in enumerate(inside))
 
 

@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from ..arrays.borders import Border
 from ..language.box import Box
-from .sides import Sides
+from .sides import Geometry
 
 # Points below which the fields are extended as a whole: one call on 64x64 takes half as long as
 # five.
@@ -36,28 +37,30 @@ class Piece:
     result: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...]
 
 
-def pieces_of(sides: Sides) -> list[Piece]:
+@lru_cache(maxsize=256)
+def pieces_of(geometry: Geometry) -> tuple[Piece, ...]:
     """The pieces beside the interior."""
-    return [
-        piece_of(sides, k, side)
-        for k, pair in enumerate(sides.made)
+    return tuple(
+        piece_of(geometry, k, side)
+        for k, pair in enumerate(geometry.made)
         for side in (0, 1)
         if pair[side]
-    ]
+    )
 
 
-def is_thin(sides: Sides) -> bool:
+def is_thin(geometry: Geometry) -> bool:
     """Whether there is too little between some sides for an interior and pieces beside it."""
-    every = zip(sides.made, sides.core, sides.reach, strict=True)
+    every = zip(geometry.made, geometry.core, geometry.reach, strict=True)
     return any(any(pair) and n <= 2 * sum(reach) for pair, n, reach in every)
 
 
-def piece_of(sides: Sides, own: int, side: int | None) -> Piece:
+@lru_cache(maxsize=256)
+def piece_of(geometry: Geometry, own: int, side: int | None) -> Piece:
     """What is near one side of the axis `own`, inside of the earlier ones; or all of it."""
     start, stop, opened = [], [], []
-    results: list[tuple[list[slice], list[slice]]] = [([], []) for _ in sides.reaches]
+    results: list[tuple[list[slice], list[slice]]] = [([], []) for _ in geometry.reaches]
     for k, (n, pair, (low, high)) in enumerate(
-        zip(sides.core, sides.made, sides.reach, strict=True)
+        zip(geometry.core, geometry.made, geometry.reach, strict=True)
     ):
         a, b = (-low if pair[0] else 0), (n + high if pair[1] else n)
         if k == own:
@@ -68,7 +71,7 @@ def piece_of(sides: Sides, own: int, side: int | None) -> Piece:
         start.append(a)
         stop.append(b)
         opened.append(pair)
-        for box, (target, source) in zip(sides.reaches, results, strict=True):
+        for box, (target, source) in zip(geometry.reaches, results, strict=True):
             before, after = max(0, -box.lo[k]), max(0, box.hi[k])
             if k == own:
                 length = before if side == 0 else after
@@ -88,15 +91,15 @@ def piece_of(sides: Sides, own: int, side: int | None) -> Piece:
     return Piece(
         tuple(start),
         tuple(stop),
-        sides.border(opened),
+        geometry.border(opened),
         tuple((tuple(target), tuple(source)) for target, source in results),
     )
 
 
-def interior(box: Box, sides: Sides) -> tuple[slice, ...]:
+def interior(box: Box, geometry: Geometry) -> tuple[slice, ...]:
     """Where in a result what needs no ghosts is."""
     found = []
-    for k, (first, last) in enumerate(sides.made):
+    for k, (first, last) in enumerate(geometry.made):
         before, after = max(0, -box.lo[k]), max(0, box.hi[k])
         found.append(_between(before if first else 0, after if last else 0))
     return tuple(found)

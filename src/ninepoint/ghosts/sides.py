@@ -3,57 +3,46 @@
 from __future__ import annotations
 
 import inspect
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property, lru_cache
+from typing import Any, cast
 
 import numpy as np
 
-from ..arrays.borders import Border, Boundary, Rule
+from ..arrays.borders import Border, Rule, fitting_cval
 from ..arrays.conditions import Condition
 from ..arrays.recognise import is_chunked, is_dask, is_xarray
 from ..graph import Node
 from ..language.box import Box
 
+# Where in the place of a rule with a name a condition stands.
+CONDITION = "condition"
+
 
 @dataclass(frozen=True)
-class Sides:
-    """The rules of a call along its last axes, the values of conditions laid along the edges.
+class Geometry:
+    """What a call with ghosts is laid out by: lengths, where it looks, and which rules have names.
 
-    `reach` is how far the call looks before and after each axis.
+    `reach` is how far it looks before and after each axis.
     """
 
-    rules: tuple[tuple[Any, Any], ...]
-    cval: Any
     core: tuple[int, ...]
     reaches: tuple[Box, ...]
-    reach: tuple[tuple[int, int], ...]
+    rules: tuple[tuple[str, str], ...]
 
-    @staticmethod
-    def of(node: Node, shape: tuple[int, ...], lazy: bool) -> Sides:
-        """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
-        ndim, reaches, names = node.ndim, node.reaches, node.call.definition.fields
-        reach = tuple(
-            (max(0, *(-box.lo[k] for box in reaches)), max(0, *(box.hi[k] for box in reaches)))
-            for k in range(ndim)
+    @cached_property
+    def reach(self) -> tuple[tuple[int, int], ...]:
+        """How far the call looks before and after each axis."""
+        return tuple(
+            (
+                max(0, *(-box.lo[k] for box in self.reaches)),
+                max(0, *(box.hi[k] for box in self.reaches)),
+            )
+            for k in range(len(self.core))
         )
-        rules: list[tuple[Any, Any]] = []
-        for k, pair in enumerate(node.call.boundary.sides(ndim)):
-            laid = [
-                _laid(one, shape, len(shape) - ndim, len(shape) - ndim + k, lazy)
-                if isinstance(one, Condition)
-                else one
-                for one in pair
-            ]
-            for one in laid:
-                if isinstance(one, Condition):
-                    for name, dtype in zip(names, node.compiled.field_dtypes, strict=False):
-                        _check(one, name, dtype)
-            rules.append((laid[0], laid[1]))
-        return Sides(tuple(rules), node.cval, shape[len(shape) - ndim :], reaches, reach)
 
-    @property
+    @cached_property
     def made(self) -> tuple[tuple[bool, bool], ...]:
         """At which sides ghosts are made, by conditions that somebody looks at.
 
@@ -62,8 +51,8 @@ class Sides:
         """
         found = []
         for (before, after), (low, high), n in zip(self.rules, self.reach, self.core, strict=True):
-            first = isinstance(before, Condition) and low > 0
-            last = isinstance(after, Condition) and high > 0
+            first = before == CONDITION and low > 0
+            last = after == CONDITION and high > 0
             found.append(
                 (
                     first or (last and _bounces(before, low, n)),
@@ -72,10 +61,13 @@ class Sides:
             )
         return tuple(found)
 
-    @property
+    @cached_property
     def outline(self) -> Border:
         """A border of names for results of the same shape."""
-        return Boundary(self.rules, False).outline(len(self.rules))
+        pairs = [
+            tuple("nearest" if rule == CONDITION else rule for rule in pair) for pair in self.rules
+        ]
+        return Border(tuple((cast(Rule, before), cast(Rule, after)) for before, after in pairs))
 
     def border(self, opened: Sequence[tuple[bool, bool]]) -> Border:
         """The rules, where some sides have no neighbours."""
@@ -85,7 +77,43 @@ class Sides:
         return Border(tuple(pairs))
 
 
-def _bounces(rule: Any, reach: int, n: int) -> bool:
+# What is found out of a geometry is kept with it.
+_geometry = lru_cache(maxsize=256)(Geometry)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The rules of a call along its last axes, the values of conditions laid along the edges."""
+
+    rules: tuple[tuple[Any, Any], ...]
+    cval: Any
+    geometry: Geometry
+
+    @staticmethod
+    def of(node: Node, shape: tuple[int, ...], lazy: bool) -> Sides:
+        """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
+        first = len(shape) - node.ndim
+        # The first field of each type.
+        typed = zip(node.compiled.field_dtypes, node.call.definition.fields, strict=False)
+        types = dict(reversed(list(typed)))
+        rules: list[tuple[Any, Any]] = []
+        names: list[tuple[str, str]] = []
+        for axis, pair in enumerate(node.call.boundary.sides(node.ndim), first):
+            laid: list[Any] = []
+            for one in pair:
+                if isinstance(one, Condition):
+                    one = _laid(one, shape, first, axis, lazy)
+                    for dtype, name in types.items():
+                        _check(one, name, dtype)
+                laid.append(one)
+            rules.append((laid[0], laid[1]))
+            before, after = (one if isinstance(one, str) else CONDITION for one in pair)
+            names.append((before, after))
+        geometry = _geometry(shape[first:], tuple(node.reaches), tuple(names))
+        return Sides(tuple(rules), node.cval, geometry)
+
+
+def _bounces(rule: str, reach: int, n: int) -> bool:
     return rule in ("reflect", "mirror") and reach >= n
 
 
@@ -108,7 +136,7 @@ def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: b
         if is_chunked(value) and not lazy:
             raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
         if not np.ndim(value):
-            return value[()] if isinstance(value, np.ndarray) else value
+            return wide(value[()] if isinstance(value, np.ndarray) else value)
         if len(value.shape) > len(edge) or not all(
             n in (1, m) for n, m in zip(value.shape[::-1], edge[::-1], strict=False)
         ):
@@ -117,20 +145,34 @@ def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: b
                 f"{edge}, {where}; give one of that shape, or that broadcasts to it."
             )
         value = value[(None,) * (len(edge) - len(value.shape))]
-        return value[(*(slice(None),) * axis, None)]
+        value = value[(*(slice(None),) * axis, None)]
+        # Elements are stored as they are given, and all else is computed with double precision.
+        return value if one.at == "cell" else wide(value)
 
-    laid_one = one.of(laid)
-    a, b = laid_one.a, laid_one.b
+    made = one.of(laid)
+    a, b = made.a, made.b
     if (
         one.kind == "robin"
         and not (is_chunked(a) or is_chunked(b))
-        and np.any((np.equal(a, 0)) & np.equal(b, 0))
+        and np.any((a == 0) & (b == 0))
     ):
         raise ValueError(
             "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "
             "there; give one of them another value."
         )
-    return laid_one
+    return made
+
+
+def wide(value: Any) -> Any:
+    """Floats with double precision; whole numbers as they are."""
+    if isinstance(value, float | complex) and not isinstance(value, np.generic):
+        # What NumPy makes of a number: it divides complex ones otherwise than Python does.
+        return np.complex128(value) if isinstance(value, complex) else np.float64(value)
+    kind = getattr(value, "dtype", np.dtype(bool)).kind
+    if kind not in "fc":
+        return value
+    dtype = np.dtype("float64" if kind == "f" else "complex128")
+    return value if value.dtype == dtype else value.astype(dtype)
 
 
 def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
@@ -173,35 +215,51 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             f'.astype("float32"){cure}.'
         )
     for value in one.abc:
-        if is_chunked(value):
-            if value.dtype.kind == "c" > dtype.kind:
-                raise _unfit(one, name, dtype, "real numbers")
-            continue
-        given = np.asarray(value)
-        if given.dtype.kind == "c" and dtype.kind != "c":
+        kind = value.dtype.kind if hasattr(value, "dtype") else np.min_scalar_type(value).kind
+        if kind == "c" != dtype.kind:
             raise _unfit(one, name, dtype, "real numbers")
-        if one.at != "cell" or not given.size:
-            continue
+    if one.at == "cell" and not is_chunked(one.c):
+        _check_range(one, name, dtype)
+
+
+def _check_range(one: Condition, name: str, dtype: np.dtype) -> None:
+    """Raise where elements outside cannot be stored as those of a field are."""
+    given = one.c
+    if not np.ndim(given):
+        try:
+            fitting_cval(given, dtype, name)
+        except ValueError:
+            raise _unfit(one, name, dtype, _range(dtype)) from None
+    elif given.dtype != dtype and given.size:
         if dtype.kind in "biu":
-            low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+            low, high = _limits(dtype)
             least, most = given.min().item(), given.max().item()
-            if not (math.isfinite(least) and math.isfinite(most)) or not (
-                low <= least and most <= high
-            ):
-                raise _unfit(one, name, dtype, f"numbers from {low} to {high}")
-            if given.dtype.kind == "f" and np.any(given != np.trunc(given)):
-                raise _unfit(one, name, dtype, "whole numbers")
-        elif given.dtype.kind in "iuf":
+            whole = given.dtype.kind != "f" or not np.any(given != np.trunc(given))
+            # NaN is neither.
+            if not (low <= least and most <= high and whole):
+                raise _unfit(one, name, dtype, _range(dtype))
+        elif dtype.kind == "f":
             with np.errstate(all="ignore"):
-                made = given.astype(dtype)
-                lost = np.isfinite(given) & ~np.isfinite(made)
-            if np.any(lost):
-                limit = float(np.finfo(dtype).max)
-                raise _unfit(one, name, dtype, f"numbers up to {limit:.4g}")
+                if np.any(np.isfinite(given) & ~np.isfinite(given.astype(dtype))):
+                    raise _unfit(one, name, dtype, _range(dtype))
+
+
+def _range(dtype: np.dtype) -> str:
+    if dtype.kind in "biu":
+        low, high = _limits(dtype)
+        return f"whole numbers from {low} to {high}"
+    return f"numbers up to {float(np.finfo(dtype).max):.4g}"
+
+
+def _limits(dtype: np.dtype) -> tuple[int, int]:
+    if dtype.kind == "b":
+        return 0, 1
+    info = np.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def _unfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
     return ValueError(
-        f"the values of {one!r} do not fit field '{name}', which is {dtype}; use {cure}, or "
+        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, or "
         "convert the field."
     )
