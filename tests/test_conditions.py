@@ -153,6 +153,32 @@ def test_names_for_the_same() -> None:
     assert str(Boundary.of(mixed)) == "((npt.robin(0, 2, 1), npt.robin(2, 0, 1)), 'wrap')"
 
 
+def test_values_are_laid_as_the_fields_are() -> None:
+    """Also along other axes than the last, where the stack comes last."""
+    image = rng.random((6, 7, 3))
+    border = (npt.dirichlet(rng.random((7, 3))), (npt.neumann(rng.random((6, 1))), "nearest"))
+    made = heat(image, boundary=border, axes=(0, 1))
+    np.testing.assert_array_equal(made, heat.debug(image, boundary=border, axes=(0, 1)))
+    for k in range(3):
+        one = tuple(
+            tuple(
+                side
+                if isinstance(side, str)
+                else side.of(
+                    lambda v: v[:, min(k, v.shape[1] - 1)] if np.ndim(v) else v  # noqa: B023
+                )
+                for side in pair
+            )
+            for pair in Boundary.of(border).sides(2)
+        )
+        np.testing.assert_array_equal(made[..., k], heat(image[..., k], boundary=one))
+    named = xr.DataArray(image, dims=("y", "x", "c"))
+    values = xr.DataArray(rng.random((3, 7)), dims=("c", "x"))
+    by_name = heat(named, boundary=(npt.dirichlet(values), "wrap"), dims=("y", "x"))
+    plain = heat(image, boundary=(npt.dirichlet(values.data.T), "wrap"), axes=(0, 1))
+    np.testing.assert_array_equal(by_name, plain)
+
+
 def test_values_may_change_between_calls() -> None:
     values = np.zeros(19)
     border = (npt.dirichlet(values), "wrap")
@@ -328,6 +354,23 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "
         "there; give one of them another value.",
+    ),
+    "robin of two signs": (
+        lambda: heat(field, boundary=npt.robin(-2.0, 1, 1)),
+        ValueError,
+        "npt.robin(a, b, c) has b = -a * 0.5 somewhere, with which no value outside has the mix "
+        "that is asked for; a and b of one sign are right for a normal that points outward.",
+    ),
+    "masked": (
+        lambda: npt.dirichlet(np.ma.masked_array([1.0])),
+        TypeError,
+        "npt.dirichlet has a masked array; fill it first, with .filled(value).",
+    ),
+    "cuda text": (
+        lambda: heat.explain(field, boundary=npt.neumann(1.0), device="cuda"),
+        TypeError,
+        "boundary=npt.neumann(1.0) has values at the border, which are there for arrays of NumPy, "
+        "Dask and xarray, and not on a GPU; name a border rule.",
     ),
     "wrap": (
         lambda: heat(field, boundary=(("wrap", npt.dirichlet(1)), "wrap")),

@@ -133,8 +133,8 @@ class Boundary:
         if self.conditions:
             self.sides(ndim)
             raise TypeError(
-                f"boundary={self} has values at the border, which cannot be had here; call the "
-                "stencil on arrays of NumPy, Dask or xarray."
+                f"boundary={self} has values at the border, which are there for arrays of NumPy, "
+                "Dask and xarray, and not on a GPU; name a border rule."
             )
         return _on(self, ndim)
 

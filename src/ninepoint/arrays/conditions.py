@@ -225,6 +225,8 @@ def _value(value: Value, name: str) -> Value:
     """The value, lists as arrays."""
     if callable(value) or _is_number(value):
         return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"npt.{name} has a masked array; fill it first, with .filled(value).")
     if isinstance(value, tuple | list):
         value = np.array(value)
     dtype = getattr(value, "dtype", None)

@@ -8,6 +8,7 @@ what the earlier ones have extended; the rules with names hold for what is exten
 
     sides        the rules of a call, the values of conditions laid along the edges
     naming       values that name their dimensions
+    turning      values for calls along other axes than the last
     extending    parts of fields with their ghosts
     pieces       what a call is cut into
     in_memory    the call on arrays of NumPy, and `lazily` on those of Dask
@@ -30,8 +31,9 @@ from .in_memory import applied
 from .lazily import Evaluate, lazily
 from .naming import named, unnamed
 from .sides import Sides
+from .turning import moved, turned
 
-__all__ = ["alone", "at_step", "check", "has_ghosts", "in_turn", "named", "unnamed"]
+__all__ = ["alone", "at_step", "check", "has_ghosts", "in_turn", "named", "turned", "unnamed"]
 
 
 def has_ghosts(graph: Graph) -> bool:
@@ -113,9 +115,12 @@ def _one(
         return [one if is_chunked(one) else np.ascontiguousarray(one) for one in some]
     ends = tuple(range(-node.ndim, 0))
     depth = max(field.ndim for field in fields)
-    turned = node.along != ends
-    if turned:
-        fields = [_moved(one[(None,) * (depth - one.ndim)], node.along, ends) for one in fields]
+    elsewhere = node.along != ends
+    if elsewhere:
+        whole = on_numpy.broadcast_shape([field.shape for field in fields])
+        boundary = turned(node.call.boundary, whole, node.along)
+        node = replace(node, call=replace(node.call, boundary=boundary))
+        fields = [moved(one[(None,) * (depth - one.ndim)], node.along, ends) for one in fields]
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
     lazy = any(map(is_chunked, fields))
     sides = Sides.of(node, shape, lazy)
@@ -125,17 +130,9 @@ def _one(
         out = [outs[value] for value in node.outputs if value in outs]
         if len(out) < len(node.outputs):
             out = []
-        if turned:
+        if elsewhere:
             out = [np.moveaxis(one, node.along, ends) for one in out]
         made = applied(node.program, fields, shape, sides, out, threads)
-    if turned:
-        made = [_moved(one, ends, node.along) for one in made]
+    if elsewhere:
+        made = [moved(one, ends, node.along) for one in made]
     return made
-
-
-def _moved(array: Any, source: Sequence[int], to: Sequence[int]) -> Any:
-    """A view of an array of any kind with some axes, counted from the end, at other places."""
-    order = [axis for axis in range(array.ndim) if axis - array.ndim not in source]
-    for at, axis in sorted(zip((k % array.ndim for k in to), source, strict=True)):
-        order.insert(at, axis % array.ndim)
-    return array.transpose(order)

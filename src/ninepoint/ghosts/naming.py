@@ -39,8 +39,7 @@ def unnamed(boundary: Boundary, dims: Sequence[Any], core: Sequence[Any]) -> Bou
         return boundary
     found: list[tuple[Any, Any]] = []
     for dim, pair in zip(core, boundary.sides(len(core)), strict=True):
-        stack = [one for one in dims if one not in core]
-        left = [*stack, *(one for one in core if one != dim)]
+        left = [one for one in dims if one != dim]
 
         def plain(value: Any, dim: Any = dim, left: Sequence[Any] = left) -> Any:
             return _unnamed(value, dim, left) if is_xarray(value) else value

@@ -110,6 +110,10 @@ class Sides:
             before, after = (one if isinstance(one, str) else CONDITION for one in pair)
             names.append((before, after))
         geometry = _geometry(shape[first:], tuple(node.reaches), tuple(names))
+        for pair, reach in zip(rules, geometry.reach, strict=True):
+            for one, far in zip(pair, reach, strict=True):
+                if isinstance(one, Condition) and one.kind == "robin":
+                    _check_mix(one, far)
         return Sides(tuple(rules), node.cval, geometry)
 
 
@@ -119,48 +123,49 @@ def _bounces(rule: str, reach: int, n: int) -> bool:
 
 def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: bool) -> Condition:
     """A condition whose values have all axes of the fields; along `axis` they are one thick."""
-    edge = (*shape[:axis], *shape[axis + 1 :])
     others = [shape[k] for k in range(first, len(shape)) if k != axis]
 
     def laid(value: Any) -> Any:
-        where = "the fields' shape without the axis that ends there"
         words = f"npt.{one.kind}"
         if callable(value):
             words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
             value = _called(value, one, others)
-        if is_xarray(value):
-            raise TypeError(
-                f"{words} has the DataArray {value.name!r}, and the fields' axes have no names; "
-                "give its .data."
-            )
         if is_chunked(value) and not lazy:
             raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
-        if not np.ndim(value):
+        if not getattr(value, "ndim", 0):
             return wide(value[()] if isinstance(value, np.ndarray) else value)
-        if len(value.shape) > len(edge) or not all(
-            n in (1, m) for n, m in zip(value.shape[::-1], edge[::-1], strict=False)
-        ):
-            raise ValueError(
-                f"{words} has values of shape {tuple(value.shape)}, and the edge has the shape "
-                f"{edge}, {where}; give one of that shape, or that broadcasts to it."
-            )
-        value = value[(None,) * (len(edge) - len(value.shape))]
-        value = value[(*(slice(None),) * axis, None)]
+        value = on_edge(value, shape, axis, words)
         # Elements are stored as they are given, and all else is computed with double precision.
         return value if one.at == "cell" else wide(value)
 
-    made = one.of(laid)
-    a, b = made.a, made.b
-    if (
-        one.kind == "robin"
-        and not (is_chunked(a) or is_chunked(b))
-        and np.any((a == 0) & (b == 0))
-    ):
-        raise ValueError(
-            "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "
-            "there; give one of them another value."
+    return one.of(laid)
+
+
+def on_edge(value: Any, shape: tuple[int, ...], axis: int, words: str) -> Any:
+    """Values along an edge of fields of a shape, with all their axes; `words` say whose they are.
+
+    Raises
+    ------
+    ValueError
+        If they do not broadcast to the edge.
+    TypeError
+        If they name dimensions that the fields do not name.
+    """
+    if is_xarray(value):
+        raise TypeError(
+            f"{words} has the DataArray {value.name!r}, and the fields' axes have no names; "
+            "give its .data."
         )
-    return made
+    edge = (*shape[:axis], *shape[axis + 1 :])
+    pairs = zip(value.shape[::-1], edge[::-1], strict=False)
+    if len(value.shape) > len(edge) or not all(n in (1, m) for n, m in pairs):
+        raise ValueError(
+            f"{words} has values of shape {tuple(value.shape)}, and the edge has the shape "
+            f"{edge}, the fields' shape without the axis that ends there; give one of that "
+            "shape, or that broadcasts to it."
+        )
+    value = value[(None,) * (len(edge) - len(value.shape))]
+    return value[(*(slice(None),) * axis, None)]
 
 
 def wide(value: Any) -> Any:
@@ -222,6 +227,25 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
         _check_range(one, name, dtype)
 
 
+def _check_mix(one: Condition, reach: int) -> None:
+    """Raise where a mix says nothing of a ghost."""
+    a, b = one.a, one.b
+    if is_chunked(a) or is_chunked(b):
+        return
+    if np.any((a == 0) & (b == 0)):
+        raise ValueError(
+            "npt.robin(a, b, c) has a = 0 and b = 0 somewhere along the edge, which fixes nothing "
+            "there; give one of them another value."
+        )
+    for distance in range(1, 2 * reach, 2):
+        if np.any(b + a * (distance * one.dx / 2) == 0):
+            raise ValueError(
+                f"npt.robin(a, b, c) has b = -a * {distance * one.dx / 2:g} somewhere, with which "
+                "no value outside has the mix that is asked for; a and b of one sign are right "
+                "for a normal that points outward."
+            )
+
+
 def _check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where elements outside cannot be stored as those of a field are."""
     given = one.c
@@ -260,6 +284,6 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
 
 def _unfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
     return ValueError(
-        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, or "
-        "convert the field."
+        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, "
+        "or convert the field."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,18 +44,19 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     inside, outside = compiled.field_dtypes, compiled.out_dtypes
     on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
     ends = range(-last.ndim, 0)
+    boundary = ghosts.turned(call.boundary, points.shape, along)
     if order is not None:
         # The axes are counted in the whole shape; a field beside another may have fewer.
         whole = [stretched(one, -min(order), shape) for one in fields]
         fields = [np.moveaxis(one, order, ends) for one in whole]
         points = np.moveaxis(points, order, ends)
-    ghosts.check(last, points.shape)
+    ghosts.check(replace(last, call=replace(call, boundary=boundary)), points.shape)
     computed = reference.evaluate(
         frozen(call.definition.function),
         dict(zip(names, fields, strict=True)),
         scalars=dict(call.scalars),
         standard=call.definition.options.standard_indexing,
-        boundary=call.boundary.sides(last.ndim),
+        boundary=boundary.sides(last.ndim),
         cval=call.cval,
         ndim=last.ndim,
         shape=points.shape,
