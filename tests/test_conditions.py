@@ -135,6 +135,22 @@ def test_arrays_shorter_than_the_reach(n: int) -> None:
         same(line, np.arange(1.0, n + 1), boundary=((before, after),), cval=5)
 
 
+def test_positions() -> None:
+    """Positions are those of the whole array, also beside ghosts."""
+
+    @npt.stencil
+    def placed(u):
+        i, j = npt.index(u)
+        p, q = npt.index()
+        d = u[0, 0] * i + j
+        return d[-1, 0] + d[0, 2] + 100 * p + q
+
+    border = (npt.dirichlet(columns), ("valid", npt.neumann(2.0)))
+    same(placed, field, boundary=border)
+    same(placed, field, boundary=border, every=(2, 3))
+    same(placed, field, boundary=(npt.robin(1, 2, 3), "wrap"), every=(2, 3))
+
+
 def test_names_for_the_same() -> None:
     for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
         for one, name in ((npt.dirichlet(3), "constant"), (npt.neumann(0), "reflect")):

@@ -352,7 +352,7 @@ class Graph:
         """The positions along an axis, for the shape of their value."""
         node, one = self.nodes[place.node], place.position
         along = np.arange(shape[node.along[one.axis]])
-        if one.among == "results" and node.border.rules[one.axis][0] == "valid":
+        if one.among == "results" and node.outline.rules[one.axis][0] == "valid":
             looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
             if len(looks) > 1:
                 raise ValueError(
