@@ -455,7 +455,7 @@ def _reduce(
             return Interval(min(i.low for i in items), min(i.high for i in items), nan)
         case "max":
             return Interval(max(i.low for i in items), max(i.high for i in items), nan)
-        case "quantile":
+        case "quantile" | "nanquantile" | "nanrank":
             result = Interval(low, high, nan)
         case "sum" | "mean":
             each = count if len(items) == 1 else 1

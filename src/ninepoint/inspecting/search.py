@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..language.ir import Kernel, Reduce
+from ..language.ir import RANKED, Kernel, Reduce
 from ..lowering.schedule import Schedule
 from .displays import bar, table, time_text
 
@@ -104,7 +104,7 @@ def _difference(schedule: Schedule) -> str:
 
 
 # What reductions give whatever the order of their operations.
-_ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", "quantile"))
+_ORDERLESS = frozenset(("min", "max", "any", "all", "argmin", "argmax", *RANKED))
 
 
 def exact(kernel: Kernel) -> bool:

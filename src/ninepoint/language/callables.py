@@ -392,9 +392,18 @@ def _shape(value: Any) -> Offset | None:
 
 # Reductions of windows.
 
+# What complex numbers have none of.
+_ORDERED = ir.RANKED | {"min", "max", "argmin", "argmax", "var"}
 
-def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0) -> Value:
-    """One number from a window."""
+
+def reduce(
+    ops: Operations,
+    kind: ReduceKind,
+    value: Any,
+    parameter: float = 0.0,
+    dtype: DType | None = None,
+) -> Value:
+    """One number from a window, of NumPy's type for it or of `dtype`."""
     if isinstance(value, Coefficients):
         raise NotUnderstood(f"'{kind}' of the whole array '{value.name}'", ops.span)
     if isinstance(value, np.ndarray) or is_number(value):
@@ -403,10 +412,10 @@ def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0
     if window.shape is None:
         raise errors.bad_operand(ops.span, f"'{kind}'", "a single number")
     source = window.atom.dtype
-    if source.is_complex and kind in ("min", "max", "argmin", "argmax", "quantile", "var"):
+    if source.is_complex and kind in _ORDERED:
         raise errors.bad_operand(ops.span, f"'{kind}'", "complex numbers")
     whole = DType.INT if source is DType.BOOL else source
-    taken, dtype = {
+    taken, natural = {
         "sum": (whole, whole),
         "prod": (whole, whole),
         "mean": (_float_of(source), _float_of(source)),
@@ -418,12 +427,15 @@ def reduce(ops: Operations, kind: ReduceKind, value: Any, parameter: float = 0.0
         "argmin": (source, DType.INT),
         "argmax": (source, DType.INT),
         "quantile": (whole, _float_of(source)),
+        "nanquantile": (source, source),
+        "nanrank": (source, source),
     }[kind]
     if kind in ("mean", "var") and source.is_integer:
         taken = whole
     atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
     body = ops.windows.assignments((atom,))
-    return ops.emit(as_box(ir.Reduce(dtype, kind, window.shape, body, atom, parameter)))
+    found = ir.Reduce(dtype or natural, kind, window.shape, body, atom, parameter)
+    return ops.emit(as_box(found))
 
 
 def whole(ops: Operations, axis: Any) -> None:
@@ -440,37 +452,37 @@ def _reduction(kind: ReduceKind) -> Builder:
     return build
 
 
-def spread(name: str, root: bool, variance: Callable[[Operations, Any, Any], Value]) -> Builder:
+def spread(name: str, root: bool, variance: Callable[..., Value]) -> Builder:
     """Build `np.var` or its like, or with `root` the square root of it."""
 
     def build(
         ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
-        ddof: Any = 0,
+        ddof: Any = 0, *, where: Any = None,
     ) -> Any:  # fmt: skip
         whole(ops, axis)
         if dtype is not None or out is not None:
             raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
         if not is_number(ddof) or isinstance(ddof, complex):
             raise errors.wrong_arguments(ops.span, name, "'ddof' is not a constant number")
-        found = variance(ops, value, ddof)
+        found = variance(ops, value, ddof, where)
         return ops.call("sqrt", found.atom.dtype, found) if root else found
 
     return build
 
 
-def _variance(ops: Operations, value: Any, ddof: Any) -> Value:
-    return reduce(ops, "var", value, float(ddof))
+def fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
+    """A constant from 0 to `scale` as a fraction."""
+    if isinstance(q, Value) and q.shape is None:
+        raise NotUnderstood("a fraction that is not constant", ops.span)
+    if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
+        raise errors.fraction(ops.span, name, scale, words(q))
+    return float(q) / scale
 
 
-def _quantile(scale: float) -> Builder:
+def _quantile(scale: float, name: str) -> Builder:
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
         whole(ops, axis)
-        if isinstance(q, Value) and q.shape is None:
-            raise NotUnderstood("a fraction that is not constant", ops.span)
-        if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
-            name = "percentile" if scale == 100 else "quantile"
-            raise errors.fraction(ops.span, name, scale, words(q))
-        return reduce(ops, "quantile", value, float(q) / scale)
+        return reduce(ops, "quantile", value, fraction(ops, q, scale, name))
 
     return build
 
@@ -507,18 +519,10 @@ def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     return result
 
 
-METHODS: dict[str, Builder] = {
-    "sum": _reduction("sum"),
-    "prod": _reduction("prod"),
-    "mean": _reduction("mean"),
-    "min": _reduction("min"),
-    "max": _reduction("max"),
-    "any": _reduction("any"),
-    "all": _reduction("all"),
+# Methods of windows that take no mask.
+UNMASKED: dict[str, Builder] = {
     "argmin": _reduction("argmin"),
     "argmax": _reduction("argmax"),
-    "std": spread("var", True, _variance),
-    "var": spread("var", False, _variance),
     "median": _median,
     "ptp": _peak_to_peak,
 }
@@ -566,16 +570,13 @@ def _table() -> dict[Any, Builder]:
         np.ceil: _rounded("ceil", False),
         np.trunc: _rounded("trunc", False),
         np.copysign: _copysign(False),
-        np.percentile: _quantile(100.0),
-        np.quantile: _quantile(1.0),
+        np.percentile: _quantile(100.0, "percentile"),
+        np.quantile: _quantile(1.0, "quantile"),
         np.median: _median,
         np.ptp: _peak_to_peak,
-        np.std: spread("var", True, _variance),
-        np.var: spread("var", False, _variance),
+        np.argmin: UNMASKED["argmin"],
+        np.argmax: UNMASKED["argmax"],
     }
-    for name in ("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"):
-        table[getattr(np, name)] = METHODS[name]
-    table[np.amin], table[np.amax] = METHODS["min"], METHODS["max"]
     for name, op in _OPERATORS.items():
         table[getattr(np, name)] = _operator(op)
     for name in _FLOAT_FUNCTIONS:

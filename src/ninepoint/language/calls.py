@@ -14,9 +14,10 @@ import numpy as np
 
 from ..shapes import is_shape
 from . import errors
-from .callables import FUNCTIONS, METHODS, is_pure, known_call
+from .callables import FUNCTIONS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
+from .masks import METHODS
 from .missing import KNOWN
 from .positions import index
 from .source import Function, SelfReference
@@ -157,7 +158,8 @@ class Calls(Frame):
         keywords = {named.get(k, k): v for k, v in keywords.items()}
         code = builder.__code__
         accepted = code.co_varnames[1 : code.co_argcount]
-        unknown = [k for k in keywords if k not in accepted]
+        by_name = code.co_varnames[code.co_argcount :][: code.co_kwonlyargcount]
+        unknown = [k for k in keywords if k not in accepted + by_name]
         needed = len(accepted) - len(builder.__defaults__ or ())
         variadic = bool(code.co_flags & 4)
         if unknown:
@@ -169,7 +171,7 @@ class Calls(Frame):
         twice = [k for k in given if named.get(k, k) in accepted[: len(args)]]
         if twice:
             raise errors.wrong_arguments(self.ops.span, name, f"'{twice[0]}' is given twice")
-        count = len(args) + len(keywords)
+        count = len(args) + sum(k in accepted for k in keywords)
         if not variadic and not needed <= count <= len(accepted):
             raise errors.wrong_arguments(
                 self.ops.span,

@@ -478,6 +478,27 @@ def mask_shape(span: Span, window: tuple[int, ...], mask: tuple[int, ...]) -> St
     )
 
 
+def where_type(span: Span, words: str) -> StencilError:
+    return _mistake(
+        "where-type",
+        "The elements that 'where=' takes are told by truths.",
+        span,
+        f"this is {words}",
+        "Give a window of bools, such as m[-1:2, -1:2] != 0, or a constant array of them.",
+    )
+
+
+def where_initial(span: Span, name: str) -> StencilError:
+    return _mistake(
+        "where-initial",
+        f"'{name}' of a part of a window needs to know what it is where the part is empty.",
+        span,
+        "'where=' without 'initial='",
+        "Add initial=, such as initial=-np.inf for a maximum, or write "
+        f"np.nan{name[-3:]}(np.where(mask, w, np.nan)).",
+    )
+
+
 def mask_empty(span: Span, name: str) -> StencilError:
     return _mistake(
         "mask-empty",

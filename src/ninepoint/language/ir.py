@@ -37,8 +37,11 @@ BinaryOp: TypeAlias = Literal[
     "<", "<=", ">", ">=", "==", "!=",
 ]  # fmt: skip
 ReduceKind: TypeAlias = Literal[
-    "sum", "prod", "mean", "var", "min", "max", "any", "all", "argmin", "argmax", "quantile"
-]
+    "sum", "prod", "mean", "var", "min", "max", "any", "all", "argmin", "argmax", "quantile",
+    "nanquantile", "nanrank",
+]  # fmt: skip
+# Those for which the elements are put in order.
+RANKED: frozenset[str] = frozenset({"quantile", "nanquantile", "nanrank"})
 COMPARISONS: frozenset[str] = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 
@@ -215,8 +218,11 @@ class Coefficient:
 class Reduce:
     """One number from the values that `body` gives `result` at every index of a window.
 
-    `shape` is the window's; `quantile` is the fraction in 0..1 for that kind.
+    `shape` is the window's; `quantile` is the fraction in 0..1 for that kind, and for a
+    "nanquantile", which leaves NaN out.  Of a "nanrank" it is a percentage q: of the n floats
+    that are no NaN, in order, it is the one at `int(n * q / 100)`, or the last.
     A product with a `Weight` that is zero is zero, whatever the other factor.
+    A "sum" of integers whose `dtype` is a float is one that does not wrap.
     """
 
     dtype: DType

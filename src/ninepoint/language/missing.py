@@ -4,7 +4,8 @@
     np.nanmin(w)       ->     n = sum of (w == w);  n != 0 ? min of (w == w ? w : inf) : nan
     np.nanvar(w)       ->     m = nanmean(w);  sum of (w == w ? (w - m)**2 : 0) / (n - ddof)
 
-Integers have no NaN, so for them these are the plain reductions.
+Integers have no NaN, so for them these are the plain reductions.  Ranks among what is no NaN are
+an operation of their own, for which see `lowering.valid`.
 """
 
 from __future__ import annotations
@@ -14,104 +15,125 @@ from typing import Any
 
 import numpy as np
 
-from . import errors
-from .callables import FUNCTIONS, Builder, reduce, spread, whole
+from . import errors, masks
+from .callables import FUNCTIONS, Builder, fraction, reduce, spread, whole
+from .dtypes import DType
 from .ir import Const, ReduceKind
-from .values import Coefficients, NotUnderstood, Operations, Value, is_number, words
+from .masks import (
+    METHODS,
+    check_initial,
+    counted,
+    filled,
+    mean_of,
+    squares_of,
+    taken,
+    window_of,
+)
+from .ranked import ranked
+from .values import Operations, Value
 
 
-def _window(ops: Operations, value: Any, name: str) -> Value:
-    """The window that is reduced; anything else is a mistake, or the general path's."""
-    if isinstance(value, Coefficients):
-        raise NotUnderstood(f"'{name}' of the whole array '{value.name}'", ops.span)
-    if isinstance(value, np.ndarray) or is_number(value):
-        raise errors.bad_operand(ops.span, f"'{name}'", words(value))
-    window = ops.lift(value)
-    if window.shape is None:
-        raise errors.bad_operand(ops.span, f"'{name}'", "a single number")
-    return window
-
-
-def _there(ops: Operations, window: Value) -> Value:
-    """Whether each element is a number, and not NaN."""
+def _there(ops: Operations, window: Value, test: Value | None = None) -> Value:
+    """Whether each element is a number, and not NaN, and taken."""
     there: Value = ops.binary("==", window, window)
-    return there
+    return there if test is None else ops.binary("&", there, test)
 
 
 def _nan(value: Value) -> Value:
     return Value(Const(value.atom.dtype, "nan"))
 
 
-def _filled(ops: Operations, window: Value, text: str) -> Value:
-    """The window with another number in the place of each NaN."""
-    filled: Value = ops.select(
-        _there(ops, window), window, Value(Const(window.atom.dtype, text), window.weak)
-    )
-    return filled
+def _total(name: str, kind: ReduceKind, first: int, op: str) -> Builder:
+    plain = METHODS[kind]
 
-
-def _zero(window: Value) -> str:
-    return "0j" if window.atom.dtype.is_complex else "0.0"
-
-
-def _one(window: Value) -> str:
-    return "(1+0j)" if window.atom.dtype.is_complex else "1.0"
-
-
-def _nansum(ops: Operations, value: Any) -> Any:
-    window = _window(ops, value, "np.nansum")
-    if window.atom.dtype.is_integer:
-        return reduce(ops, "sum", window)
-    return reduce(ops, "sum", _filled(ops, window, _zero(window)))
-
-
-def _nanprod(ops: Operations, value: Any) -> Any:
-    window = _window(ops, value, "np.nanprod")
-    if window.atom.dtype.is_integer:
-        return reduce(ops, "prod", window)
-    return reduce(ops, "prod", _filled(ops, window, _one(window)))
-
-
-def _nanmean(ops: Operations, value: Any) -> Any:
-    window = _window(ops, value, "np.nanmean")
-    if window.atom.dtype.is_integer:
-        return reduce(ops, "mean", window)
-    return ops.binary("/", _nansum(ops, window), reduce(ops, "sum", _there(ops, window)))
-
-
-def _nan_extreme(kind: ReduceKind, last: str) -> Builder:
-    def build(ops: Operations, value: Any) -> Any:
-        window = _window(ops, value, f"np.nan{kind}")
-        if window.atom.dtype.is_integer or window.atom.dtype.is_complex:
-            return reduce(ops, kind, window)
-        found = reduce(ops, kind, _filled(ops, window, last))
-        return ops.select(reduce(ops, "any", _there(ops, window)), found, _nan(found))
+    def build(
+        ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
+    ) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, f"np.{name}")
+        if window.atom.dtype.is_integer:
+            return plain(ops, window, initial=initial, where=where)
+        window, test = taken(ops, window, where)
+        numbers = filled(ops, window, _there(ops, window, test), first)
+        found = reduce(ops, kind, numbers)
+        return found if initial is None else ops.binary(op, found, initial)
 
     return build
 
 
-def _nan_variance(ops: Operations, value: Any, ddof: Any) -> Value:
-    window = _window(ops, value, "np.nanvar")
+def _nanmean(ops: Operations, value: Any, axis: Any = None, *, where: Any = None) -> Any:
+    whole(ops, axis)
+    window = window_of(ops, value, "np.nanmean")
+    if window.atom.dtype.is_integer:
+        return METHODS["mean"](ops, window, where=where)
+    window, test = taken(ops, window, where)
+    return mean_of(ops, window, _there(ops, window, test))
+
+
+def _nan_extreme(kind: ReduceKind, last: float) -> Builder:
+    plain, better = METHODS[kind], FUNCTIONS[np.fmin if kind == "min" else np.fmax]
+
+    def build(
+        ops: Operations, value: Any, axis: Any = None, *, initial: Any = None, where: Any = None
+    ) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, f"np.nan{kind}")
+        if window.atom.dtype.is_integer or window.atom.dtype.is_complex:
+            return plain(ops, window, initial=initial, where=where)
+        if where is not None and where is not True:
+            check_initial(ops, f"nan{kind}", initial)
+        window, test = taken(ops, window, where)
+        there = _there(ops, window, test)
+        found = reduce(ops, kind, filled(ops, window, there, last))
+        found = ops.select(reduce(ops, "any", there), found, _nan(found))
+        return found if initial is None else better(ops, found, initial)
+
+    return build
+
+
+def _nan_variance(ops: Operations, value: Any, ddof: Any, where: Any = None) -> Value:
+    window = window_of(ops, value, "np.nanvar")
     if window.atom.dtype.is_integer or window.atom.dtype.is_complex:
-        return reduce(ops, "var", window, float(ddof))
-    # In two passes, as NumPy does it: nothing cancels.
-    apart = ops.binary("-", window, _nanmean(ops, window))
-    zero = Value(Const(window.atom.dtype, "0.0"), window.weak)
-    squares = ops.select(_there(ops, window), ops.binary("*", apart, apart), zero)
-    count = ops.binary("-", reduce(ops, "sum", _there(ops, window)), ddof)
-    found = ops.binary("/", reduce(ops, "sum", squares), count)
+        plain: Value = METHODS["var"](ops, window, ddof=ddof, where=where)
+        return plain
+    window, test = taken(ops, window, where)
+    there = _there(ops, window, test)
+    count = ops.binary("-", counted(ops, window, there), ddof)
+    found = ops.binary("/", squares_of(ops, window, there), count)
     variance: Value = ops.select(ops.binary(">", count, 0), found, _nan(found))
     return variance
 
 
+def _nan_quantile(scale: float, name: str) -> Builder:
+    def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
+        whole(ops, axis)
+        window = window_of(ops, value, f"np.{name}")
+        kind: ReduceKind = "quantile" if window.atom.dtype.is_integer else "nanquantile"
+        return reduce(ops, kind, window, fraction(ops, q, scale, name))
+
+    return build
+
+
+def _nanmedian(ops: Operations, value: Any, axis: Any = None) -> Any:
+    return _nan_quantile(1.0, "nanmedian")(ops, value, 0.5, axis)
+
+
+def _ranked(ops: Operations, value: Any, percentage: Any) -> Any:
+    window = window_of(ops, value, "ranked()")
+    if window.atom.dtype.is_integer:
+        window = Value(ops.cast(window, DType.F64), window.weak, window.shape)
+    fraction(ops, percentage, 100.0, "ranked()")
+    return reduce(ops, "nanrank", window, float(percentage))
+
+
 def _count_nonzero(ops: Operations, value: Any) -> Any:
-    window = _window(ops, value, "np.count_nonzero")
+    window = window_of(ops, value, "np.count_nonzero")
     return reduce(ops, "sum", ops.truth(window))
 
 
 def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None) -> Any:
     whole(ops, axis)
-    window = _window(ops, value, "np.average")
+    window = window_of(ops, value, "np.average")
     if weights is None:
         return reduce(ops, "mean", window)
     assert window.shape is not None
@@ -128,16 +150,20 @@ def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None)
 
 
 REDUCTIONS: dict[Any, Builder] = {
-    np.nansum: _nansum,
-    np.nanprod: _nanprod,
+    np.nansum: _total("nansum", "sum", 0, "+"),
+    np.nanprod: _total("nanprod", "prod", 1, "*"),
     np.nanmean: _nanmean,
-    np.nanmin: _nan_extreme("min", "inf"),
-    np.nanmax: _nan_extreme("max", "-inf"),
+    np.nanmin: _nan_extreme("min", math.inf),
+    np.nanmax: _nan_extreme("max", -math.inf),
     np.nanvar: spread("nanvar", False, _nan_variance),
     np.nanstd: spread("nanvar", True, _nan_variance),
+    np.nanmedian: _nanmedian,
+    np.nanpercentile: _nan_quantile(100.0, "nanpercentile"),
+    np.nanquantile: _nan_quantile(1.0, "nanquantile"),
     np.count_nonzero: _count_nonzero,
     np.average: _average,
+    ranked: _ranked,
 }
 
 # Every function that is understood.
-KNOWN: dict[Any, Builder] = FUNCTIONS | REDUCTIONS
+KNOWN: dict[Any, Builder] = FUNCTIONS | masks.REDUCTIONS | REDUCTIONS

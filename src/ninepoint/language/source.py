@@ -30,6 +30,7 @@ from . import errors
 from .definitions import Definition, locate, package
 from .errors import Span
 from .positions import index
+from .ranked import ranked
 from .trees import encoded, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
@@ -408,6 +409,8 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
     plain = getattr(value, "py_func", value)
     if isinstance(plain, types.FunctionType):
         if _is_numpy(plain) or is_shape(plain):
+            return value
+        if plain is ranked:
             return value
         if plain.__code__ in active:
             return SelfReference(plain.__name__)

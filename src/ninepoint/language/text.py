@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import assert_never
 
 from .ir import (
+    RANKED,
     Atom,
     Binary,
     Call,
@@ -80,7 +81,7 @@ def expr_text(expr: Expr) -> str:
         case Reduce():
             inner = "; ".join(f"{a.name} = {expr_text(a.value)}" for a in expr.body)
             size = "x".join(map(str, expr.shape))
-            kind = f"{expr.kind} {expr.quantile:g}" if expr.kind == "quantile" else expr.kind
+            kind = f"{expr.kind} {expr.quantile:g}" if expr.kind in RANKED else expr.kind
             return f"{kind} of {atom_text(expr.result)} over {size} {{{inner}}}"
         case _:
             assert_never(expr)

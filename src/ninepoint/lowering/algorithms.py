@@ -61,10 +61,11 @@ from .elements import (
     weighed,
 )
 from .lines import Lines
-from .ranks import interpolated, not_nan, of_sorted, quantile_position
+from .ranks import interpolated, not_nan, of_sorted, quantile_position, sort
 from .runs import ELEMENT, boxes
 from .schedule import Schedule
 from .separable import factors
+from .valid import Valid
 from .windows import is_picked, most, small
 
 # Elements up to which those of some rank are counted bit by bit.
@@ -72,6 +73,9 @@ COUNTED = 400
 
 # Of an element taken twice nothing changes, so pieces of a window may overlap.
 IDEMPOTENT: frozenset[BinaryOp] = frozenset(("minimum", "maximum", "&", "|"))
+
+# Puts elements in order, and may add what else is wanted of them.
+Order: TypeAlias = Callable[[Sequence[Atom], Lines], list[Atom]]
 
 # Makes a stage of its names, its body and its values.
 Build: TypeAlias = Callable[[tuple[str, ...], tuple[Assign, ...], tuple[Atom, ...]], Stage]
@@ -149,7 +153,7 @@ class _Plan:
                 return self._extreme(reduce)
             case "var":
                 return self._variance(reduce)
-            case "quantile":
+            case "quantile" | "nanquantile" | "nanrank":
                 return self._quantile(reduce)
             case _:
                 return Refused(f"no part of its {reduce.kind} serves the neighbours")
@@ -292,7 +296,8 @@ class _Plan:
             source = replace(source, name=name, dtype=dtype, origin=along_rows(source.origin))
         total = self._over_axes(source, reduce.shape, weights, dtype, "+")
         if reduce.kind == "sum":
-            return total
+            same = total.dtype is reduce.dtype
+            return total if same else self.main.emit(Cast(reduce.dtype, total))
         return self._divided(total, reduce.dtype, float(math.prod(reduce.shape)))
 
     def _short(self, source: Elements) -> bool:
@@ -361,6 +366,8 @@ class _Plan:
 
     def _by_histogram(self, reduce: Reduce) -> Atom | Refused:
         tap, ndim = reduce.body[0].value, self.kernel.ndim
+        if reduce.kind != "quantile":
+            return Refused("a histogram has no place for NaN")
         if len(reduce.body) != 1 or not isinstance(tap, Tap):
             return Refused("its elements are computed, and a histogram needs those of a field")
         storage = dict(self.kernel.fields)[tap.field]
@@ -434,6 +441,8 @@ class _Plan:
         source, dtype = element[0], reduce.result.dtype
         if source.axes != (self.kernel.ndim - 2, self.kernel.ndim - 1):
             return Refused("columns are sorted once for all along the last two axes only")
+        if reduce.kind != "quantile":
+            return self._valid_by_columns(source, Valid.of(reduce), dtype)
         low, fraction = quantile_position(count, reduce.quantile)
         wanted = 1 if fraction == 0 else 2
         if self._short_enough(reduce.shape):
@@ -444,7 +453,24 @@ class _Plan:
         value = interpolated(found, fraction, reduce.dtype, self.main.emit)
         return not_nan(value, [one[-1] for one in lists], self.main.emit)
 
-    def _sorted_columns(self, source: Elements, shape: Offset, dtype: DType) -> list[list[Atom]]:
+    def _valid_by_columns(self, source: Elements, wanted: Valid, dtype: DType) -> Atom:
+        """The same for what is no NaN: a column ends with how many of its elements are none."""
+
+        def ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
+            filled, ones = wanted.split(items, lines.emit)
+            return [*sort(filled, lines.emit), lines.tree(ones, "+")]
+
+        if self._short_enough(wanted.shape):
+            lists = self._sorted_rows(source, wanted.shape, dtype, ordered)
+        else:
+            lists = self._sorted_columns(source, wanted.shape, dtype, ordered)
+        columns, counts = [one[:-1] for one in lists], [one[-1] for one in lists]
+        found = of_sorted(columns, wanted.first, wanted.count, self.main.emit)
+        return wanted.chosen(found, self.main.tree(counts, "+"), self.main.emit)
+
+    def _sorted_columns(
+        self, source: Elements, shape: Offset, dtype: DType, ordered: Order = ordered
+    ) -> list[list[Atom]]:
         """Columns in order, which are kept for the neighbours."""
         ground, (height, width) = grounded(source), shape
 
@@ -463,7 +489,9 @@ class _Plan:
             for k in range(width)
         ]
 
-    def _sorted_rows(self, source: Elements, shape: Offset, dtype: DType) -> list[list[Atom]]:
+    def _sorted_rows(
+        self, source: Elements, shape: Offset, dtype: DType, ordered: Order = ordered
+    ) -> list[list[Atom]]:
         """Rows of the window in order, which the rows of the result below need as well."""
         height, width = shape
         self.ways += [

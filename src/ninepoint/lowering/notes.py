@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ..analysis.footprint import tap_offsets
 from ..language.dtypes import DType
-from ..language.ir import Kernel, Read, Reduce, Stage
+from ..language.ir import RANKED, Kernel, Read, Reduce, Stage
 from .algorithms import ways
 from .choices import Refused, Way
 from .linear import sums
@@ -140,9 +140,14 @@ def _float_operations(kernel: Kernel) -> int:
 
 
 def _name(reduce: Reduce) -> str:
-    if reduce.kind == "quantile":
-        return "median" if reduce.quantile == 0.5 else f"quantile {reduce.quantile:g}"
-    return reduce.kind
+    match reduce.kind:
+        case "quantile" | "nanquantile":
+            name = "median" if reduce.quantile == 0.5 else f"quantile {reduce.quantile:g}"
+            return name if reduce.kind == "quantile" else f"nan{name}"
+        case "nanrank":
+            return f"rank at {reduce.quantile:g} % of what is no NaN"
+        case _:
+            return reduce.kind
 
 
 def _shape(reduce: Reduce) -> str:
@@ -156,7 +161,7 @@ def _at_each_point(reduce: Reduce, schedule: Schedule) -> str:
         return f"a loop over {count} elements at each point: up to {limit} are written out"
     # Elements with the weight 0 are not read.
     count = max((len(offsets) for _, offsets in tap_offsets(reduce)), default=count)
-    if reduce.kind == "quantile":
+    if reduce.kind in RANKED:
         return f"a sorting network of {count} elements, at each point"
     return f"{count} elements, written out at each point"
 

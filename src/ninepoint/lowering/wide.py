@@ -2,7 +2,8 @@
 
     mean of x over 3, x of int64      ->      mean of float64(x) over 3
 
-A sum of integers wraps, but its mean and its variance are floats, which do not.  Where the
+A sum of integers wraps, but its mean and its variance are floats, which do not; nor does a sum
+that is wanted as a float.  Where the
 sum is known to fit it stays one of integers: exact, and in narrow lanes.
 """
 
@@ -28,7 +29,7 @@ def widened(kernel: Kernel) -> Kernel:
         expr = assign.value
         if (
             isinstance(expr, Reduce)
-            and expr.kind in _AVERAGES
+            and (expr.kind in _AVERAGES or expr.dtype.is_float)
             and expr.result.dtype in (DType.INT, DType.UINT)
         ):
             items = window_ranges(expr, known, arrays)

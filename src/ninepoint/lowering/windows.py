@@ -17,6 +17,7 @@ from ..analysis.footprint import zero_product
 from ..analysis.simplify import simplify
 from ..language.dtypes import DType
 from ..language.ir import (
+    RANKED,
     Atom,
     Binary,
     BinaryOp,
@@ -40,6 +41,7 @@ from ..language.ir import (
 from .lines import Lines
 from .ranks import combined, interpolated, not_nan, quantile_position, sort
 from .schedule import Schedule
+from .valid import Valid
 
 # How many times larger a window of picked elements may be that is still written out: an extreme
 # of 197 float32 took 4 s to compile, and was 300 times as fast as the loop at each point.
@@ -67,7 +69,7 @@ def small(reduce: Reduce, schedule: Schedule) -> bool:
 
 def most(reduce: Reduce, schedule: Schedule) -> int:
     """Up to how many elements a window is written out."""
-    if reduce.kind == "quantile":
+    if reduce.kind in RANKED:
         return schedule.network
     # Nothing else than a loop at each point is left to elements that are picked.
     return _PICKED * schedule.unrolled if is_picked(reduce) else schedule.unrolled
@@ -127,7 +129,10 @@ class _Writer(Lines):
             case "sum" | "mean":
                 items = [i for i in items if not _is_zero(i)] or items[:1]
                 total = self._tree(items, "+")
-                return total if reduce.kind == "sum" else self._mean(total, reduce.dtype, count)
+                if reduce.kind == "mean":
+                    return self._mean(total, reduce.dtype, count)
+                same = total.dtype is reduce.dtype
+                return total if same else self.emit(Cast(reduce.dtype, total))
             case "prod":
                 return self._tree(items, "*")
             case "min":
@@ -144,6 +149,8 @@ class _Writer(Lines):
                 return self._position(reduce.kind, items)
             case "quantile":
                 return self._quantile(reduce, items)
+            case "nanquantile" | "nanrank":
+                return self._of_valid(reduce, items)
 
     def _tree(self, items: Sequence[Atom], op: BinaryOp) -> Atom:
         return combined(items, op, self.emit)
@@ -186,6 +193,12 @@ class _Writer(Lines):
         lanes = sort(items, self.emit)
         value = interpolated(lanes[low : low + 2], fraction, reduce.dtype, self.emit)
         return not_nan(value, items, self.emit)
+
+    def _of_valid(self, reduce: Reduce, items: list[Atom]) -> Atom:
+        wanted = Valid.of(reduce)
+        filled, ones = wanted.split(items, self.emit)
+        lanes = sort(filled, self.emit)
+        return wanted.chosen(wanted.part(lanes), self._tree(ones, "+"), self.emit)
 
 
 def _is_zero(atom: Atom) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 from ...analysis.footprint import zero_product
 from ...analysis.ranges import Interval, window_ranges
 from ...language.ir import (
+    RANKED,
     Assign,
     Binary,
     Coefficient,
@@ -93,6 +94,8 @@ class Window:
             return self._variance(target, own, inner)
         if reduce.kind == "quantile":
             return self._quantile(target, own, inner, joined)
+        if reduce.kind in RANKED:
+            return self._of_valid(target, own, inner, joined)
         start, step, finish = self._accumulation(target, own, joined)
         return [*start, *self._loops([*inner, *step]), *finish]
 
@@ -274,7 +277,7 @@ class Window:
         machine = self._operations.machine(self.reduce.result)
         result = self._operations.atom(self.reduce.result)
         found = Ranks(self.point, machine, result, item)
-        lines, names = found.lines(self._loops, inner, low, 2 if fraction else 1)
+        lines, names = found.lines(self._loops, inner, str(low), 2 if fraction else 1)
         first = cast(own, names[0]) if machine != own else names[0]
         if fraction:
             last = cast(own, names[1]) if machine != own else names[1]
@@ -291,6 +294,43 @@ class Window:
             first = f"{strange} ? {number(own, math.nan)} : {first}"
         return [*lines, f"const {C_TYPES[own]} {name} = {first};"]
 
+    def _of_valid(self, name: str, own: str, inner: list[str], item: Interval) -> list[str]:
+        """The same of what is no NaN, which is counted first."""
+        count, low, part = (self.point.fresh() for _ in range(3))
+        machine = self._operations.machine(self.reduce.result)
+        result = self._operations.atom(self.reduce.result)
+        lines = [
+            f"int {count} = 0;",
+            *self._loops([*inner, f"{count} += ({result} == {result});"]),
+        ]
+        where = number("float64", self.reduce.quantile)
+        if self.reduce.kind == "nanrank":
+            place = f"int({count} * {where} / 100.0)"
+            last = f"{count} - ({count} > 0)"
+            lines.append(f"const int {low} = {place} < {count} ? {place} : {last};")
+        else:
+            lines += [
+                f"double {part} = {where} * ({count} - ({count} > 0));",
+                f"const int {low} = int({part});",
+                f"{part} = {part} - {low};",
+            ]
+        filled = f"({result} == {result} ? {result} : {number(machine, math.inf)})"
+        ranks = Ranks(self.point, machine, filled, item)
+        wanted = 1 if self.reduce.kind == "nanrank" else 2
+        more, names = ranks.lines(self._loops, inner, low, wanted)
+        first, *last_one = (cast(own, n) if machine != own else n for n in names)
+        for last in last_one:
+            step = f"({last} - {first})"
+            less = cast(own, f"(1.0 - {part})") if own != "float64" else f"(1.0 - {part})"
+            near = cast(own, part) if own != "float64" else part
+            first = (
+                f"{part} == 0.0 ? {first} : {part} == 0.5 ? ({first} + {last}) / "
+                f"{number(own, 2.0)} : {part} < 0.5 ? {first} + {step} * {near} : "
+                f"{last} - {step} * {less}"
+            )
+        none = number(own, math.nan)
+        return [*lines, *more, f"const {C_TYPES[own]} {name} = {count} ? ({first}) : {none};"]
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -305,7 +345,7 @@ class Ranks:
         self,
         loops: Callable[[Sequence[str]], list[str]],
         inner: Sequence[str],
-        rank: int,
+        rank: str,
         wanted: int,
     ) -> tuple[list[str], list[str]]:
         """The lines, and the names that `wanted` elements from `rank` on then have."""
@@ -333,7 +373,7 @@ class Ranks:
                         f"{above} = {one} > {key} && {one} < {above} ? {one} : {above};",
                     ]
                 ),
-                f"if ({upto} > {rank + 1}) {above} = {key};",
+                f"if ({upto} > {rank} + 1) {above} = {key};",
             ]
             keys.append(above)
         names = [self.point.fresh() for _ in keys]

@@ -206,6 +206,11 @@ class WindowLoops:
                     ],
                     [],
                 )
+            case "nanquantile" | "nanrank":
+                buffer, at = f"buffer_{name}", f"at_{name}"
+                self.buffers.append((buffer, count, item_type))
+                step = [f"{buffer}[{at}] = {result}", f"{at} += 1 if {result} == {result} else 0"]
+                return [f"{at} = 0"], step, _of_valid(name, reduce, short, buffer, at)
             case "quantile":
                 buffer, at = f"buffer_{name}", f"at_{name}"
                 self.buffers.append((buffer, count, item_type))
@@ -269,6 +274,31 @@ def _variance(name: str, reduce: Reduce, short: str, inner: list[str], result: s
         f"{squares} = {squares} - {rest} * {rest} / {float(count)!r}",
         # Where all elements are equal, rounding alone is left, which may be below 0.
         f"{name} = {short}((0.0 if {squares} < 0.0 else {squares}) / {divisor!r})",
+    ]
+
+
+def _of_valid(name: str, reduce: Reduce, short: str, buffer: str, at: str) -> list[str]:
+    """What is wanted of the first elements of a buffer, those that are no NaN."""
+    low, part, high = f"low_{name}", f"part_{name}", f"high_{name}"
+    found = f"{name} = {short}(select({buffer}, {at}, {low}))"
+    if reduce.kind == "nanrank":
+        place = f"int({at} * {reduce.quantile!r} / 100)"
+        lines = [f"{low} = {place} if {place} < {at} else {at} - 1", f"{low} = max({low}, 0)"]
+        return [*lines, found, f"{name} = {name} if {at} else {short}(nan)"]
+    apart = f"({high} - {name})"
+    return [
+        f"{part} = {reduce.quantile!r} * ({at} - 1 if {at} else 0)",
+        f"{low} = int({part})",
+        f"{part} = {part} - {low}",
+        found,
+        f"{high} = {short}(select({buffer}, {at}, {low} + 1 if {part} else {low}))",
+        f"if {part} == 0.5:",
+        f"    {name} = ({name} + {high}) / {short}(2.0)",
+        f"elif {part} > 0.5:",
+        f"    {name} = {high} - {apart} * {short}(1.0 - {part})",
+        f"elif {part} > 0.0:",
+        f"    {name} = {name} + {apart} * {short}({part})",
+        f"{name} = {name} if {at} else {short}(nan)",
     ]
 
 

@@ -11,13 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from .number import WORD, wrapped
+from .functions import maximum, minimum
+from .number import WORD, binary, common, plain, see, wrapped
 
 REDUCTIONS = frozenset(
     {"sum", "prod", "mean", "min", "max", "median", "any", "all", "std", "var"}
     | {"argmin", "argmax", "ptp", "percentile", "quantile", "count_nonzero"}
     | {"nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"}
     | {"nanmedian", "nanpercentile", "nanquantile"}
+)
+
+# Those that NumPy gives the arguments `where`, or `initial`, or both.
+MASKED = frozenset(
+    {"sum", "prod", "mean", "min", "max", "any", "all", "std", "var"}
+    | {"nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"}
 )
 
 _ADDING: dict[str, Any] = {"sum": sum, "prod": math.prod}
@@ -36,9 +43,41 @@ def reduced(name: str, values: list[Any], *arguments: Any, **options: Any) -> An
     return _of_floats(name, np.array(values), *arguments, **options)
 
 
+def masked(name: str, values: list[Any], taken: list[bool], **options: Any) -> Any:
+    """Reduce those values that are taken; an extreme of none is NaN."""
+    left = [value for value, one in zip(values, taken, strict=True) if one]
+    if left:
+        return reduced(name, left, **options)
+    if name in ("any", "all"):
+        return name == "all"
+    of_integers = all(isinstance(value, (int, np.uint64)) for value in values)
+    plain_name = name.removeprefix("nan")
+    if plain_name in ("sum", "prod"):
+        kind = type(values[0]) if not isinstance(values[0], bool) else int
+        return kind(plain_name == "prod")
+    return np.float64(np.nan) if of_integers else np.array(values).dtype.type(np.nan)
+
+
+def with_initial(name: str, result: Any, initial: Any) -> Any:
+    """The result together with one value more, if there is one."""
+    if initial is None:
+        return result
+    if name.startswith("nan") and plain(result) != plain(result) and name[3:] in ("min", "max"):
+        return see(common(initial, result)[0])
+    way: Any = {
+        "sum": lambda a, b: binary("+", a, b),
+        "prod": lambda a, b: binary("*", a, b),
+        "min": minimum,
+        "max": maximum,
+    }[name.removeprefix("nan")]
+    return way(result, initial)
+
+
 def _without_nan(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:
     """Reduce those values that are no NaN; of none only a sum or a product has a number."""
     numbers = [value for value in values if value == value]
+    if numbers and name == "rank":
+        return sorted(numbers)[min(int(len(numbers) * arguments[0] / 100), len(numbers) - 1)]
     if numbers and not _degrees_spent(name, len(numbers), *arguments, **options):
         return reduced(name, numbers, *arguments, **options)
     kind = np.array(values).dtype.type

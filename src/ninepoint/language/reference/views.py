@@ -12,7 +12,7 @@ import numpy as np
 
 from .number import ARITHMETIC, Number, Operand, binary, plain, see
 from .probe import Probe
-from .reductions import reduced
+from .reductions import MASKED, masked, reduced, with_initial
 
 
 def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
@@ -151,17 +151,35 @@ class Window(Operand):
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
-        own = 1 if name.endswith(("percentile", "quantile")) else 0
-        if len(arguments) > own or set(options) - {"ddof"} or not self.size:
+        own = 1 if name.endswith(("percentile", "quantile", "rank")) else 0
+        known = {"ddof", "where", "initial"} if name in MASKED else {"ddof"}
+        if len(arguments) > own or set(options) - known or not self.size:
             return whole(getattr(np, name), self, *arguments, **options)
-        values = self.values()
-        probes = [value for value in (*values, self.blank) if isinstance(value, Probe)]
+        values, where = self.values(), options.pop("where", None)
+        truths = [] if where is None or where is True else self.beside(where)
+        initial = options.pop("initial", None)
+        others = [*truths, *arguments, *([] if initial is None else [initial])]
+        probes = [v for v in (*values, self.blank, *others) if isinstance(v, Probe)]
         if probes:
-            return probes[0].trace.join(name, *values, *arguments)
-        bare = [plain(value) for value in (*values, *arguments)]
-        split = len(values)
+            return probes[0].trace.join(name, *values, *others)
+        bare = [plain(value) for value in values]
+        taken = [bool(plain(truth)) for truth in truths]
+        if any(not isinstance(plain(truth), (bool, np.bool_)) for truth in truths):
+            raise TypeError("where= takes truths")
+        if truths and initial is None and name.removeprefix("nan") in ("min", "max"):
+            raise ValueError(f"{name} of a part of a window needs initial=")
+        given = [plain(value) for value in arguments]
         named = {name: plain(value) for name, value in options.items()}
-        return see(reduced(name, bare[:split], *bare[split:], **named))
+        if truths:
+            return with_initial(name, see(masked(name, bare, taken, **named)), initial)
+        return with_initial(name, see(reduced(name, bare, *given, **named)), initial)
+
+    def beside(self, item: Any) -> list[Any]:
+        """A mask's element for each of the window's."""
+        shape = np.shape(item.cells if isinstance(item, Window) else item)
+        if shape not in ((), self.shape):
+            raise ValueError(f"a window of shape {self.shape} meets a mask of shape {shape}")
+        return elementwise(lambda _, other: other, self, item).values()
 
     sum = _reduction("sum")
     prod = _reduction("prod")

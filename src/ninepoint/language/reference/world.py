@@ -21,6 +21,7 @@ import numpy as np
 
 from ...shapes import is_shape
 from ..positions import index
+from ..ranked import ranked
 from ..source import ArrayFunction, frozen
 from . import functions
 from .number import Literal, Number, literal, place, plain, see
@@ -48,6 +49,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
             return _Known(value, _length)
         if value is index:
             return _Known(value, _position)
+        if value is ranked:
+            return _Known(value, lambda w, q: w.reduce("nanrank", q))
         if value is min or value is max:
             return _Known(value, functions.ORDERED[value])
         if isinstance(value, (bool, np.bool_)) and inverts:
