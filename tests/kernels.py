@@ -873,8 +873,10 @@ class _Writer:
     def reduced(self, inner: str, tag: str, plain: bool, size: int) -> Text:
         rng = self.rng
         whole = tag in ("int", "uint", "bool")
-        if self.loose and rng.random() < 0.2:
+        if self.loose and rng.random() < 0.25:
             return self.without_nan(inner, tag, plain)
+        if self.loose and plain and rng.random() < 0.1:
+            return self.partly(inner, tag)
         ways = ["min", "max", "ptp"] if tag[0] != "c" else []
         if plain and tag[0] != "c":
             ways += ["argmin", "argmax"]
@@ -913,13 +915,38 @@ class _Writer:
             ways += ["nanmean"]
         if tag[0] != "c":
             ways += ["nanmin", "nanmax"] + (["nanvar", "nanstd"] if plain else [])
+        if tag[0] != "c" and plain:
+            ways += ["nanmedian", "nanquantile"]
         name = self.rng.choice(ways)
         result, exact = tag, name in ("nanmin", "nanmax") or (whole and name == "nansum")
         if name == "count_nonzero" or (tag == "bool" and name == "nansum"):
             result, exact = "int", True
-        elif whole and name in ("nanmean", "nanvar", "nanstd"):
+        elif whole and name in ("nanmean", "nanvar", "nanstd", "nanmedian", "nanquantile"):
             result, self.averages = "f64", True
+        if name == "nanquantile":
+            return Text(f"np.{name}({inner}, {self.rng.choice([0, 0.2, 0.75, 1])})", result, True)
         return Text(f"np.{name}({inner})", result, not exact)
+
+    def partly(self, inner: str, tag: str) -> Text:
+        """A reduction of those elements of a window that a mask takes."""
+        whole = tag in ("int", "uint", "bool")
+        ways = ["sum", "mean"] + (
+            ["min", "max", "var", "nansum", "nanmean"] if tag[0] != "c" else []
+        )
+        name = self.rng.choice(ways)
+        test = (
+            f"({inner} > {self.rng.randint(0, 4)})" if tag[0] != "c" else f"({inner} == {inner})"
+        )
+        if self.rng.random() < 0.3:
+            test = self.read_condition()
+        extreme = name in ("min", "max")
+        initial = f", initial={self.rng.randint(0, 3)}" if extreme else ""
+        result, exact = tag, extreme or (whole and "sum" in name)
+        if whole and name in ("mean", "var", "nanmean"):
+            result, self.averages = "f64", True
+        elif tag == "bool":
+            result = "int"
+        return Text(f"np.{name}({inner}, where={test}{initial})", result, not exact)
 
     def span(self, axis: int) -> Any:
         """The offsets along one axis: a pair, as Python slices go, or one number."""

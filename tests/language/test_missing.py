@@ -18,7 +18,7 @@ from ninepoint.inspecting.asked import asked
 
 REDUCTIONS = (
     np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,
-    np.count_nonzero, np.average,
+    np.count_nonzero, np.average, np.nanmedian,
 )  # fmt: skip
 DTYPES = ("float64", "float32", "float16", "int16", "uint64", "bool")
 WEIGHTS = np.array([[1.0, 2.0, 1.0], [2.0, 4.0, 2.0], [1.0, 2.0, 1.0]])
@@ -149,3 +149,51 @@ def test_larger_windows() -> None:
     x = np.concatenate([holes("float64"), holes("float64")[::-1]])
     for one, other in zip(by_text(kernel, x), kernel.debug(x), strict=True):
         np.testing.assert_allclose(one, other)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int16"])
+def test_quantiles_of_what_is_there(dtype: str) -> None:
+    @npt.stencil(boundary="valid")
+    def kernel(x):
+        w = x[-1:2, -1:2]
+        return np.nanquantile(w * 2, 0.3), np.nanpercentile(w, 80), np.nanquantile(w, 1.0)
+
+    x = holes(dtype)
+    assert "understood" in kernel.explain(x.dtype)
+    wanted = [
+        expected(lambda w: np.nanquantile(w * 2, 0.3), x),
+        expected(lambda w: np.nanpercentile(w, 80), x),
+        expected(lambda w: np.nanmax(w), x),
+    ]
+    for found in (by_text(kernel, x), kernel.debug(x)):
+        for result, one in zip(found, wanted, strict=True):
+            finite = np.isfinite(one)
+            np.testing.assert_allclose(result[finite], one[finite], rtol=1e-5)
+
+
+def test_medians_are_those_of_numpy_to_the_bit() -> None:
+    """Infinities beside what stands for NaN, zeros of two signs, and any number of NaN."""
+    kernel, generator = over_nine(np.nanmedian), np.random.default_rng(3)
+    values = np.array([np.inf, -np.inf, 0.0, -0.0, 1.0, 3.0, -2.5, 1e308, np.nan, np.nan])
+    x = generator.choice(values, (22, 22))
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted = expected(np.nanmedian, x)
+        np.testing.assert_array_equal(by_text(kernel, x), wanted)
+        np.testing.assert_array_equal(kernel.debug(x[:9, :9]), wanted[:7, :7])
+
+
+@pytest.mark.parametrize("q", [0.5, 0.83])
+def test_large_windows_put_what_is_there_in_a_buffer(q: float) -> None:
+    @npt.stencil(boundary="valid")
+    def kernel(x):
+        return np.nanquantile(x[0:9, 0:7], q)
+
+    x = np.concatenate([holes("float64"), holes("float64")])
+    x[0, 0] = 7.0
+    x[1:12, 1:9] = np.nan
+    views = np.lib.stride_tricks.sliding_window_view(x, (9, 7))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wanted = np.nanquantile(views, q, axis=(-1, -2))
+    np.testing.assert_allclose(by_text(kernel, x), wanted)
+    np.testing.assert_allclose(kernel.debug(x), by_text(kernel, x))

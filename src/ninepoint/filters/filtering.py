@@ -176,6 +176,18 @@ class Filtering:
         check_points(lengths)
         return lengths
 
+    def least(self, min_count: Any, window: Window) -> int:
+        """How many values that are no NaN a window needs; 0 where NaN are not left out."""
+        if min_count is None:
+            return 0
+        count, points = whole("min_count", min_count), window.count
+        if not 1 <= count <= points:
+            raise ValueError(
+                f"min_count={min_count!r}: give a number from 1 to {points}, the points of the "
+                "window."
+            )
+        return count if self.image.dtype.kind in "fc" else 0
+
     def sigmas(self, sigma: Any) -> tuple[float, ...]:
         """Give the width of a bell along each axis."""
         return tuple(positive("sigma", one) for one in self._each("sigma", sigma))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
+from ..language.ranked import ranked
 from .filtering import KEPT, Filtering, Options, finite, over_datasets
 from .windows import Window
 
@@ -20,6 +21,8 @@ def median(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Give the middle one of the values in a window around every point.
@@ -33,6 +36,9 @@ def median(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -45,9 +51,10 @@ def median(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -63,6 +70,8 @@ def median(
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
+    if least := call.least(min_count, window):
+        return call.ranked(_valid_rank(window, 50.0, least))
     return call.ranked(_rank(window, window.count // 2))
 
 
@@ -72,6 +81,8 @@ def percentile(
     q: float,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Give the value that a percentage of those in a window around every point lie below.
@@ -87,6 +98,9 @@ def percentile(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -99,10 +113,11 @@ def percentile(
     ------
     ValueError
         If `q` is outside 0 to 100; if `size` is less than 1, `footprint` takes nothing, one of
-        them has more axes than `x`, or both are given.
+        them has more axes than `x`, or both are given; if `min_count` is not from 1 to the
+        points of the window.
     TypeError
-        If `q` is no number, `size` is not whole, `footprint` holds no truths, or an option is
-        unknown.
+        If `q` is no number, `size` or `min_count` is not whole, `footprint` holds no truths, or
+        an option is unknown.
 
     Notes
     -----
@@ -123,6 +138,8 @@ def percentile(
     if not 0 <= q <= 100:
         raise ValueError(f"q={q:g} is no percentage; give a number from 0 to 100.")
     window = call.window(size, footprint)
+    if least := call.least(min_count, window):
+        return call.ranked(_valid_rank(window, q, least))
     return call.ranked(_rank(window, min(int(window.count * q / 100), window.count - 1)))
 
 
@@ -141,11 +158,25 @@ def _rank(near: Window, rank: int) -> Stencil:
     return rank_filter
 
 
+@functools.lru_cache(KEPT)
+def _valid_rank(near: Window, q: float, least: int) -> Stencil:
+    window, taken = near.offsets(), near.taken()
+
+    @stencil(boundary="reflect")
+    def rank_filter(x: Any) -> Any:
+        w = x[window][taken]
+        return ranked(w, q) if (w == w).sum() >= least else np.nan
+
+    return rank_filter
+
+
 @over_datasets
 def minimum(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Give the least value in a window around every point.
@@ -159,6 +190,9 @@ def minimum(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -171,9 +205,10 @@ def minimum(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -187,12 +222,22 @@ def minimum(
     array([2, 2, 2, 5, 6])
     """
     call = Filtering(x, options)
-    return call.ranked(_minimum(call.window(size, footprint)))
+    window = call.window(size, footprint)
+    return call.ranked(_minimum(window, call.least(min_count, window)))
 
 
 @functools.lru_cache(KEPT)
-def _minimum(near: Window) -> Stencil:
+def _minimum(near: Window, least: int) -> Stencil:
     window, taken = near.offsets(), near.taken()
+
+    if least:
+
+        @stencil(boundary="reflect")
+        def valid_minimum(x: Any) -> Any:
+            w = x[window][taken]
+            return np.nanmin(w) if (w == w).sum() >= least else np.nan
+
+        return valid_minimum
 
     @stencil(boundary="reflect")
     def minimum(x: Any) -> Any:
@@ -206,6 +251,8 @@ def maximum(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Give the greatest value in a window around every point.
@@ -219,6 +266,9 @@ def maximum(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -231,9 +281,10 @@ def maximum(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -247,12 +298,22 @@ def maximum(
     array([3, 5, 7, 7, 7])
     """
     call = Filtering(x, options)
-    return call.ranked(_maximum(call.window(size, footprint), False))
+    window = call.window(size, footprint)
+    return call.ranked(_maximum(window, False, call.least(min_count, window)))
 
 
 @functools.lru_cache(KEPT)
-def _maximum(near: Window, mirrored: bool) -> Stencil:
+def _maximum(near: Window, mirrored: bool, least: int = 0) -> Stencil:
     window, taken = near.offsets(mirrored), near.taken(mirrored)
+
+    if least:
+
+        @stencil(boundary="reflect")
+        def valid_maximum(x: Any) -> Any:
+            w = x[window][taken]
+            return np.nanmax(w) if (w == w).sum() >= least else np.nan
+
+        return valid_maximum
 
     @stencil(boundary="reflect")
     def maximum(x: Any) -> Any:

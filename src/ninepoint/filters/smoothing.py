@@ -29,6 +29,8 @@ def mean(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Average a window around every point.
@@ -43,6 +45,9 @@ def mean(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -55,9 +60,10 @@ def mean(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -71,12 +77,23 @@ def mean(
     array([0, 3, 3, 4], dtype=uint8)
     """
     call = Filtering(x, options)
-    return call.smooth(_mean(call.window(size, footprint), call.whole))
+    window = call.window(size, footprint)
+    return call.smooth(_mean(window, call.whole, call.least(min_count, window)))
 
 
 @functools.lru_cache(KEPT)
-def _mean(near: Window, whole: bool) -> Stencil:
+def _mean(near: Window, whole: bool, least: int) -> Stencil:
     window, taken = near.offsets(), near.taken()
+
+    if least:
+
+        @stencil(boundary="reflect")
+        def valid_mean(x: Any) -> Any:
+            w = x[window][taken]
+            value = np.nanmean(w) if (w == w).sum() >= least else np.nan
+            return np.rint(value) if whole else value
+
+        return valid_mean
 
     @stencil(boundary="reflect")
     def mean(x: Any) -> Any:
@@ -204,6 +221,8 @@ def local_std(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Give the standard deviation in a window around every point.
@@ -217,6 +236,9 @@ def local_std(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -229,9 +251,10 @@ def local_std(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -246,12 +269,23 @@ def local_std(
     array([0, 0, 7, 7, 0], dtype=uint8)
     """
     call = Filtering(x, options)
-    return call.smooth(_local_std(call.window(size, footprint), call.whole))
+    window = call.window(size, footprint)
+    return call.smooth(_local_std(window, call.whole, call.least(min_count, window)))
 
 
 @functools.lru_cache(KEPT)
-def _local_std(near: Window, whole: bool) -> Stencil:
+def _local_std(near: Window, whole: bool, least: int) -> Stencil:
     window, taken = near.offsets(), near.taken()
+
+    if least:
+
+        @stencil(boundary="reflect")
+        def valid_std(x: Any) -> Any:
+            w = x[window][taken]
+            value = np.nanstd(w) if (w == w).sum() >= least else np.nan
+            return np.rint(value) if whole else value
+
+        return valid_std
 
     @stencil(boundary="reflect")
     def local_std(x: Any) -> Any:

@@ -54,7 +54,8 @@ def taken(ops: Operations, window: Value, where: Any) -> tuple[Value, Value | No
         where = False
     test = ops.lift(where)
     if test.atom.dtype is not DType.BOOL:
-        raise errors.where_type(ops.span, words(where))
+        numbers = "numbers, not truths"
+        raise errors.where_type(ops.span, numbers if isinstance(where, Value) else words(where))
     if test.shape not in (None, window.shape):
         raise errors.mask_shape(ops.span, window.shape, test.shape)
     return window, test

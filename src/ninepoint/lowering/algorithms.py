@@ -22,6 +22,7 @@ from typing import TypeAlias
 
 from ..language.dtypes import DType
 from ..language.ir import (
+    RANKED,
     Assign,
     Atom,
     Binary,
@@ -167,7 +168,7 @@ class _Plan:
             return Refused("its elements are picked in several ways")
         source = Elements("", taps[0].dtype, taps[0].origin, taps[0].axes, taps[0].picked)
         twice = len(set(source.picked)) < len(source.picked)
-        if reduce.kind == "quantile":
+        if reduce.kind in RANKED:
             return None
         idempotent = reduce.kind in ("min", "max", "any", "all")
         if twice and not idempotent:

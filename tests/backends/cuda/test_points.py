@@ -107,6 +107,9 @@ KINDS = {
     "median": lambda x: np.median(x[-1:2, -1:2]),
     "low": lambda x: np.quantile(x[-2:3, -1:2], 0.2),
     "high": lambda x: np.percentile(x[-2:2, -1:2], 90),
+    "nanmedian": lambda x: np.nanmedian(x[-1:2, -1:2] / 3),
+    "nanhigh": lambda x: np.nanpercentile(x[-1:2, -1:2] / 3, 90),
+    "part": lambda x: x[-1:2, -1:2].mean(where=x[-1:2, -1:2] > 3),
     "weighed": lambda x: (x[-1:2, -1:2] * np.array([[1, 2.5, 0], [0, 7, 1], [1 / 3, 0, 9]])).sum(),
 }
 

@@ -277,7 +277,7 @@ class Window:
         machine = self._operations.machine(self.reduce.result)
         result = self._operations.atom(self.reduce.result)
         found = Ranks(self.point, machine, result, item)
-        lines, names = found.lines(self._loops, inner, str(low), 2 if fraction else 1)
+        lines, names = found.lines(self._loops, inner, low, 2 if fraction else 1)
         first = cast(own, names[0]) if machine != own else names[0]
         if fraction:
             last = cast(own, names[1]) if machine != own else names[1]
@@ -345,7 +345,7 @@ class Ranks:
         self,
         loops: Callable[[Sequence[str]], list[str]],
         inner: Sequence[str],
-        rank: str,
+        rank: int | str,
         wanted: int,
     ) -> tuple[list[str], list[str]]:
         """The lines, and the names that `wanted` elements from `rank` on then have."""
@@ -360,6 +360,7 @@ class Ranks:
             "}",
         ]
         keys = [key]
+        after = rank + 1 if isinstance(rank, int) else f"{rank} + 1"
         if wanted > 1:
             above, upto, one = (self.point.fresh() for _ in range(3))
             lines += [
@@ -373,7 +374,7 @@ class Ranks:
                         f"{above} = {one} > {key} && {one} < {above} ? {one} : {above};",
                     ]
                 ),
-                f"if ({upto} > {rank} + 1) {above} = {key};",
+                f"if ({upto} > {after}) {above} = {key};",
             ]
             keys.append(above)
         names = [self.point.fresh() for _ in keys]

@@ -38,39 +38,55 @@ def reduced(name: str, values: list[Any], *arguments: Any, **options: Any) -> An
         return sum(bool(value) for value in values)
     if name.startswith("nan"):
         return _without_nan(name.removeprefix("nan"), values, *arguments, **options)
-    if all(isinstance(value, (int, np.uint64)) for value in values):
+    if _of_integers_only(values):
         return _of_integers(name, values, *arguments, **options)
     return _of_floats(name, np.array(values), *arguments, **options)
 
 
-def masked(name: str, values: list[Any], taken: list[bool], **options: Any) -> Any:
-    """Reduce those values that are taken; an extreme of none is NaN."""
-    left = [value for value, one in zip(values, taken, strict=True) if one]
-    if left:
-        return reduced(name, left, **options)
-    if name in ("any", "all"):
-        return name == "all"
-    of_integers = all(isinstance(value, (int, np.uint64)) for value in values)
-    plain_name = name.removeprefix("nan")
-    if plain_name in ("sum", "prod"):
-        kind = type(values[0]) if not isinstance(values[0], bool) else int
-        return kind(plain_name == "prod")
-    return np.float64(np.nan) if of_integers else np.array(values).dtype.type(np.nan)
-
-
-def with_initial(name: str, result: Any, initial: Any) -> Any:
-    """The result together with one value more, if there is one."""
+def masked(
+    name: str, values: list[Any], taken: list[bool] | None, initial: Any, **options: Any
+) -> Any:
+    """Reduce those values that are taken, together with one value more if there is one."""
+    left = values if taken is None else [v for v, one in zip(values, taken, strict=True) if one]
+    if _of_integers_only(values):
+        name = name.removeprefix("nan")
+    if name.endswith(("min", "max")):
+        return _extreme_of(name, left, values[0], initial)
+    if not left:
+        return _of_none(name.removeprefix("nan"), values, initial)
+    result = see(reduced(name, left, **options))
     if initial is None:
         return result
-    if name.startswith("nan") and plain(result) != plain(result) and name[3:] in ("min", "max"):
-        return see(common(initial, result)[0])
-    way: Any = {
-        "sum": lambda a, b: binary("+", a, b),
-        "prod": lambda a, b: binary("*", a, b),
-        "min": minimum,
-        "max": maximum,
-    }[name.removeprefix("nan")]
-    return way(result, initial)
+    return binary("+" if name.endswith("sum") else "*", result, initial)
+
+
+def _of_none(name: str, values: list[Any], initial: Any) -> Any:
+    """What is left where nothing is taken; a mean of nothing is NaN."""
+    if name in ("any", "all"):
+        return see(name == "all")
+    if name in ("sum", "prod"):
+        kind = int if isinstance(values[0], bool) else type(values[0])
+        none = see(kind(name == "prod"))
+        return none if initial is None else binary("+" if name == "sum" else "*", none, initial)
+    whole = _of_integers_only(values)
+    return see(np.float64(np.nan) if whole else np.array(values).dtype.type(np.nan))
+
+
+def _extreme_of(name: str, left: list[Any], like: Any, initial: Any) -> Any:
+    if name.startswith("nan"):
+        left = [value for value in left if value == value]
+    if not left:
+        return see(type(like)(np.nan) if initial is None else common(initial, see(like))[0])
+    result = see(reduced(name.removeprefix("nan"), left))
+    if initial is None:
+        return result
+    if name.startswith("nan") and plain(initial) != plain(initial):
+        return see(common(result, initial)[0])
+    return (minimum if name.endswith("min") else maximum)(result, initial)
+
+
+def _of_integers_only(values: list[Any]) -> bool:
+    return all(isinstance(value, (int, np.uint64)) for value in values)
 
 
 def _without_nan(name: str, values: list[Any], *arguments: Any, **options: Any) -> Any:

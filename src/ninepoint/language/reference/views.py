@@ -12,7 +12,7 @@ import numpy as np
 
 from .number import ARITHMETIC, Number, Operand, binary, plain, see
 from .probe import Probe
-from .reductions import MASKED, masked, reduced, with_initial
+from .reductions import MASKED, masked, reduced
 
 
 def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
@@ -170,9 +170,9 @@ class Window(Operand):
             raise ValueError(f"{name} of a part of a window needs initial=")
         given = [plain(value) for value in arguments]
         named = {name: plain(value) for name, value in options.items()}
-        if truths:
-            return with_initial(name, see(masked(name, bare, taken, **named)), initial)
-        return with_initial(name, see(reduced(name, bare, *given, **named)), initial)
+        if truths or initial is not None:
+            return masked(name, bare, taken if truths else None, initial, **named)
+        return see(reduced(name, bare, *given, **named))
 
     def beside(self, item: Any) -> list[Any]:
         """A mask's element for each of the window's."""
