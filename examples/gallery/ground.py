@@ -4,8 +4,8 @@ The ground through the year
 
 A wall whose temperature changes in time, against the exact solution.
 
-The surface is warm in summer and cold in winter. Below it the wave of a year fades, and comes late:
-exp(-z / d) at the depth z, and z / d later, where d is the depth that heat reaches in a year.
+The surface is warm in summer and cold in winter. Below it the wave of a year fades, and comes
+late: exp(-z / d) at the depth z, and z / d later, where d is how deep heat comes in a year.
 """
 
 import matplotlib.pyplot as plt
@@ -52,7 +52,8 @@ days = np.arange(steps - year, steps) * DAYS
 made = np.array(taken[-year:]).T
 late = depths[:, None] / REACHED
 exact = 10 + 12 * np.exp(-late) * np.sin(2 * np.pi * (days + DAYS) / YEAR - late)
-print(f"{steps} steps of {DAYS:.2f} days; largest error {np.abs(made - exact).max():.2f} degrees of 12")
+error = np.abs(made - exact).max()
+print(f"{steps} steps of {DAYS:.2f} days; largest error {error:.2f} degrees of 12")
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 shown = axes[0].imshow(
