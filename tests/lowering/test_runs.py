@@ -21,7 +21,7 @@ HOLED = np.array(
     [[0, 1, 1, 1, 0, 0, 1], [1, 1, 0, 0, 1, 1, 1], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 1, 0, 0]],
     dtype=bool,
 )
-BALL, WIDE = npt.shapes.ball(2), npt.shapes.disk(4.2)
+BALL, WIDE, HUGE = npt.shapes.ball(2), npt.shapes.disk(4.2), npt.shapes.ring(13, 4)
 LINE = np.array([1, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1], dtype=bool)
 
 
@@ -84,6 +84,10 @@ def counted(x):
     return np.percentile(x[-4:5, -4:5][WIDE], 40), np.median(x[-4:5, -4:5][WIDE])
 
 
+def slid(x):
+    return np.percentile(x[-13:14, -13:14][HUGE], 40)
+
+
 @pytest.mark.parametrize(
     ("kernel", "dtype", "shape"),
     [
@@ -97,6 +101,7 @@ def counted(x):
         (counted, "uint8", (5, 6)),
         (counted, "int8", (5, 6)),
         (counted, "bool", (5, 6)),
+        (slid, "uint8", (4, 7)),
     ],
 )
 def test_texts_give_what_the_reference_says(kernel: Any, dtype: str, shape: Any) -> None:

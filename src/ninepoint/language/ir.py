@@ -287,14 +287,16 @@ class Histogram:
     """Elements of a window of a field's last two axes, by their ranks.
 
     The first of `names` is the element of rank `rank`, and the second, if there is one, that
-    after it.  `element` reads the first element of the window, which has `shape`; its columns are
-    so many `lanes` apart, more than one only where the lowering has interleaved them.
+    after it.  `element` reads the first element of the window, which has `shape`; of a window that
+    is no box `runs` are the row, the first column and the length of each run, counted from there.
+    Columns are so many `lanes` apart, more than one only where the lowering has interleaved them.
     """
 
     names: tuple[str, ...]
     element: Assign
     shape: Offset
     rank: int
+    runs: tuple[tuple[int, int, int], ...] = ()
     lanes: int = 1
 
     @property

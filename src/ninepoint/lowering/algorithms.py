@@ -358,7 +358,7 @@ class _Plan:
         if is_picked(reduce):
             if count <= self.schedule.network:
                 return Refused("its elements are no box")
-            return self._by_counting(reduce)
+            return self._by_counting(reduce) if count <= COUNTED else self._by_histogram(reduce)
         if count <= self.schedule.sorted_columns:
             return self._by_columns(reduce)
         if count <= self.schedule.network:
@@ -377,13 +377,20 @@ class _Plan:
         if tap.axes not in ((ndim - 2, ndim - 1), (ndim - 1,)):
             return Refused("a histogram slides along the last axis, over the last two")
         shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
+        if len(set(tap.picked)) < len(tap.picked):
+            return Refused("elements are picked twice")
         low, fraction = quantile_position(math.prod(shape), reduce.quantile)
         wanted = 1 if fraction == 0 else 2
+        element, lines_of = tap.origin, _lines_of(tap)
+        if lines_of:
+            element = tap.offset((tap.picked.index(min(tap.picked)),))
 
         def make(lines: Lines) -> list[Atom]:
-            return [lines.emit(Read(tap.dtype, tap.field, tap.origin))] * wanted
+            return [lines.emit(Read(tap.dtype, tap.field, element))] * wanted
 
-        names = self.stage(make, lambda names, body, _: Histogram(names, body[0], shape, low))
+        names = self.stage(
+            make, lambda names, body, _: Histogram(names, body[0], shape, low, lines_of)
+        )
         self.ways.append(Way("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
         here = (0,) * ndim
         found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
@@ -398,8 +405,6 @@ class _Plan:
         if storage.kind not in "biu" or storage.itemsize > 2:
             return Refused(f"elements of {storage} have too many bits to count by")
         count = math.prod(reduce.shape)
-        if count > COUNTED:
-            return Refused(f"more than {COUNTED} elements are not counted bit by bit")
         low, fraction = quantile_position(count, reduce.quantile)
         last = along_rows(tap.origin)
         outer = tuple(o - a for o, a in zip(tap.origin, last, strict=True))
@@ -666,6 +671,15 @@ class _Plan:
                 pieces.append((level, start, None))
                 start += size
         return pieces
+
+
+def _lines_of(tap: Tap) -> tuple[tuple[int, int, int], ...]:
+    """The row, the first column and the length of each run that is picked, from the first on."""
+    places = sorted(index if len(index) == 2 else (0, *index) for index in tap.picked)
+    return tuple(
+        (place[0] - places[0][0], place[1] - places[0][1], length)
+        for place, length in runs.along_rows((row, column) for row, column in places)
+    )
 
 
 def _named(

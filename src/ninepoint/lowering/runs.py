@@ -72,6 +72,11 @@ def boxes(places: tuple[Pair, ...], idempotent: bool) -> Boxes:
     return min(found, key=lambda one: one.cost)
 
 
+def along_rows(places: Iterable[Pair]) -> list[tuple[Pair, int]]:
+    """Where the runs along the rows begin, and how long they are."""
+    return _runs(places, 1)
+
+
 def _boxes(places: Iterable[Pair], idempotent: bool, axis: int, join: bool) -> Boxes:
     runs = _runs(places, axis)
     kept: list[tuple[Pair, tuple[Piece, ...]]] = []

@@ -113,7 +113,7 @@ class _Count:
 
     def _histogram(self, stage: Histogram) -> None:
         """A column in, a column out, and half the coarse and the fine bins looked at."""
-        height, size = stage.shape[0], self.storage[stage.read.field]
+        height, size = len(stage.runs) or stage.shape[0], self.storage[stage.read.field]
         self._loads(_SCALAR, 2 * height)
         self.lanes["int64"] += 4 * height + 2 ** (4 * size)
         self.vector_bytes += _SCALAR * (4 * height + 2 ** (4 * size))

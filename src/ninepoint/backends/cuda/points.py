@@ -109,6 +109,17 @@ def points(
     return Source(text, tuple(launches), tuple(scratch), border.constants)
 
 
+def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
+    """Loops over the elements of a histogram's window: d0 and d1 are their rows and columns."""
+    if not stage.runs:
+        return over(stage.shape, body)
+    lines: list[str] = []
+    for row, first, length in stage.runs:
+        loop = f"for (int d0 = {row}, d1 = {first}; d1 < {first + length}; d1++) {{"
+        lines += [loop, *("  " + line for line in body), "}"]
+    return lines
+
+
 def _several(part: Part) -> tuple[list[str], Launch] | None:
     """A launch whose threads make several points, and keep planes where there are three axes."""
     return marched(part) or patched(part)
@@ -246,14 +257,15 @@ class _Region(Function):
         """The elements of some rank, each point for itself."""
         read, name, last = stage.read, stage.element.name, self.kernel.ndim - 1
         own = self.operations.declare(name, read)
-        along = {last: "d1"} if stage.shape[0] == 1 else {last - 1: "d0", last: "d1"}
+        flat = last == 0 or (stage.shape[0] == 1 and not stage.runs)
+        along = {last: "d1"} if flat else {last - 1: "d0", last: "d1"}
         lines, text = self.read(read.field, read.offset, along)
         element = self.fresh(name)
         text = loaded(own, self.sources[read.field].dtype, text)
         inner = [*lines, f"const {C_TYPES[own]} {element} = {text};"]
         ranks = Ranks(self, own, element, self.operations.known[name])
         found, names = ranks.lines(
-            lambda body: over(stage.shape, body), inner, stage.rank, len(stage.names)
+            lambda body: _over(stage, body), inner, stage.rank, len(stage.names)
         )
         self.operations.names |= dict(zip(stage.names, names, strict=True))
         self.operations.types |= dict.fromkeys(stage.names, own)

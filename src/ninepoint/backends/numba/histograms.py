@@ -40,10 +40,14 @@ def histogram_function(
     fine, coarse = f"fine_{name}", f"coarse_{name}"
     low = -(count // 2) if storage.kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]
-    height, width = stage.shape
+    height, width = len(stage.runs) or stage.shape[0], stage.shape[1]
+    # Lane by lane, each along its own columns.
+    lanes, whole = stage.lanes, stage.lanes == 1 and not stage.runs
+    constants = _tables(name, stage)
     first = steps[-1] + column
     outer = [plus(f"i{axis}", step) for axis, step in enumerate(steps[:-2])]
-    rows = [f"{plus('i', steps[-2])} + d"] if len(steps) > 1 else []
+    down = f"rows_{name}[d]" if stage.runs else "d"
+    rows = [f"{plus('i', steps[-2])} + {down}"] if len(steps) > 1 else []
     array, place = fields[stage.read.field], ["b", *outer, *rows]
 
     def count_in(at: str, sign: str) -> list[str]:
@@ -54,18 +58,22 @@ def histogram_function(
             f"{coarse}[value >> {shift}] {sign}= 1",
         ]
 
-    lanes = stage.lanes
-    # Lane by lane, each along its own columns.
-    columns = [str(first), str(first + width)] if lanes == 1 else [
-        plus("c", first), plus("c", first + lanes * width), str(lanes)
-    ]  # fmt: skip
+    if stage.runs:
+        begin, end = (f"{table}[d]" for table in ("begins_" + name, "ends_" + name))
+        leaves, enters = plus(f"j + {begin}", first), plus(f"j + {end}", first)
+        columns = [plus(f"{begin} + c", first), plus(f"{end} + c", first), str(lanes)]
+    else:
+        leaves, enters = plus("j", first), plus("j", first + lanes * width)
+        columns = [str(first), str(first + width)] if lanes == 1 else [
+            plus("c", first), plus("c", first + lanes * width), str(lanes)
+        ]  # fmt: skip
     lines = [
         f"{fine}[:] = 0",
         f"{coarse}[:] = 0",
         f"for d in range({height}):",
         f"    for k in range({', '.join(columns)}):",
         *_indented(count_in("k", "+"), 2),
-        "for j in range(n):" if lanes == 1 else f"for j in range(c, n, {lanes}):",
+        "for j in range(n):" if whole else f"for j in range(c, n, {lanes}):",
         f"    rest = {stage.rank}",
         "    value = 0",
         f"    while {coarse}[value] <= rest:",
@@ -88,10 +96,10 @@ def histogram_function(
     lines += [
         f"    if j + {lanes} < n:",
         f"        for d in range({height}):",
-        *_indented(count_in(plus("j", first), "-"), 3),
-        *_indented(count_in(plus("j", first + lanes * width), "+"), 3),
+        *_indented(count_in(leaves, "-"), 3),
+        *_indented(count_in(enters, "+"), 3),
     ]
-    if lanes > 1:
+    if not whole:
         lines = [f"for c in range({lanes}):", *_indented(lines, 1)]
     places = ["b", *(f"i{axis}" for axis in range(len(steps) - 2)), "i"][: len(steps)]
     results = [f"o{k}" for k in range(len(stage.names))]
@@ -99,7 +107,21 @@ def histogram_function(
     text = (f"def {name}({', '.join(arguments)}):", *_indented(lines, 1))
     buffers = ((fine, count, "int32"), (coarse, count >> shift, "int32"))
     return RowFunction(
-        name, text, (), (), (), buffers, loops=True, noalias=False, apart=(), overlap=()
+        name, text, constants, (), (), buffers, loops=True, noalias=False, apart=(), overlap=()
+    )
+
+
+def _tables(name: str, stage: Histogram) -> tuple[str, ...]:
+    """Where the runs of a window that is no box lie, begin and end."""
+    tables = {
+        "rows": [row for row, _, _ in stage.runs],
+        "begins": [stage.lanes * first for _, first, _ in stage.runs],
+        "ends": [stage.lanes * (first + length) for _, first, length in stage.runs],
+    }
+    if not stage.runs:
+        return ()
+    return tuple(
+        f"{what}_{name} = np.array({held}, dtype=np.int64)" for what, held in tables.items()
     )
 
 
