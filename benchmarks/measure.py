@@ -183,7 +183,7 @@ def solve(
     our_work = problem.ours.prepare(x, threads)
     mine = problem.ours.finish(our_work()).copy()
     works, differences, notes, refused = {problem.ours.name: our_work}, {}, {}, {}
-    if problem.ours.name == ours.NAME:
+    if isinstance(our_work, ours.IntoResult):
         works[ours.WITHOUT] = our_work.without
     for peer in peers_for(problem, case, threads):
         try:

@@ -6,6 +6,7 @@ What is only there for its time, as the same filter without NaN, is named for wh
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -247,6 +248,34 @@ def _pyramid(x: np.ndarray, threads: int) -> Any:
     return work
 
 
+# By position: an odd row is taken otherwise than an even one.
+
+
+def _striped(x: np.ndarray, threads: int) -> Any:
+    import ninepoint as npt
+
+    @npt.stencil(boundary="reflect")
+    def striped(x):
+        row, _ = npt.index(x)
+        near = x[0, -1] + x[0, 1]
+        return near - x[0, 0] if row % 2 else near + x[0, 0]
+
+    return ours.IntoResult(partial(striped, x, threads=threads))
+
+
+def _by_value(x):
+    near = x[0, -1] + x[0, 1]
+    return near - x[0, 0] if x[0, 0] > 0.5 else near + x[0, 0]
+
+
+def _stripes_by_slices(x: np.ndarray) -> np.ndarray:
+    padded = np.pad(x, ((0, 0), (1, 1)), mode="symmetric")
+    near = padded[:, :-2] + padded[:, 2:]
+    found = near + x
+    found[1::2] = near[1::2] - x[1::2]
+    return found
+
+
 def _thrice(step: Callable[[np.ndarray], np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: step(step(step(x)))
 
@@ -339,6 +368,20 @@ WINDOWS: tuple[Problem, ...] = (
         dtypes=("float32",),
         shapes=_IMAGES,
         tiny=(40, 44),
+    ),
+    Problem(
+        "odd and even rows (npt.index)",
+        windowed.calling("ninepoint", "ninepoint", _striped, threads=True),
+        (
+            windowed.stencil(
+                _by_value, name="by value", unlike="chooses by values: for its time only"
+            ),
+            windowed.plain(_stripes_by_slices),
+        ),
+        near=(0, 1),
+        group=GROUP,
+        dtypes=("float32",),
+        shapes=_IMAGES,
     ),
     Problem(
         "pyramid of 3 levels",
