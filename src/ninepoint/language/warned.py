@@ -61,10 +61,10 @@ CURES = {
     "place of the loops",
     "a buffer that is written to": "read a window, w = x[-1:2, -1:2]: w.sum(), w.max(), "
     "np.median(w) and np.percentile(w, 30) are analysed",
-    "an element of a window at an index that varies": "choose with np.where, as "
-    "np.where(w > 0, w, 0).sum() for w[w > 0].sum()",
+    "an element of a window at an index that varies": "say which elements count with where=, as "
+    "w.sum(where=w > 0) for w[w > 0].sum()",
     "the function 'np.sort'": "ask for the rank that is wanted: np.percentile(w, 100 * k / "
-    "(w.size - 1)) is np.sort(w.ravel())[k]",
+    "(w.size - 1)) is np.sort(w.ravel())[k], but for rounding",
     "a matrix product": "write the sum of products, (a * b).sum()",
 }
 

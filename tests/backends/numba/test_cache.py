@@ -69,7 +69,9 @@ print("numba" in sys.modules)
 def start(folder: Path, script: str = SCRIPT, **variables: str) -> subprocess.Popen[str]:
     """Begin a process whose cache is `folder`/new/cache."""
     file = folder / "script.py"
-    file.write_text(textwrap.dedent(script))
+    # At once: a process that has begun before may just be reading it.
+    (folder / "new.py").write_text(textwrap.dedent(script))
+    (folder / "new.py").replace(file)
     paths = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     own = {cache.VARIABLE: str(folder / "new" / "cache"), "PYTHONPATH": paths.strip(os.pathsep)}
     return subprocess.Popen(
