@@ -26,7 +26,7 @@ from .language.page import Page
 from .language.signature import docstring, signature, signature_text
 from .language.source import ArrayFunction
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Place
+from .options import CALL_OPTIONS, Place, checked_factors
 from .prepared_steps import Prepared
 from .remembered import Remembered
 from .signatures import P, Q, R_co
@@ -82,6 +82,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         self._arguments = Parameters(
             function.parameters, function.defaults, definition.positional, definition.unnamed
         )
+        # The same with other factors, as calls ask for them.
+        self._finer: Remembered[Any, Stencil] = Remembered(8)
         # A program of several calls is prepared for what each of them is given.
         self._flow = None if definition.stages is None else Flow(definition)
         _stencils.add(definition.token, self)
@@ -164,6 +166,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     @overload
     def __call__(self: _Single, x: A, /, *args: Any, every: Any, **named: Any) -> A: ...
     @overload
+    def __call__(self: _Single, x: A, /, *args: Any, upsample: Any, **named: Any) -> A: ...
+    @overload
     def __call__(self: _Single, x: A, /, *args: Any, threads: int, **named: Any) -> A: ...
     @overload
     def __call__(self: _Single, x: A, /, *args: Any, device: str, **named: Any) -> A: ...
@@ -183,6 +187,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     def __call__(self: _Plural, x: A, /, *args: Any, overflow: str, **named: Any) -> Each[A]: ...
     @overload
     def __call__(self: _Plural, x: A, /, *args: Any, every: Any, **named: Any) -> Each[A]: ...
+    @overload
+    def __call__(self: _Plural, x: A, /, *args: Any, upsample: Any, **named: Any) -> Each[A]: ...
     @overload
     def __call__(self: _Plural, x: A, /, *args: Any, threads: int, **named: Any) -> Each[A]: ...
     @overload
@@ -204,6 +210,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     @overload
     def __call__(self, /, *args: Any, every: Any, **named: Any) -> Any: ...
     @overload
+    def __call__(self, /, *args: Any, upsample: Any, **named: Any) -> Any: ...
+    @overload
     def __call__(self, /, *args: Any, threads: int, **named: Any) -> Any: ...
     @overload
     def __call__(self, /, *args: Any, device: str, **named: Any) -> Any: ...
@@ -220,6 +228,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         dtype: Any = None,
         overflow: str | None = None,
         every: int | Sequence[int] | None = None,
+        upsample: int | Sequence[int] | None = None,
         threads: int | None = None,
         device: str | None = None,
         **named: Any,
@@ -253,6 +262,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
             that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.
             One number is that of all axes.
+        upsample : int or sequence of int, optional
+            How many times as many points the result has, along all axes or along each: the
+            result p is computed around the element p // k, and ``npt.index()`` is p.
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
         device : {"cuda"}, optional
@@ -286,6 +298,11 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
         array([ 3,  8, 12,  7], dtype=int16)
         """
+        if upsample is not None:
+            return self._upsampled(upsample)(
+                *args, boundary=boundary, cval=cval, axes=axes, dims=dims, out=out, dtype=dtype,
+                overflow=overflow, every=every, threads=threads, device=device, **named,
+            )  # fmt: skip
         bound: tuple[Any, ...] | None = args
         if named or len(args) != self._arguments.count:
             bound = self._arguments.bound(args, named)
@@ -317,6 +334,13 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             place = Place(axes, None, out, threads)
             self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
         return result
+
+    def _upsampled(self, upsample: Any) -> Stencil:
+        """The same stencil with so many times as many points, whose calls are prepared too."""
+        factors = checked_factors("upsample", upsample)
+        if factors not in self._finer:
+            self._finer[factors] = Stencil(self.definition.upsampled(factors))
+        return self._finer[factors]
 
     def _bound(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """The value of every parameter, as Python would bind them."""
@@ -444,6 +468,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         dtype: Any = None,
         overflow: str | None = None,
         every: int | Sequence[int] | None = None,
+        upsample: int | Sequence[int] | None = None,
         **named: Any,
     ) -> Any:
         """Compute the result by calling the function itself at every point, in Python.
@@ -455,7 +480,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         ----------
         *args, **named
             As for a call, NumPy arrays only.
-        boundary, cval, axes, dtype, overflow, every
+        boundary, cval, axes, dtype, overflow, every, upsample
             As for a call.
 
         Returns
@@ -478,7 +503,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         Place(axes, named.pop("dims", None)).check(())
         values = self._bound(args, named)
-        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
+        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
     def source(self, *types: Any, target: str = "cpu") -> str:

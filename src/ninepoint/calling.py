@@ -22,7 +22,14 @@ from .calls import Call
 from .definition import Definition
 from .ghosts import has_ghosts, unnamed
 from .graph import Graph, graph_of
-from .iteration import InMemory, Iteration, is_worth_chains, iterate, positions
+from .iteration import (
+    InMemory,
+    Iteration,
+    check_lengths,
+    is_worth_chains,
+    iterate,
+    positions,
+)
 from .language.elsewhere import hint
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
@@ -164,6 +171,7 @@ def iterated(
                 f"every={node.call.every} of '{node.call.definition.name}' makes the state "
                 "smaller at each step; iterate without it."
             )
+    check_lengths(graph_of(call, types, looked=there)[0])
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 

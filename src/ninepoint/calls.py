@@ -15,7 +15,7 @@ from .backends.compiled import Compiled
 from .backends.pipeline import Forms
 from .definition import Definition
 from .lowering.schedule import Schedule
-from .options import as_it_is, overflow_rule
+from .options import as_it_is, check_grid, checked_factors, overflow_rule
 from .tokens import digest
 
 _NUMBERS = (int, float, complex, np.generic)
@@ -46,11 +46,16 @@ class Call:
         dtype: Any = None,
         overflow: str | None = None,
         every: Any = None,
+        upsample: Any = None,
     ) -> Call:
         """A call with these values, checked; options that are None are the definition's."""
+        if upsample is not None:
+            definition = definition.upsampled(checked_factors("upsample", upsample))
         options = definition.options
         given = options.boundary if boundary is None else Boundary.of(boundary)
         given, cval = given.named(options.cval if cval is None else as_it_is(cval))
+        steps = options.every if every is None else checked_every(every)
+        check_grid(steps, options.upsample)
         return Call(
             definition,
             {name: as_it_is(values[name]) for name in definition.scalars},
@@ -58,7 +63,7 @@ class Call:
             cval,
             options.dtypes if dtype is None else storage_types(dtype),
             options.overflow if overflow is None else overflow_rule(overflow),
-            options.every if every is None else checked_every(every),
+            steps,
         )
 
     def __eq__(self, other: object) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -22,6 +22,8 @@ from .lowering.schedule import Schedule
 from .options import (
     Options,
     as_it_is,
+    check_grid,
+    checked_factors,
     checked_neighborhood,
     overflow_rule,
     parameter_names,
@@ -33,8 +35,8 @@ from .signatures import P, R
 _NOTHING = object()
 
 _OPTIONS = (
-    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, every, fastmath, schedule "
-    "and performance_warnings"
+    "boundary, cval, neighborhood, standard_indexing, dtype, overflow, every, upsample, fastmath, "
+    "schedule and performance_warnings"
 )
 
 
@@ -47,6 +49,7 @@ def stencil(
     *,
     boundary: Any = "fill",
     cval: Any = 0,
+    upsample: int | Sequence[int] = 1,
     neighborhood: Any = None,
     standard_indexing: Any = (),
     dtype: Any = None,
@@ -64,6 +67,7 @@ def stencil(
     *,
     boundary: Any = "fill",
     cval: Any = 0,
+    upsample: int | Sequence[int] = 1,
     neighborhood: Any = None,
     standard_indexing: Any = (),
     dtype: Any = None,
@@ -84,7 +88,7 @@ def stencil(
     function : callable
         What happens at one point.  Parameters that are indexed are fields; the others are
         scalars, or small arrays.
-    boundary, cval, dtype, overflow, every
+    boundary, cval, dtype, overflow, every, upsample
         The defaults of a call; see `Stencil.__call__`.
     neighborhood : sequence of (int, int), optional
         For each axis the least and the greatest offset the function reads, where that cannot
@@ -133,7 +137,9 @@ def stencil(
         schedule or Schedule(),
         performance_warnings=bool(performance_warnings),
         every=checked_every(every),
+        upsample=checked_factors("upsample", upsample),
     )
+    check_grid(options.every, options.upsample)
 
     def decorate(function: Callable[..., Any]) -> Stencil:
         plain = python_function(function, "stencil")

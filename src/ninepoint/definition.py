@@ -30,6 +30,7 @@ from .language.foreign import shown_at_home
 from .language.parameters import (
     array_parameters,
     asked_as_whole,
+    divides_position,
     indexed_names,
     indexed_parameters,
     indices,
@@ -43,7 +44,7 @@ from .language.values import Coefficients, Field, NotUnderstood, Value
 from .language.warned import PerformanceWarning, slow_kernel, warn
 from .lowering.passes import Request
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Options
+from .options import CALL_OPTIONS, Factors, Options
 from .remembered import Remembered
 from .tokens import Registry, digest
 
@@ -56,6 +57,9 @@ _CERTAIN = frozenset(
     "bad-constant offset-position position-field stage-use mask-empty mask-shape mask-type "
     "window-index ufunc-index ufunc-position ufunc-stage".split()
 )
+
+# Those that a call may mend which makes more results.
+_WITH_FACTORS = ("offset-not-constant", "offset-position")
 
 _definitions: Registry[Definition] = Registry()
 
@@ -127,6 +131,7 @@ class Definition:
                 # What stages make is never given by name: it may be called as an option is.
                 self._check_names()
             if self.stages is None:
+                self._check_factors()
                 self._check_body()
         self.token: str
         if whole is not None:
@@ -178,6 +183,23 @@ class Definition:
         if not self.pointwise or rank == self.rank:
             return self
         return self._variant(neighborhood=((0, 0),) * rank)
+
+    def upsampled(self, factors: Factors) -> Definition:
+        """The same with so many times as many points."""
+        if self.pointwise and factors != 1:
+            raise TypeError(
+                f"the ufunc '{self.name}' gives one result for each element; leave 'upsample=' "
+                "out."
+            )
+        return self if factors == self.options.upsample else self._variant(upsample=factors)
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """By how much a result is longer than the fields, axis by axis; nothing if it is not."""
+        factors = self.options.upsample
+        if factors == 1:
+            return ()
+        return factors if isinstance(factors, tuple) else (factors,) * self.rank
 
     def with_numbers(self, names: Collection[str]) -> Definition:
         """A ufunc some of whose fields are given numbers: to it they are scalars."""
@@ -253,6 +275,14 @@ class Definition:
                 raise errors.recursion(place, name)
             raise errors.no_field(function.place, function.name)
 
+    def _check_factors(self) -> None:
+        factors, rank = self.options.upsample, self.rank
+        if isinstance(factors, tuple) and len(factors) != rank:
+            raise ValueError(
+                f"upsample={factors} has {len(factors)} factors, but '{self.name}' works along "
+                f"{rank} {'axis' if rank == 1 else 'axes'}."
+            )
+
     def _check_body(self) -> None:
         function, options = self.function, self.options
         if options.standard_indexing:
@@ -264,12 +294,16 @@ class Definition:
             for name in function.parameters
         }
         try:
-            read(function, arguments, options.neighborhood)
+            read(function, arguments, options.neighborhood, self.factors)
         except NotUnderstood:
             return
         except errors.StencilError as error:
-            if error.diagnostic.code in _CERTAIN:
-                raise
+            if error.diagnostic.code not in _CERTAIN:
+                return
+            if error.diagnostic.code in _WITH_FACTORS and divides_position(function):
+                # What is left of a position may be constant with the factors of a call.
+                return
+            raise
 
     # Compiling.
 
@@ -301,6 +335,7 @@ class Definition:
             len((self._whole or self).fields) if keep else 0,
             self.options.fastmath,
             schedule or self.schedule_for(types),
+            self.factors,
         )
         key = (tuple(arguments.values()), request)
         found = self._compiled.get(key)

@@ -21,6 +21,7 @@ from .arrays.borders import Border
 from .arrays.every import Steps, steps_of, thinned_length
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
+from .arrays.phases import Finer, cut_shapes, finer, finer_values
 from .backends.compiled import Bound, Compiled
 from .calls import Call
 from .definition import Definition
@@ -92,7 +93,7 @@ class Node:
     @property
     def resizes(self) -> bool:
         """Whether its results may have another shape than its fields."""
-        return self.thins or self.outline.uses("valid")
+        return self.thins or bool(self.factors) or self.outline.uses("valid")
 
     @property
     def full(self) -> Node:
@@ -112,12 +113,17 @@ class Node:
     @property
     def reaches(self) -> tuple[Box, ...]:
         """Where each result looks."""
-        return self.compiled.reaches
+        return self.compiled.reaches[: len(self.outputs)]
 
     @property
     def out_dtypes(self) -> tuple[np.dtype, ...]:
         """The types of the results."""
-        return self.compiled.out_dtypes
+        return self.compiled.out_dtypes[: len(self.outputs)]
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        """By how much its results are longer than its fields; nothing if they are not."""
+        return self.call.definition.factors
 
     @property
     def program(self) -> Bound:
@@ -268,10 +274,11 @@ class Graph:
             self._asked[len(self.names)] = Place(len(self._nodes), one)
             self.names.append(one.words)
             self.dtypes.append(compiled.field_dtypes[len(fields) - 1])
-        outputs = tuple(range(len(self.names), len(self.names) + len(compiled.out_dtypes)))
+        dtypes = compiled.out_dtypes[: len(compiled.out_dtypes) // compiled.phases]
+        outputs = tuple(range(len(self.names), len(self.names) + len(dtypes)))
         whole = labels[0] if labels else call.definition.name
         self._nodes.append(Node(whole, call, tuple(fields), outputs, compiled, axes))
-        for k, dtype in enumerate(compiled.out_dtypes):
+        for k, dtype in enumerate(dtypes):
             self.names.append(labels[k] if k < len(labels) else whole)
             self.dtypes.append(dtype)
         self._known[key] = outputs
@@ -372,40 +379,59 @@ class Graph:
         if len(found) == fields:
             found += [()] * len(self.places)
         smaller: dict[int, Node] = {}
+        fine = finer_values(self.nodes)
         for number, node in enumerate(self.nodes):
-            shape = list(self._broadcast(node, found, smaller))
+            own = cut_shapes([found[v] for v in node.fields], node.fields, fine)
+            shape = list(self._broadcast(node, own, smaller, fine))
             for value, place in enumerate(self.places, fields):
                 if place.node == number:
                     found[value] = _thin(shape, node.along[place.position.axis])
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
-            for one in layout(core, node.compiled.reaches, node.outline).out_shapes:
-                for axis, length, step in zip(node.along, one, node.every, strict=True):
+            for one in layout(core, node.reaches, node.outline).out_shapes:
+                made = finer(one, node.factors)
+                for axis, length, step in zip(node.along, made, node.every, strict=True):
                     shape[axis] = thinned_length(length, step)
                 found.append(tuple(shape))
-            if node.resizes:
+            if node.resizes and not node.factors:
                 smaller |= dict.fromkeys(node.outputs, node)
         return found
 
     def _broadcast(
-        self, node: Node, shapes: Sequence[tuple[int, ...]], smaller: Mapping[int, Node]
+        self,
+        node: Node,
+        shapes: Sequence[tuple[int, ...]],
+        smaller: Mapping[int, Node],
+        fine: Mapping[int, Finer],
     ) -> tuple[int, ...]:
         """The shape that the fields of a call have together; `smaller` names what made some so."""
         try:
-            return broadcast_shape([shapes[value] for value in node.fields])
+            return broadcast_shape(shapes)
         except ValueError as error:
             made = [value for value in node.fields if value in smaller]
-            if not made:
+            longer = [value for value in node.fields if value in fine]
+            if not made and not longer:
                 raise
-            listed = " and ".join(f"'{self.names[v]}' of shape {shapes[v]}" for v in node.fields)
-            one = smaller[made[0]]
-            how = 'boundary="valid"; give it another border rule.'
-            if one.thins:
-                how = f"every={one.call.every}; give what is read beside it on the same grid."
+            listed = " and ".join(
+                f"'{self.names[v]}' of shape {shape}"
+                for v, shape in zip(node.fields, shapes, strict=True)
+            )
+            if made:
+                one = smaller[made[0]]
+                how = 'boundary="valid"; give it another border rule.'
+                if one.thins:
+                    how = f"every={one.call.every}; give what is read beside it on the same grid."
+                why = (
+                    f"'{one.call.definition.name}' makes '{self.names[made[0]]}' smaller by {how}"
+                )
+            else:
+                why = (
+                    f"'{self.names[longer[0]]}' is longer by upsample=, and is cut to what stands "
+                    "beside it only where it has too many points by less than that factor."
+                )
             raise ValueError(
-                f"'{node.call.definition.name}' takes {listed}, which do not broadcast: "
-                f"'{one.call.definition.name}' makes '{self.names[made[0]]}' smaller by {how}"
+                f"'{node.call.definition.name}' takes {listed}, which do not broadcast: {why}"
             ) from error
 
     def needed(self, wanted: Iterable[int]) -> list[Node]:

@@ -371,6 +371,17 @@ def begun(
     return recorded, shape
 
 
+def check_lengths(graph: Graph) -> None:
+    """Raise where a call makes more points than it is given."""
+    for node in graph.nodes:
+        if node.factors:
+            raise ValueError(
+                f"'{node.call.definition.name}' makes more points (upsample={node.factors}), and "
+                "iterate takes steps that leave all arrays as large as they are; call it before "
+                "or after."
+            )
+
+
 def _shared(some: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
     return any(np.may_share_memory(one, other) for one in some for other in others)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from .backends.threads import thread_count
 from .language.frame import FAR, Neighborhood
 from .language.stages import OPTIONS
 from .lowering.schedule import Schedule
+
+# How many times as many points a result has along each axis; one number holds for all.
+Factors: TypeAlias = int | tuple[int, ...]
 
 # The options of a call that say where it works; the others say what it gives.
 PLACE = ("axes", "dims", "out", "threads", "device")
@@ -54,6 +57,7 @@ class Options:
     numbers: tuple[str, ...] = ()
     performance_warnings: bool = True
     every: Every = 1
+    upsample: Factors = 1
 
     @property
     def named(self) -> Options:
@@ -118,6 +122,31 @@ def overflow_rule(overflow: Any) -> str | None:
         raise ValueError(f'overflow={overflow!r} is unknown; use "saturate" or "wrap".')
     found: str | None = overflow
     return found
+
+
+def checked_factors(name: str, given: Any) -> Factors:
+    """By how much a result is finer than its fields, along each axis or along all of them."""
+    factors = given if isinstance(given, tuple | list) else (given,)
+    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
+    for one in factors:
+        if isinstance(one, bool) or not isinstance(one, int | np.integer):
+            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
+        if one < 1:
+            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
+    if not factors:
+        raise ValueError(f"{name}={given!r} is empty; {cure}.")
+    if all(one == 1 for one in factors):
+        return 1
+    return tuple(map(int, factors)) if isinstance(given, tuple | list) else int(given)
+
+
+def check_grid(every: Every, upsample: Factors) -> None:
+    """Raise where a result would have both fewer and more points."""
+    if every != 1 and upsample != 1:
+        raise ValueError(
+            f"every={every} takes fewer points and upsample={upsample} makes more; give one of "
+            "them, and the other to a call of its own."
+        )
 
 
 def parameter_names(standard_indexing: Any) -> tuple[str, ...]:

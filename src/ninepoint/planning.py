@@ -181,6 +181,8 @@ def _in_order(sets: list[list[Node]]) -> list[list[Node]]:
 def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> str:
     """Why a node cannot be a stage of those that read it; empty if it can."""
     for one in (node, *users):
+        if one.factors:
+            return f"'{one.label}' gives more points than it is given"
         forms = lowered(graph, one)
         reason = forms if isinstance(forms, str) else unfit(forms.single)
         if reason:

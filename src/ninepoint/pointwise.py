@@ -56,6 +56,7 @@ _REFUSED = {
     "boundary": "looks at no neighbour, so there is no border",
     "cval": "looks at no neighbour, so there is no border",
     "every": "gives a result for each element",
+    "upsample": "gives one result for each element",
     "axes": "works along all axes",
     "dims": "works along all dimensions",
 }

@@ -153,6 +153,8 @@ def single(
     Those at `at` are its fields; by default they are found by their names.
     """
     (node,) = graph.nodes
+    if node.factors:
+        return no_way
     at = at or [names.index(name) for name in node.call.definition.fields]
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
@@ -184,7 +186,7 @@ def several(
 ) -> Prepared:
     """Prepare a program of several calls; the values at `at` are its fields."""
     fields = [values[k] for k in at]
-    if has_ghosts(graph):
+    if has_ghosts(graph) or any(node.factors for node in graph.nodes):
         return no_way
     if any(map(is_cupy, fields)):
         if any(node.thins for node in graph.nodes):

@@ -19,6 +19,7 @@ from .arrays.again import Again
 from .arrays.borders import Array
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
+from .arrays.phases import check_device, cut_shapes, finer_values
 from .arrays.recognise import is_cupy
 from .arrays.regions import Span, hull, mixed, needed
 from .arrays.run import Block, run
@@ -125,6 +126,7 @@ class Program:
     ) -> list[Array]:
         """Compute the wanted values from a block; see `arrays.run.run`."""
         if any(map(is_cupy, block.arrays)):
+            check_device(self.nodes)
             groups: Sequence[Group] = on_gpu(self.graph, self.wanted, self.schedule)
         else:
             groups = self.plan.groups
@@ -183,8 +185,10 @@ def divided(
 
     def apart(node: Node, users: Sequence[Node], homes: Sequence[list[Node]]) -> str:
         joined = sorted([node, *(one for home in homes for one in home)], key=nodes.index)
-        if node.resizes:
+        if node.resizes and not node.factors:
             return "it gives fewer points than it is given"
+        if any(one.factors for one in joined):
+            return "it gives more points than it is given"
         if not _together(graph, wanted, joined, [[node], *homes], shapes, chunks):
             return "a task of its own takes less"
         return ""
@@ -233,7 +237,11 @@ def _together(
     chunks: Mapping[int, Sequence[Sequence[int]]],
 ) -> bool:
     """Whether nodes can be done in one task a chunk, and are better done so than `alone`."""
-    whole = {broadcast_shape([shapes[value] for value in node.fields]) for node in nodes}
+    fine = finer_values(graph.nodes)
+    whole = {
+        broadcast_shape(cut_shapes([shapes[v] for v in node.fields], node.fields, fine))
+        for node in nodes
+    }
     if len(whole) > 1:
         return False
     # A length that is not known is that of an axis that no node works along: any will do.

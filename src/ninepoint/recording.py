@@ -213,18 +213,18 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
     graph, numbers = _recorded(call, kinds, None)
     ndim = graph.nodes[-1].ndim
     shapes = [shape for shape, _ in kinds]
-    shape = on_numpy.broadcast_shape(shapes)
+    rank = max(map(len, shapes))
     along: Behind | None = None
     if axes is not None:
-        along = behind(axes, len(shape), ndim)
-    elif coloured and ndim < len(shape):
+        along = behind(axes, rank, ndim)
+    elif coloured and ndim < rank:
         along = tuple(range(-1 - ndim, -1))
     least: list[int] | None = least_axes(graph.along(along), map(len, shapes))
     assert least is not None
-    if any(len(one) < n <= len(shape) for one, n in zip(shapes, least, strict=True)):
+    if any(len(one) < n <= rank for one, n in zip(shapes, least, strict=True)):
+        shape = on_numpy.broadcast_shape(shapes)
         shapes = [
-            shape if len(one) < n <= len(shape) else one
-            for one, n in zip(shapes, least, strict=True)
+            shape if len(one) < n <= rank else one for one, n in zip(shapes, least, strict=True)
         ]
     else:
         least = None

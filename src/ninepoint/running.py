@@ -16,6 +16,7 @@ from .arrays.channels import working_axes
 from .arrays.engines import engine_of
 from .arrays.every import thinned, thinned_chunks
 from .arrays.parts import write
+from .arrays.phases import check_device, cut_chunks, cut_fields, cut_shapes, finer_values
 from .arrays.recognise import is_chunked, is_cupy, is_device, is_xarray
 from .arrays.run import Block
 from .backends.memory import empty
@@ -56,16 +57,24 @@ def evaluate(
     if any(map(is_xarray, arrays)):
         return _on_xarray(graph, arrays, wanted, schedule, axes or order, dims, threads, device)
     if axes is not None:
-        shape, ndim = whole_shape(arrays), graph.nodes[-1].ndim
+        ndim = graph.nodes[-1].ndim
+        shape = max((array.shape for array in arrays), key=len)
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
         order = behind(axes, len(shape), ndim)
     graph = graph.along(order)
+    if device is not None or any(map(is_cupy, arrays)):
+        check_device(graph.nodes)
     arrays = [*reaching(graph, arrays), *positions(graph, arrays)]
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
     if ghosts.has_ghosts(graph):
+        if any(node.factors for node in graph.nodes):
+            raise ValueError(
+                "upsample= and border conditions (values, functions, slopes) cannot be in one "
+                "call; call one stencil after the other."
+            )
         return _with_ghosts(graph, arrays, wanted, schedule, out, threads, device)
     if any(map(is_chunked, arrays)):
         return _on_chunks(graph, arrays, wanted, schedule, device)
@@ -257,11 +266,14 @@ def _on_chunks(
     values: dict[int, Any] = dict(enumerate(arrays))
     chunks = {value: array.chunks for value, array in values.items() if is_chunked(array)}
     shapes = graph.shapes([array.shape for array in arrays])
+    fine = finer_values(graph.nodes)
     lazily = []
     for node in graph.needed(wanted):
         fields = [chunks.get(value) for value in node.fields]
         if any(fields):
-            found = chunks_of(node, fields, [shapes[value] for value in node.fields])
+            own = cut_shapes([shapes[value] for value in node.fields], node.fields, fine)
+            fields = [c and cut_chunks(c, n) for c, n in zip(fields, own, strict=True)]
+            found = chunks_of(node, fields, own)
             found = [thinned_chunks(one, node.every, node.along) for one in found]
             chunks |= zip(node.outputs, found, strict=True)
             lazily.append(node)
@@ -292,7 +304,7 @@ def _on_chunks(
             from .sending import Sent
 
             work = Sent.of(program)
-        given = [values[value] for value in sources]
+        given = cut_fields([values[value] for value in sources], sources, fine)
         made = engine.lazily(work, given)
         if work is program and engine is chunked:
             # Imported here, as Dask is.
@@ -312,10 +324,10 @@ def reaching(graph: Graph, arrays: Sequence[Any]) -> Sequence[Any]:
     least = least_axes(graph, [array.ndim for array in arrays])
     if all(array.ndim >= n for array, n in zip(arrays, least, strict=True)):
         return arrays
-    shape = whole_shape(arrays)
-    if len(shape) < max(least):
+    if max(array.ndim for array in arrays) < max(least):
         # Raises, and says which call needs more of them.
         graph.shapes([array.shape for array in arrays])
+    shape = whole_shape(arrays)
     return [stretched(array, n, shape) for array, n in zip(arrays, least, strict=True)]
 
 
@@ -378,9 +390,11 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
         dims = named.core[len(named.core) - node.ndim :]
         made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
         apart |= dict.fromkeys(node.outputs, before | made)
-    if any(node.outline.uses("valid") for node in graph.nodes[:-1]):
+    if any(node.outline.uses("valid") or node.factors for node in graph.nodes[:-1]):
         raise ValueError(
-            'boundary="valid" inside a kernel moves the coordinates of xarray objects; use it '
-            "for the last stencil only, or call them one by one."
+            'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
+            "objects; use it for the last stencil only, or call them one by one."
         )
-    return named.results(last.reaches, last.outline, last.out_dtypes, last.every, before)
+    return named.results(
+        last.reaches, last.outline, last.out_dtypes, last.every, before, last.factors
+    )

@@ -94,8 +94,8 @@ def _whole(dataset: Any, made: Mapping[Hashable, Any]) -> Any:
     ]
     if stay:
         raise ValueError(
-            f'boundary="valid" makes {listed(cut)} shorter, but {listed(stay)} of the dataset '
-            "would stay as long as they are; take them out, with dataset.drop_vars, or use "
-            "another boundary."
+            f'{listed(cut)} would have other lengths (by boundary="valid" or upsample=), but '
+            f"{listed(stay)} of the dataset would stay as long as they are; take them out, with "
+            "dataset.drop_vars, or use other options."
         )
     return dataset.drop_dims(cut).assign(made)[list(dataset.data_vars)]

@@ -23,7 +23,7 @@ from . import accepted
 from . import numpy as on_numpy
 from .chunked.built import cut_of, depths_of, joined, source_of
 from .chunked.edges import Edges, Source
-from .chunked.grid import Chunks, grid, kept_of
+from .chunked.grid import Chunks, cut_to, grid, kept_of
 from .chunked.groups import Picked, grouped
 from .chunked.job import Job, Work
 from .chunked.layer import Rule
@@ -65,7 +65,8 @@ class Recipe:
 
     def cut(self, output: int) -> Chunks:
         """The chunks of a result."""
-        return tuple(tuple(size for _, size in axis) for axis in self.kept(output))
+        one = self.outputs[output]
+        return cut_to(one.extent, self.chunks, one.factors)
 
 
 class _Node:
@@ -149,6 +150,7 @@ class ResultNode(_Node):
                 recipe.places(which),
                 extent.start,
                 extent.stop,
+                recipe.outputs[which].factors,
             )
         )
 

@@ -59,6 +59,11 @@ class Joint:
         return False
 
     @property
+    def factors(self) -> tuple[int, ...]:
+        """Its results are as long as its fields."""
+        return ()
+
+    @property
     def reaches(self) -> tuple[Box, ...]:
         """Where each output looks."""
         return self.program.reaches

@@ -85,14 +85,17 @@ def _of_extent(
 ) -> Sequence[Any]:
     """The results that have just these points, by one operation."""
     cuts = [_cuts(a, b, size) for a, b, size in zip(extent.start, extent.stop, sizes, strict=True)]
-    chunks = tuple(tuple(b - a for a, b in axis) for axis in cuts)
+    factors = outputs[0].factors or (1,) * len(cuts)
+    chunks = tuple(
+        tuple((b - a) * k for a, b in axis) for axis, k in zip(cuts, factors, strict=True)
+    )
     reads = Reads.of(job, cuts, [array.chunks for array in arrays])
     computation = _Computation(job, reads, tuple(which))
     made = general_blockwise(
         computation,
         computation.keys([array.name for array in arrays]),
         *arrays,
-        shapes=[extent.shape] * len(outputs),
+        shapes=[outputs[0].finer(extent).shape] * len(outputs),
         dtypes=[output.dtype for output in outputs],
         chunkss=[chunks] * len(outputs),
         target_stores=[None] * len(outputs) if len(outputs) > 1 else None,

@@ -61,6 +61,10 @@ class Node(Protocol):
     def cval(self) -> Any: ...
 
     @property
+    def factors(self) -> Sequence[int]:
+        """By how much the results are longer along these axes; nothing if they are not."""
+
+    @property
     def reaches(self) -> tuple[Box, ...]:
         """Where each output looks."""
 

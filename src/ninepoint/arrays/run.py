@@ -24,6 +24,7 @@ from ..backends.memory import empty
 from ..backends.threads import thread_count
 from ..language.box import Box
 from . import numpy as on_numpy
+from . import phases
 from .again import Again
 from .axes import Behind
 from .bands import Ends, Sides, fits, run_fused
@@ -212,6 +213,8 @@ class _Work:
         self.needs: dict[int, Spans] = {}
         self.takes: dict[int, Spans] = {}
         self.wanted: Spans = ()
+        # The values that are longer than what they are made of.
+        self.finer = phases.finer_values(nodes)
         self.noted: Again | None = None
         if self.shape is None:
             return
@@ -247,7 +250,13 @@ class _Work:
 
     def part(self, value: int, array: Array) -> tuple[Any, ...] | None:
         """Where in a value that is which is wanted of it; None for all of it."""
-        return None if self.shape is None else _index(array, self.at[value], self.wanted)
+        if self.shape is None:
+            return None
+        has, wanted = self.at[value], self.wanted
+        if value in self.finer:
+            # Only what is wanted at last is longer than the domain says.
+            has, wanted = _times(has, self.finer[value]), _times(wanted, self.finer[value])
+        return _index(array, has, wanted)
 
     def given(self, value: int, array: Array) -> Array:
         """What is wanted of a value."""
@@ -257,6 +266,15 @@ class _Work:
 
 def _spans(region: Region) -> Spans:
     return tuple(zip(region.start, region.stop, strict=True))
+
+
+def _times(spans: Spans, finer: phases.Finer) -> Spans:
+    """Where the points of a finer value are."""
+    axes = range(-len(spans), 0)
+    return tuple(
+        (a * finer.get(axis, 1), b * finer.get(axis, 1))
+        for axis, (a, b) in zip(axes, spans, strict=True)
+    )
 
 
 def _within(some: Spans, others: Spans) -> bool:
@@ -461,6 +479,7 @@ def _node(
 ) -> dict[int, Array]:
     """What one node makes; notes where it stands."""
     border, along = node.border, node.along
+    fields = phases.cut_fields(fields, node.fields, work.finer)
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
     values: list[tuple[int, Any]] = [(value, None) for value in node.fields]
     if work.shape is not None:
@@ -485,10 +504,16 @@ def _node(
     if whole is not None:
         program = program.within(whole)
     apply = _apply(fields)
-    made = apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
-    results = made if isinstance(made, tuple) else (made,)
+    if node.factors:
+        compute = partial(apply, program, threads=threads)
+        results = tuple(
+            phases.apply(compute, program, fields, node.factors, border, node.cval, out, empty)
+        )
+    else:
+        made = apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
+        results = made if isinstance(made, tuple) else (made,)
     if work.noted is not None:
-        if along != ends or apply is not on_numpy.apply:
+        if node.factors or along != ends or apply is not on_numpy.apply:
             work.noted.otherwise()
         else:
             # Another array of this shape is as long.

@@ -93,10 +93,12 @@ class Named:
         dtypes: Sequence[np.dtype],
         every: Steps,
         apart: Mapping[Hashable, int],
+        factors: Sequence[int] = (),
     ) -> list[Any]:
         """Give DataArrays that are named as the results are, and repeat one number.
 
-        Of the points of the fields the last call reads one of so many as `apart` says.
+        Of the points of the fields the last call reads one of so many as `apart` says.  Along
+        axes where there are more points by `factors`, labels are those of these points.
         """
         coords = _coords(self._named)
         before = tuple(apart.get(dim, 1) for dim in self.core)
@@ -117,6 +119,9 @@ class Named:
             shape = map(thinned_length, extent.shape, every)
             sizes = fields | dict(zip(self.core, shape, strict=True))
             kept = coords.isel({dim: one for dim, one in left.items() if dim in coords.dims})
+            for dim, factor in zip(self.core, factors, strict=False):
+                sizes[dim] *= factor
+                kept = _finer(kept, dim, factor)
             data = np.broadcast_to(dtype.type(0), tuple(sizes[dim] for dim in self.dims))
             named = xr.DataArray(data, kept.coords, self.dims, attrs=self._first.attrs)
             named.name = self._first.name
@@ -159,6 +164,40 @@ def _named(field: Any, first: Any) -> Any:
             "make it a DataArray that names its dimensions."
         )
     return xr.DataArray(field, dims=first.dims[first.ndim - ndim :])
+
+
+def _finer(coords: Any, dim: Hashable, factor: int) -> Any:
+    """Coordinates of so many times as many points: those that are evenly spaced, at their places.
+
+    The points around an element share its cell.  Those of one axis that are no evenly spaced
+    numbers are left out.
+    """
+    if factor == 1:
+        return coords
+    along = {name: one for name, one in coords.coords.items() if dim in one.dims}
+    made = {}
+    for name, one in along.items():
+        if one.ndim == 1 and one.dtype.kind in "iufmM" and len(one) > 1:
+            found = _between(one.values, factor)
+            if found is not None:
+                made[name] = one.dims, found, one.attrs
+    return coords.drop_vars(along).assign_coords(made)
+
+
+def _between(values: np.ndarray[Any, Any], factor: int) -> Any:
+    """So many places in each cell of evenly spaced values; None where they are not."""
+    places = (np.arange(len(values) * factor) - (factor - 1) / 2) / factor
+    if values.dtype.kind in "mM":
+        ticks = values.astype(np.int64)
+        steps = np.diff(ticks)
+        even = bool(np.all(steps == steps[0]))
+        found = (ticks[0] + np.rint(places * steps[0]).astype(np.int64)).astype(values.dtype)
+    else:
+        numbers = values.astype(np.float64)
+        step = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
+        even = bool(np.all(np.abs(np.diff(numbers) - step) <= 1e-6 * abs(step)))
+        found = numbers[0] + step * places
+    return found if even else None
 
 
 def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:

@@ -28,7 +28,8 @@ class Compiled(Lowered):
     `unread` is the first piece of it that is not analysed, for some `reason`; `factor` says how
     many times as long it takes.  `forms` holds what the passes made of it, of which a GPU's text
     is written; nothing if it is not analysed.  `pace` is how long a point took when that was last
-    measured [s], or empty.
+    measured [s], or empty.  Its outputs are those of so many `phases`: the results at the first
+    of the points around an element, then at the next one.
     """
 
     module: Module
@@ -37,6 +38,7 @@ class Compiled(Lowered):
     unread: Span | None = None
     reason: str = ""
     factor: str = ""
+    phases: int = 1
     forms: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     _entry: list[Callable[..., None]] = field(
         default_factory=list, init=False, repr=False, compare=False

@@ -12,14 +12,17 @@ A function that `read` does not understand takes the general path instead.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ..analysis.footprint import reaches
+from ..language import errors
 from ..language.box import Box, joined
 from ..language.ir import Kernel
+from ..language.parameters import asks_position
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
@@ -82,6 +85,8 @@ def compile_kernel(
         reason, place = error.reason, error.span
     else:
         return forms.compiled, forms, ""
+    if request.upsample and asks_position(function):
+        raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
     # class as it is made is a RuntimeError.
     general = imported(".numba.inferring", __package__)
@@ -103,8 +108,9 @@ def compile_understood(
     function: Function, arguments: Mapping[str, Argument], request: Request
 ) -> Forms:
     """The first path: one form after the other."""
-    kernel = read(function, arguments, request.neighborhood)
-    looks = reaches(kernel)
+    kernel = read(function, arguments, request.neighborhood, request.upsample)
+    count = math.prod(request.upsample)
+    looks = _together(reaches(kernel), count)
     if request.neighborhood is not None:
         declared = Box(*(tuple(e) for e in zip(*request.neighborhood, strict=True)))
         if kernel.positions:
@@ -113,10 +119,11 @@ def compile_understood(
         looks = (declared,) * len(looks)
     reach = joined(looks)
     checked(kernel, reach)
-    check_outputs(function.name, kernel, request)
+    check_outputs(function.name, len(kernel.outputs) // count, request)
     forms = dict(passed(SIMPLIFIED, kernel, request, reach))
-    dtypes = request.dtypes or natural_dtypes(forms["simplified"], request.kept)
-    request = replace(request, dtypes=tuple(dtypes))
+    dtypes = request.dtypes or natural_dtypes(forms["simplified"], request.kept, count)
+    dtypes = tuple(dtypes) * count
+    request = replace(request, dtypes=dtypes)
     forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
     in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
@@ -140,12 +147,13 @@ def compile_understood(
     )
     shown = kept if together else lowered
     compiled = replace(
-        _compiled(kernel, function.name, module, looks, tuple(dtypes), request.fastmath),
+        _compiled(kernel, function.name, module, looks, dtypes, request.fastmath),
         written=Written(function.name, shown, together, unshared, request.schedule),
         # The kernel has names of its own for the function's parameters, in the same order.
         fields=(*_named(arguments, Field), *(one.words for one in kernel.positions)),
         coefficients=_named(arguments, Coefficients),
         scalars=(*_named(arguments, Value), *kernel.lengths),
+        phases=count,
     )
     made = Forms(
         kernel,
@@ -162,6 +170,12 @@ def compile_understood(
     )
     compiled.forms.append(made)
     return made
+
+
+def _together(looks: Sequence[Box], phases: int) -> tuple[Box, ...]:
+    """Where each output looks, all phases of a result alike: all of them have the same border."""
+    count = len(looks) // phases
+    return tuple(joined(looks[k::count]) for k in range(count)) * phases
 
 
 def _compiled(
@@ -251,9 +265,8 @@ def compile_fused(
     return kernel, replace(compiled, written=Written(name, kernel, None, single, request.schedule))
 
 
-def check_outputs(name: str, kernel: Kernel, request: Request) -> None:
+def check_outputs(name: str, count: int, request: Request) -> None:
     """Raise where the number of outputs does not fit what was asked for."""
-    count = len(kernel.outputs)
     if request.dtypes is not None and len(request.dtypes) != count:
         raise ValueError(f"'{name}' has {count} outputs, but dtype= names {len(request.dtypes)}.")
     check_kept(name, count, request.kept)

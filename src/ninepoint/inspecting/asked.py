@@ -80,6 +80,8 @@ class Asked:
         fields = graph.dtypes[: graph.given][: len(wanted)]
         if self.call.definition.pointwise or self.graph[0].nodes[-1].resizes:
             return False
+        if any(node.factors for node in graph.nodes):
+            return False
         return [graph.dtypes[value] for value in wanted] == fields
 
 

@@ -13,6 +13,7 @@ from ..arrays import accepted
 from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind, stretched, whole_shape
 from ..arrays.layout import layout
+from ..arrays.phases import cut_shapes, finer_values
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
@@ -39,9 +40,10 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     fields = reaching(graph.along(order), fields)
     shapes = graph.along(order).shapes(field.shape for field in fields)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
-    points = np.broadcast_to(0, np.broadcast_shapes(*(shapes[value] for value in last.fields)))
-    placed = layout(tuple(points.shape[axis] for axis in along), compiled.reaches, border)
-    inside, outside = compiled.field_dtypes, compiled.out_dtypes
+    own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
+    points = np.broadcast_to(0, np.broadcast_shapes(*own))
+    placed = layout(tuple(points.shape[axis] for axis in along), last.reaches, border)
+    inside, outside = compiled.field_dtypes, last.out_dtypes
     on_numpy.check_values(placed, call.cval, inside, outside, len(compiled.positions))
     ends = range(-last.ndim, 0)
     boundary = ghosts.turned(call.boundary, points.shape, along)
@@ -60,12 +62,13 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         cval=call.cval,
         ndim=last.ndim,
         shape=points.shape,
-        footprints=[(box.lo, box.hi) for box in compiled.reaches],
+        footprints=[(box.lo, box.hi) for box in last.reaches],
         every=last.every,
+        upsample=last.factors,
     )
     results = [
         reference.store(value, dtype, call.overflow)
-        for value, dtype in zip(computed, compiled.out_dtypes, strict=True)
+        for value, dtype in zip(computed, last.out_dtypes, strict=True)
     ]
     if order is not None:
         results = [np.moveaxis(one, ends, order) for one in results]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -45,6 +48,7 @@ def explanation(
     border: str | None,
     every: str,
     no_chain: str,
+    finer: Sequence[int] = (),
 ) -> str:
     """Tell which path a kernel took, where it looks, what its numbers are, and how it is done.
 
@@ -69,15 +73,18 @@ def explanation(
         page.add("path", "understood: analysed, its inner loop can become vectors")
     if border is None:
         page.add("looks", "at one element of each array; all axes are alike")
-    for position, box in enumerate(compiled.reaches if border is not None else ()):
-        label = "looks" if len(compiled.reaches) == 1 else f"looks ({position})"
+    count = len(compiled.reaches) // compiled.phases
+    for position, box in enumerate(compiled.reaches[:count] if border is not None else ()):
+        label = "looks" if count == 1 else f"looks ({position})"
         page.add(label, box_text(box))
+    if finer:
+        page.add("upsample", f"{' x '.join(map(str, finer))} results around each element")
     if border is not None:
         page.add("border", border)
     if every:
         page.add("every", every)
     if forms is not None:
-        numbers(page, forms.simplified)
+        numbers(page, forms.simplified, compiled.phases)
         _choices(page, forms)
         _work(page, work(forms.lowered))
     inside, outside = bytes_moved(compiled)
@@ -144,7 +151,8 @@ def types_text(compiled: Compiled) -> str:
         f"{n} {d}"
         for n, d in zip(given_of(compiled, compiled.fields), compiled.field_dtypes, strict=False)
     )
-    return f"{fields} -> {', '.join(map(str, compiled.out_dtypes))}"
+    count = len(compiled.out_dtypes) // compiled.phases
+    return f"{fields} -> {', '.join(map(str, compiled.out_dtypes[:count]))}"
 
 
 def box_text(box: Box) -> str:
@@ -168,12 +176,15 @@ def bytes_moved(compiled: Compiled) -> tuple[int, int]:
     return total(given_of(compiled, compiled.field_dtypes)), total(compiled.out_dtypes)
 
 
-def numbers(page: Lines, kernel: Kernel) -> None:
-    """Tell what the results can be, and which fields nobody reads."""
+def numbers(page: Lines, kernel: Kernel, phases: int = 1) -> None:
+    """Tell what the results can be, in all phases together, and which fields nobody reads."""
     known = ranges(kernel)
-    for position, output in enumerate(kernel.outputs):
-        label = "result" if len(kernel.outputs) == 1 else f"result {position}"
-        value = known[output.name] if isinstance(output, Ref) else None
+    count = len(kernel.outputs) // phases
+    for position, output in enumerate(kernel.outputs[:count]):
+        label = "result" if count == 1 else f"result {position}"
+        same = kernel.outputs[position::count]
+        values = [known[one.name] for one in same if isinstance(one, Ref)]
+        value = functools.reduce(operator.or_, values) if len(values) == len(same) else None
         if value is not None and output.dtype.is_integer:
             page.add(label, f"whole numbers from {value.low:g} to {value.high:g}")
         elif value is not None and not math.isinf(value.low) and not math.isinf(value.high):

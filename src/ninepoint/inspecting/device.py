@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from ..arrays.phases import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
 from ..backends.pipeline import Forms
@@ -96,12 +97,14 @@ def _steps(one: Asked) -> Iterator[str]:
 def _nodes(one: Asked) -> list[Node]:
     """The calls that are done, one after the other."""
     graph, wanted = one.graph
+    check_device(graph.nodes)
     return list(graph.needed(wanted))
 
 
 def _passes(one: Asked) -> Iterator[tuple[list[Node], OnePass | None]]:
     """The calls that are tried at once; with what does them, or they are done one by one."""
     graph, wanted = one.graph
+    check_device(graph.nodes)
     schedule = one.call.definition.schedule_for(one.types)
     for nodes in passes(graph, wanted, schedule):
         outputs = outputs_of(graph, nodes, wanted)

@@ -57,7 +57,8 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     forms, reason = one.forms
     border = None if one.call.definition.pointwise else border_text(one)
     every = every_text(one.graph[0].nodes[-1])
-    text = explanation(name, one.last, forms, reason, border, every, no_chain(one))
+    finer = one.call.definition.factors
+    text = explanation(name, one.last, forms, reason, border, every, no_chain(one), finer)
     text += stack_text(one, named)
     return text + plans if found is None else f"{text}\n{measured(one.last, forms, found)}"
 

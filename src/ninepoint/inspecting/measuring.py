@@ -93,7 +93,7 @@ def measured(
 
 def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], out: Any) -> int:
     """How many threads compute in a call that writes to `out`."""
-    if not one.is_single:
+    if not one.is_single or one.call.definition.factors:
         points = max(field.size for field in fields)
         many = points >= SPLIT_POINTS
         return thread_count(options.get("threads")) if many else 1

@@ -104,6 +104,16 @@ def gpu_general(span: Span, name: str, reason: str) -> StencilError:
     )
 
 
+def general_position(span: Span, name: str, reason: str) -> StencilError:
+    return _mistake(
+        "general-position",
+        f"'{name}' asks where it is among more results (upsample=), and holds {reason}.",
+        span,
+        "this is not analysed, and then all results around an element are alike",
+        "Write it without, or ask for npt.index(x), the position of the element.",
+    )
+
+
 # The function as a whole.
 
 
@@ -307,7 +317,7 @@ def not_a_number(span: Span, words: str) -> StencilError:
         "not-a-number",
         "The value of a point must be a number.",
         span,
-        "this is neither",
+        f"this is {words}",
         "Reduce a window with .sum(), .mean() and the like, or return the numbers as a tuple.",
     )
 
@@ -385,6 +395,16 @@ def ufunc_position(span: Span) -> StencilError:
         span,
         "this asks for the position of the point",
         "Decorate it with @npt.stencil, and read its arrays as x[0, 0].",
+    )
+
+
+def index_factor(span: Span, words: str, scale: int, factors: tuple[int, ...]) -> StencilError:
+    return _mistake(
+        "index-factor",
+        "An index of a field goes on by one from each of its elements to the next.",
+        span,
+        f"'{words}' goes on by {scale}" if scale else f"'{words}' does not",
+        f"Divide npt.index() by the factor, upsample={factors} here, as in x[i // {factors[0]}].",
     )
 
 
@@ -797,7 +817,7 @@ def stage_arguments(span: Span, callee: str, reason: str) -> StencilError:
         span,
         reason,
         f"Give it the arguments of '{callee}' and, where they differ from its own, boundary=, "
-        "cval=, dtype=, overflow= and every=.",
+        "cval=, dtype=, overflow=, every= and upsample=.",
     )
 
 

@@ -16,11 +16,12 @@ from . import errors, ir
 from .dtypes import DType
 from .errors import Span
 from .ir import Offset, Position
-from .positions import GREATEST, LEAST
+from .positions import ELEMENT, GREATEST, LEAST
 from .source import ArrayFunction, Function, Unusable
 from .values import (
     Coefficients,
     Field,
+    Index,
     NotUnderstood,
     Operations,
     Value,
@@ -61,6 +62,9 @@ class Axes:
         self.count: int | None = None if neighborhood is None else len(neighborhood)
         # Along which axes the kernel asks for the length of the whole array.
         self.measured: set[int] = set()
+        # How many results there are for each element, and which of these is read.
+        self.factors: Offset = ()
+        self.phase: Offset = ()
 
     def check(self, name: str, low: Offset, high: Offset, span: Span) -> None:
         """Raise where offsets are of the wrong number, or outside the neighborhood."""
@@ -175,7 +179,22 @@ class Frame(ABC):
         return found if len(found) > 1 else found[0]
 
     def _along(self, axis: int, element: bool) -> Value:
-        """The position along an axis, which is a number of Python's."""
+        """The position along an axis, which is a number of Python's.
+
+        Of several results around an element those of one phase are k * I + r.
+        """
+        factors = self.axes.factors
+        if element or not factors:
+            where = self._field_of(axis, element)
+            return Index(where.atom, True, None, ELEMENT) if factors else where
+        k, r = factors[axis], self.axes.phase[axis]
+        where = Index(self._field_of(axis, element).atom, True, None, ELEMENT)
+        found = self.ops.binary("+", self.ops.binary("*", where, k), r)
+        assert isinstance(found, Index)
+        return found
+
+    def _field_of(self, axis: int, element: bool) -> Value:
+        """What is read where the point is: the field of positions along an axis."""
         one = Position(axis, "elements" if element else "results", LEAST, GREATEST)
         label = position_label(axis, one.among)
         self.ops.positions[label] = one

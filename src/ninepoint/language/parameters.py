@@ -85,6 +85,20 @@ def indices(function: Function, fields: Collection[str]) -> int | None:
     return next(filter(None, (indices(one, one.parameters) for one in helpers)), None)
 
 
+def asks_position(function: Function) -> bool:
+    """Whether a function asks for the position of the point, or a helper that it calls does."""
+    return any(
+        value is index or (isinstance(value, Function) and asks_position(value))
+        for value in function.constants.values()
+    )
+
+
+def divides_position(function: Function) -> bool:
+    """Whether a function asks for the position of the point, and divides something."""
+    parts = [n for n in ast.walk(function.definition) if isinstance(n, ast.FloorDiv | ast.Mod)]
+    return bool(parts) and asks_position(function)
+
+
 def own_calls(function: Function) -> Iterator[tuple[Span, str]]:
     """Where a function names itself."""
     for node in ast.walk(function.definition):

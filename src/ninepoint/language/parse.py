@@ -47,8 +47,12 @@ def read(
     function: Function,
     arguments: Mapping[str, Argument],
     neighborhood: Neighborhood | None = None,
+    factors: ir.Offset = (),
 ) -> Kernel:
     """Make the kernel of `function` for arguments of given types.
+
+    With `factors` its outputs are those of all points around an element, one phase after the
+    other: those of the point 0, then those of the point 1 along the last axis, and so on.
 
     Raises
     ------
@@ -64,23 +68,22 @@ def read(
     pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
     ndim = Axes(neighborhood, indices(function, fields), bool(pointwise))
     names = {n: _labelled(n, argument) for n, argument in arguments.items()}
-    frame = _Statements(function, dict(names), operations, ndim, ())
-    for field in pointwise:
-        here = (0,) * (ndim.count or 1)
-        dtype = value_type(field.storage)
-        frame.names[field.name] = operations.emit(ir.Read(dtype, field.label, here))
-    result = frame.run()
-    values = result if isinstance(result, tuple) else (result,)
-    outputs = []
-    for value in values:
-        if isinstance(value, Value | bool | int | float | complex | np.number):
-            lifted = operations.lift(value)
-            if lifted.shape is None:
-                outputs.append(lifted.atom)
-                continue
-        raise errors.not_a_number(frame.returned, words(value))
+    ndim.factors = factors
+    found: list[list[Value]] = []
+    for phase in np.ndindex(*factors):
+        ndim.phase = phase
+        frame = _Statements(function, dict(names), operations, ndim, ())
+        for field in pointwise:
+            here = (0,) * (ndim.count or 1)
+            dtype = value_type(field.storage)
+            frame.names[field.name] = operations.emit(ir.Read(dtype, field.label, here))
+        found.append(_results(frame, operations))
+        if len(found[0]) != len(found[-1]):
+            raise errors.return_mismatch(frame.returned, len(found[0]), len(found[-1]))
     if ndim.count is None:
         raise errors.no_field(function.place, function.name)
+    alike = [operations.alike(same) for same in zip(*found, strict=True)]
+    outputs = [one for together in zip(*alike, strict=True) for one in together]
     measured = sorted(ndim.measured)
     body = operations.body.assignments(tuple(outputs))
     read = {assign.value.field for assign in body if isinstance(assign.value, ir.Read)}
@@ -107,6 +110,20 @@ def read(
         lengths=tuple(map(ir.Length, measured)),
         positions=tuple(positions.values()),
     )
+
+
+def _results(frame: _Statements, operations: Operations) -> list[Value]:
+    """The numbers that a function gives."""
+    result = frame.run()
+    values = []
+    for value in result if isinstance(result, tuple) else (result,):
+        if isinstance(value, Value | bool | int | float | complex | np.number):
+            lifted = operations.lift(value)
+            if lifted.shape is None:
+                values.append(lifted)
+                continue
+        raise errors.not_a_number(frame.returned, words(value))
+    return values
 
 
 def _labelled(name: str, argument: Argument) -> Argument:

@@ -4,10 +4,17 @@
 
 A kernel is called with a field more for each position that it asks for, which nobody gives by
 name: a number for each place along one axis, the same along all others.
+
+A result of k times as many points is read at p = k * I + r, where I counts the elements.  So for
+the phase r
+
+    (p + 3) % 2     ->     (r + 3) % 2          a number
+    (p + 3) // 2    ->     I + (r + 3) // 2     the element (r + 3) // 2 away: an offset
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 # The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
@@ -56,3 +63,35 @@ def index(field: Any = None, /) -> Any:
         "npt.index gives the position of the point inside a kernel; call it in a function that is "
         "decorated with @npt.stencil, with a field of that: i, j = npt.index(x)."
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`scale * I + shift`, for a point I of the array that is read."""
+
+    scale: int
+    shift: int
+
+    def combined(self, symbol: str, other: int, reflected: bool = False) -> Line | int | None:
+        """It with a known number; a known number where I drops out, None where it is no line."""
+        match symbol, reflected:
+            case "+", _:
+                return Line(self.scale, self.shift + other)
+            case "-", False:
+                return Line(self.scale, self.shift - other)
+            case "*", _ if other > 0:
+                return Line(self.scale * other, self.shift * other)
+            case "//", False if other > 0 and self.scale % other == 0:
+                return Line(self.scale // other, self.shift // other)
+            case "%", False if other > 0 and self.scale % other == 0:
+                return self.shift % other
+            case "&", _ if other == 1 and self.scale % 2 == 0:
+                return self.shift % 2
+            case ">>", False if other >= 0 and self.scale % 2**other == 0:
+                return Line(self.scale >> other, self.shift >> other)
+            case _:
+                return None
+
+
+# The element around which a point is.
+ELEMENT = Line(1, 0)

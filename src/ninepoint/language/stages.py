@@ -32,7 +32,7 @@ from .source import ArrayFunction, Function, Unusable, bound_names, live_names
 from .trees import copied
 
 # The options that a call in a kernel may have.
-OPTIONS = ("boundary", "cval", "dtype", "overflow", "every")
+OPTIONS = ("boundary", "cval", "dtype", "overflow", "every", "upsample")
 
 
 @dataclass(frozen=True, slots=True)

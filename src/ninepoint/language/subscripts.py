@@ -21,7 +21,7 @@ from .frame import Frame, settled
 from .ir import Offset
 from .moving import moved, on_position, reads, varies, windowed
 from .picking import picked
-from .values import Coefficients, Field, NotUnderstood, Value, constant, words
+from .values import Coefficients, Field, Index, NotUnderstood, Value, constant, words
 
 
 class Subscripts(Frame):
@@ -154,8 +154,15 @@ class Subscripts(Frame):
 
     def offset(self, index: Any, span: Span, place: ast.expr) -> int:
         index = constant(index)
+        if isinstance(index, Index):
+            if index.line.scale != 1:
+                factor = self.axes.factors
+                raise errors.index_factor(span, ast.unparse(place), index.line.scale, factor)
+            return index.line.shift
         if isinstance(index, Value):
             if index.shape is None and index.atom.dtype.is_integer:
+                if on_position(self.ops, index.atom) and self.axes.factors:
+                    raise errors.index_factor(span, ast.unparse(place), 0, self.axes.factors)
                 if on_position(self.ops, index.atom) and self.axes.neighborhood is None:
                     raise errors.offset_position(span, ast.unparse(place))
                 if self.axes.neighborhood is None:

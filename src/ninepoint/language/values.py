@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
 from .errors import Span
 from .ir import Atom, Const, Offset, Ref
+from .positions import ELEMENT, Line
 from .source import ArrayFunction, Function, SelfReference
 
 Number: TypeAlias = bool | int | float | complex | np.floating[Any] | np.complexfloating[Any, Any]
@@ -50,6 +51,13 @@ class Value:
     atom: Atom
     weak: bool = False
     shape: Offset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Index(Value):
+    """Where the point is along an axis, as a number and as a line of the elements there."""
+
+    line: Line = ELEMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +322,13 @@ class Operations:
         left, right = constant(left), constant(right)
         if is_number(left) and is_number(right):
             return self._known(op, left, right)
+        line = _line(op, left, right)
+        if isinstance(line, int):
+            return line
+        if line is not None:
+            first, second = (self.cast(self.lift(v), DType.INT) for v in (left, right))
+            made = self.body.emit(ir.Binary(DType.INT, cast(ir.BinaryOp, op), first, second))
+            return Index(made, True, None, line)
         (a, b), shape = self.together(left, right)
         x, y = a.atom.dtype, b.atom.dtype
         weak = a.weak and b.weak
@@ -440,6 +455,20 @@ class Operations:
         expr = ir.Select(common, t.atom, self.cast(a, common), self.cast(b, common))
         return self.emit(expr, a.weak and b.weak, shape)
 
+    def alike(self, values: Sequence[Value]) -> list[Atom]:
+        """Some values in the type that a choice between them has."""
+        common, weak = values[0].atom.dtype, values[0].weak
+        for value in values[1:]:
+            atom = value.atom
+            for one in values:
+                known = isinstance(atom, Const) and atom.dtype is DType.INT
+                if isinstance(atom, Const) and known and unsigned.mixed(one, value):
+                    raise errors.choice_sign(self.span, atom.value)
+            if atom.dtype is not common:
+                common = promote(common, atom.dtype, weak, value.weak)
+            weak = weak and value.weak
+        return [self.cast(value, common) for value in values]
+
     def logical(self, op: str, left: Any, right: Any) -> Any:
         """`and` and `or` of two truths."""
         if isinstance(left, bool) and isinstance(right, bool):
@@ -467,6 +496,15 @@ class Operations:
             return Value(self.cast(lifted, DType.INT), lifted.weak, shape)
         dtype = DType.UINT if storage == "uint64" else DType.INT
         return self.emit(ir.Cast(dtype, lifted.atom, storage), False, shape)
+
+
+def _line(op: str, left: Any, right: Any) -> Line | int | None:
+    """What an operation on a position and a number is, if that is known or a position again."""
+    if isinstance(left, Index) and type(right) is int:
+        return left.line.combined(op, right)
+    if isinstance(right, Index) and type(left) is int:
+        return right.line.combined(op, left, reflected=True)
+    return None
 
 
 _PYTHON: dict[str, Callable[[Any, Any], Any]] = {

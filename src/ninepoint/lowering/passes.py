@@ -26,7 +26,7 @@ import numpy as np
 from ..analysis.simplify import simplify
 from ..language.box import Box
 from ..language.frame import Neighborhood
-from ..language.ir import Kernel
+from ..language.ir import Kernel, Offset
 from .algorithms import staged
 from .linear import windowed
 from .merging import merged
@@ -52,6 +52,7 @@ class Request:
     kept: int = 0
     fastmath: bool = False
     schedule: Schedule = field(default_factory=Schedule)
+    upsample: Offset = ()
 
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]

@@ -9,6 +9,8 @@ fits, else the smallest integer type that holds them all.
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -30,18 +32,21 @@ def check_kept(name: str, outputs: int, kept: int) -> None:
         )
 
 
-def natural_dtypes(kernel: Kernel, kept: int = 0) -> tuple[np.dtype, ...]:
-    """The storage type of every output by the rule.
+def natural_dtypes(kernel: Kernel, kept: int = 0, phases: int = 1) -> tuple[np.dtype, ...]:
+    """The storage type of every result by the rule, each of which has an output in each phase.
 
-    The first `kept` outputs must also hold every value of the field in their position.
+    The first `kept` results must also hold every value of the field in their position.
     """
     known = ranges(kernel)
     given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
     integers = [dtype for _, dtype in given if dtype.kind in "biu"]
     common = np.result_type(*integers) if integers else np.dtype("bool")
     found = []
-    for position, output in enumerate(kernel.outputs):
-        storage = _natural(output, interval(output, known), common)
+    count = len(kernel.outputs) // phases
+    for position in range(count):
+        same = kernel.outputs[position::count]
+        held = functools.reduce(operator.or_, (interval(one, known) for one in same))
+        storage = _natural(same[0], held, common)
         if position < kept:
             storage = np.result_type(storage, kernel.fields[position][1])
         found.append(storage)

@@ -24,7 +24,7 @@ from ..regions import Node
 from .built import built
 from .grid import Chunks, cut_to, grid
 from .job import Job, Work
-from .outputs import extents, outputs_of
+from .outputs import extents, factors_of, outputs_of
 from .places import check_places, refuse_unknown
 from .planner import chosen, note
 from .regions import DECODING, by_regions, costs
@@ -94,7 +94,8 @@ def chunks_of(
     """How each result of a node is cut, for fields of these shapes that are cut so, or not."""
     shape = on_numpy.broadcast_shape(shapes)
     chunks = grid(fields, shape)
-    return [cut_to(extent, chunks) for extent in extents(node, shape)]
+    factors = factors_of(node, len(shape))
+    return [cut_to(extent, chunks, factors) for extent in extents(node, shape)]
 
 
 def check(fields: Sequence[Any]) -> None:

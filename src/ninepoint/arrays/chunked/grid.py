@@ -55,6 +55,9 @@ def kept_of(extent: Region, chunks: Chunks) -> list[list[tuple[int, int]]]:
     return axes
 
 
-def cut_to(extent: Region, chunks: Chunks) -> Chunks:
-    """The chunks of an output that has these points."""
-    return tuple(tuple(size for _, size in axis) for axis in kept_of(extent, chunks))
+def cut_to(extent: Region, chunks: Chunks, factors: Sequence[int] = ()) -> Chunks:
+    """The chunks of an output that has these points, or so many times as many."""
+    return tuple(
+        tuple(size * k for _, size in axis)
+        for axis, k in zip(kept_of(extent, chunks), factors or (1,) * len(chunks), strict=True)
+    )

@@ -120,7 +120,8 @@ def join(own: Sequence[Part], dtype: np.dtype[Any], *chunks: Any) -> Array:
 class Picked:
     """The rule of an output in its chunks, taken from blocks.
 
-    `kept` has for each axis the chunks that the output has something of; it begins at `start`.
+    `kept` has for each axis the chunks that the output has something of; it begins at `start`, and
+    has so many times as many points as the fields (`factors`).
     A block gives all outputs, of which this is number `number`, or this one alone.
     """
 
@@ -132,6 +133,7 @@ class Picked:
     kept: tuple[tuple[int, ...], ...]
     start: tuple[int, ...]
     stop: tuple[int, ...]
+    factors: tuple[int, ...] = ()
 
     @property
     def counts(self) -> tuple[int, ...]:
@@ -141,8 +143,10 @@ class Picked:
     def _axes(self) -> list[list[tuple[int, slice]]]:
         """For each axis the block of every chunk, and where in what it gives."""
         axes: list[list[tuple[int, slice]]] = []
-        bounds = zip(self.chunks, self.groups, self.kept, self.start, self.stop, strict=True)
-        for chunks, groups, kept, start, stop in bounds:
+        factors = self.factors or (1,) * len(self.chunks)
+        ends = zip(self.start, self.stop, factors, strict=True)
+        bounds = zip(self.chunks, self.groups, self.kept, ends, strict=True)
+        for chunks, groups, kept, (start, stop, factor) in bounds:
             cuts, blocks = cuts_of(chunks), cuts_of(groups)
             starts = [a for a, _ in blocks]
             found: list[tuple[int, slice]] = []
@@ -154,7 +158,8 @@ class Picked:
                 # An empty chunk may stand between two blocks, or behind the last one.
                 block = max(0, bisect_right(starts, a) - 1) if a < b else 0
                 first = max(blocks[block][0], start)
-                found.append((block, slice(a - first, b - first) if a < b else slice(0, 0)))
+                own = slice((a - first) * factor, (b - first) * factor) if a < b else slice(0, 0)
+                found.append((block, own))
             axes.append(found)
         return axes
 

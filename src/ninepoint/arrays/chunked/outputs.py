@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import numpy as on_numpy
 from ..layout import Region, Shape, layout
+from ..phases import times
 from ..regions import Node
 
 if TYPE_CHECKING:
@@ -17,10 +18,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A wanted value: its type, and the points of the fields' shape that it has."""
+    """A wanted value: its type, and the points of the fields' shape that it has.
+
+    Along each axis it has so many times as many as these (`factors`).
+    """
 
     dtype: np.dtype[Any]
     extent: Region
+    factors: Shape = ()
+
+    def finer(self, region: Region) -> Region:
+        """The points of the value around some of the fields'."""
+        return Region(
+            times(region.start, self.factors) if self.factors else region.start,
+            times(region.stop, self.factors) if self.factors else region.stop,
+        )
 
 
 def outputs_of(work: Work, shape: Shape) -> list[Output]:
@@ -32,11 +44,20 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
         plan = layout(tuple(shape[axis] for axis in node.along), tuple(node.reaches), node.border)
         program = node.program
         on_numpy.check_values(
-            plan, node.cval, program.field_dtypes, program.out_dtypes, program.positions
+            plan, node.cval, program.field_dtypes, node.out_dtypes, program.positions
         )
+        factors = factors_of(node, len(shape))
         pairs = zip(node.out_dtypes, extents(node, shape), strict=True)
-        made |= zip(node.outputs, (Output(*pair) for pair in pairs), strict=True)
+        made |= zip(node.outputs, (Output(*pair, factors) for pair in pairs), strict=True)
     return [made[value] for value in work.wanted]
+
+
+def factors_of(node: Node, ndim: int) -> Shape:
+    """By how much the results of a node are longer, along all axes; nothing if they are not."""
+    if not node.factors:
+        return ()
+    known = dict(zip(node.along, node.factors, strict=True))
+    return tuple(known.get(axis, 1) for axis in range(-ndim, 0))
 
 
 def extents(node: Node, shape: Shape) -> list[Region]:

@@ -187,13 +187,17 @@ def _made(
     parts = [region] if inner is None else [inner, *around(inner, region)]
     found = []
     for part in parts:
-        targets = tuple(_index(part.clip(extent), extent.start) for extent in extents)
+        targets = tuple(
+            _index(one.finer(part.clip(extent)), one.finer(extent).start)
+            for one, extent in zip(outputs, extents, strict=True)
+        )
         # Under "valid" there may be nothing of it in any result.
         if len(parts) == 1 or any(part.clip(extent).points for extent in extents):
             start, fields = maker.taken(part)
             found.append(Piece(part, start, fields, targets))
     results = tuple(
-        (extent.shape, output.dtype) for extent, output in zip(extents, outputs, strict=True)
+        (output.finer(extent).shape, output.dtype)
+        for extent, output in zip(extents, outputs, strict=True)
     )
     return Pieces(Domain(lengths, shape), results, tuple(found))
 

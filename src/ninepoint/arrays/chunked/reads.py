@@ -90,7 +90,7 @@ def computed(
     wanted = Region(tuple(a for a, _ in region), tuple(b for _, b in region))
     if not wanted.points:
         return [
-            nothing(arrays[0], wanted.clip(output.extent).shape, output.dtype)
+            nothing(arrays[0], output.finer(wanted.clip(output.extent)).shape, output.dtype)
             for output in outputs_of(job.work, job.shape)
         ]
     with serial():

@@ -126,7 +126,7 @@ def by_regions(
     extent = outputs[0].extent
     if any(len(c) > 1 and mixed(work.nodes, k - len(chunks)) for k, c in enumerate(chunks)):
         return None
-    if any(output.extent != extent for output in outputs):
+    if any((one.extent, one.factors) != (extent, outputs[0].factors) for one in outputs):
         return None
     cut = cut_to(extent, chunks)
     identity = tokenize(
@@ -136,12 +136,13 @@ def by_regions(
     job = Job(work, shape, tuple(work.field_dtypes))
     reading = Reading(job, extent.start, tuple(map(Field.of, sources)))
     alone = len(outputs) == 1
+    sizes = cut_to(extent, chunks, outputs[0].factors)
     # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
     name = f"{work.name}-{identity}" if alone else f"{work.name}-all-{identity}"
     graph = HighLevelGraph(*_layers(reading, name, sources, cut))
     if alone:
-        return [_array(graph, name, cut, outputs[0].dtype)]
-    together = _array(graph, name, cut, np.dtype(object))
+        return [_array(graph, name, sizes, outputs[0].dtype)]
+    together = _array(graph, name, sizes, np.dtype(object))
     indices = tuple(range(len(cut)))
     return [
         untyped.blockwise(
@@ -206,6 +207,9 @@ def recut(array: Any, chunks: Chunks) -> Any:
         return None
     work, sources, shape = found.job.work, found.sources, found.job.shape
     outputs = outputs_of(work, shape)
+    if outputs[found.position].factors:
+        # What stands in a chunk need be no whole number of elements.
+        return None
     extent = outputs[found.position].extent
     fields = tuple(
         _around(sizes, a, n - b)

@@ -60,11 +60,9 @@ def symbolic(
         pairs += [array, indices[ndim - array.ndim :]]
     sizes = [
         {
-            k: b - a
-            for k, (a, b, n) in enumerate(
-                zip(o.extent.start, o.extent.stop, job.shape, strict=True)
-            )
-            if b - a != n and not math.isnan(n)
+            k: m
+            for k, (m, n) in enumerate(zip(o.finer(o.extent).shape, job.shape, strict=True))
+            if m != n and not math.isnan(n)
         }
         for o in outputs
     ]

@@ -17,6 +17,7 @@ from .arguments import argument, call_arguments, python_function, results
 from .borders import NOTHING_OUTSIDE, Array, Reach, Rules, bordered, neighbour, parsed_rules
 from .footprints import dimensions, reaches
 from .number import Number, elsewhere, place, see
+from .position import Position
 from .views import Field
 from .world import rebound
 
@@ -36,6 +37,7 @@ def evaluate(
     neighborhood: Sequence[tuple[int, int]] | None = None,
     footprints: Sequence[Reach] | None = None,
     every: Sequence[int] = (),
+    upsample: Sequence[int] = (),
 ) -> tuple[Array, ...]:
     """Call `function` at every point.
 
@@ -65,6 +67,9 @@ def evaluate(
         The reach of each output, where it cannot be found by running the function.
     every : sequence of int, optional
         The step along each core axis; of the results all other points are left out.
+    upsample : sequence of int, optional
+        How many results there are for each element, along each axis: the result p is what the
+        function gives at the element p // k.
 
     Returns
     -------
@@ -92,12 +97,14 @@ def evaluate(
     if neighborhood is not None:
         lo, hi = zip(*[(int(lo), int(hi)) for lo, hi in neighborhood], strict=True)
         known = ((lo, hi),)
+    if upsample:
+        ndim = len(upsample)
     if ndim is None:
         ndim = len(known[0][0]) if known else dimensions(function, given, standard)
     rules = parsed_rules(boundary, ndim)
     bounded = any(rule in NOTHING_OUTSIDE for pair in rules for rule in pair)
     if known is None and (bounded or 0 in shape):
-        known = reaches(function, ndim, given, standard)
+        known = reaches(function, ndim, given, standard, upsample)
 
     kernel = _Kernel(
         function,
@@ -109,15 +116,18 @@ def evaluate(
         known[0] if neighborhood and known else None,
         known or (),
         every,
+        tuple(upsample) or (1,) * ndim,
     )
+    factors = (1,) * (len(shape) - ndim) + kernel.factors
+    fine = tuple(n * k for n, k in zip(shape, factors, strict=True))
     with np.errstate(all="ignore"), warnings.catch_warnings():
         # NumPy's functions of arrays warn of what a kernel has as a number: a mean of nothing.
         warnings.simplefilter("ignore", RuntimeWarning)
-        points = [kernel.at(point) for point in np.ndindex(shape)]
+        points = [kernel.at(point) for point in np.ndindex(fine)]
     count = max([len(point) for point in points if point] or [len(known or [0])])
     undefined = (np.float64(np.nan),) * count
-    outputs = np.empty((count, *shape), object)
-    for point, values in zip(np.ndindex(shape), points, strict=True):
+    outputs = np.empty((count, *fine), object)
+    for point, values in zip(np.ndindex(fine), points, strict=True):
         outputs[(slice(None), *point)] = values or undefined
     kept_points: Any = (..., *(slice(None, None, step) for step in every))
     if not bounded or known is None:
@@ -125,9 +135,28 @@ def evaluate(
     own = known if neighborhood is None else known * count
     kept: Iterator[Array | None] = iter([*fields, *[None] * count])
     return tuple(
-        bordered(values, reach, rules, cval, field)[kept_points]
+        _bordered(values, factors, reach, rules, cval, field)[kept_points]
         for values, reach, field in zip(outputs, own, kept, strict=False)
     )
+
+
+def _bordered(
+    values: Array, factors: tuple[int, ...], reach: Reach, rules: Rules, cval: Any, field: Any
+) -> Array:
+    """One output by the rule of the border, which is that of the elements around which it is."""
+    parts = {
+        phase: bordered(values[_every(phase, factors)], reach, rules, cval, field)
+        for phase in np.ndindex(factors)
+    }
+    shape = parts[(0,) * len(factors)].shape
+    result = np.empty([n * k for n, k in zip(shape, factors, strict=True)], object)
+    for phase, part in parts.items():
+        result[_every(phase, factors)] = part
+    return result
+
+
+def _every(phase: tuple[int, ...], factors: tuple[int, ...]) -> tuple[slice, ...]:
+    return tuple(slice(r, None, k) for r, k in zip(phase, factors, strict=True))
 
 
 def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
@@ -175,9 +204,12 @@ class _Kernel:
         reach: Reach | None,
         reaches: Sequence[Reach],
         every: Sequence[int],
+        factors: tuple[int, ...],
     ) -> None:
         self._rules, self._cval, self._reach = rules, cval, reach
         self._reaches, self._every = reaches, every
+        # How many results there are for each element; the point is that of the result.
+        self.factors = factors
         self._shape = shape
         views = {name: self._field(name, array) for name, array in fields.items()}
         others = {name: argument(value) for name, value in given.items()}
@@ -215,13 +247,13 @@ class _Kernel:
         self._known[self._point, found] = value
         if found == self._wanted:
             raise _Reached(value)
-        here, ndim = self._point, len(self._rules)
+        point, ndim = self._point, len(self._rules)
 
         def read(offset: tuple[int, ...]) -> Any:
             if len(offset) != ndim:
                 raise IndexError(f"an expression is read with {len(offset)} indices, not {ndim}")
-            core = tuple(p + o for p, o in zip(here[-ndim:], offset, strict=True))
-            there = *here[:-ndim], *core
+            moves = zip(point[-ndim:], offset, self.factors, strict=True)
+            there = *point[:-ndim], *(p + o * k for p, o, k in moves)
             if (there, found) in self._known:
                 return see(self._known[there, found])
             before = self._point, self._indexed, self._wanted
@@ -237,7 +269,11 @@ class _Kernel:
 
         return Field("an expression", read, see(value))[index]
 
-    def _field(self, name: str, array: Array) -> Field:
+    def _field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
+        for axis, k in enumerate(finer, -len(finer)):
+            if 0 < array.shape[axis] - self._shape[axis] < k:
+                # The finer result of a field whose length was rounded up.
+                array = np.take(array, range(self._shape[axis]), axis)
         seen = _broadcast(array, self._shape)
         like = partial(self._field, name)
         blank = see(array.dtype.type(0))
@@ -250,8 +286,11 @@ class _Kernel:
     def _place(self) -> Any:
         """Where the point is in the whole array: a number for each axis, or for one axis that."""
         core = self._point[len(self._point) - len(self._rules) :]
-        found = tuple(map(argument, core))
-        return found if len(found) > 1 else found[0]
+        found = []
+        for p, k in zip(core, self.factors, strict=True):
+            fine = max(self.factors) > 1
+            found.append(Position(p // k, 1, p // k) if fine else argument(p))
+        return tuple(found) if len(found) > 1 else found[0]
 
     def _among_results(self) -> Any:
         """Where it is among the results, which may be fewer than the elements."""
@@ -261,10 +300,13 @@ class _Kernel:
             first = {0}
             if self._rules[axis][0] == "valid":
                 first = {max(0, -low[axis]) for low, _ in self._reaches}
-            if len(first) > 1:
+            if len(first) > 1 and max(self.factors) == 1:
                 raise ValueError("the results have different shapes: ask for npt.index(x)")
             step = self._every[axis] if self._every else 1
-            found.append(argument((position - first.pop()) // step))
+            k, least = self.factors[axis], min(first)
+            place = position - k * least
+            fine = max(self.factors) > 1
+            found.append(Position(place, k, place // k) if fine else argument(place // step))
         return tuple(found) if len(found) > 1 else found[0]
 
     def _reader(self, name: str, array: Array | None) -> Callable[[tuple[int, ...]], Any]:
@@ -278,8 +320,9 @@ class _Kernel:
                 inside = zip(self._reach[0], offset, self._reach[1], strict=True)
                 if not all(lo <= o <= hi for lo, o, hi in inside):
                     raise IndexError(f"{name}{list(offset)} is outside the neighborhood")
-            stack, here = self._point[:-ndim], self._point[-ndim:]
-            place = *stack, *(p + o for p, o in zip(here, offset, strict=True))
+            stack, at = self._point[:-ndim], self._point[-ndim:]
+            at = tuple(p // k for p, k in zip(at, self.factors, strict=True))
+            place = *stack, *(p + o for p, o in zip(at, offset, strict=True))
             return see(neighbour(array, place, self._rules, self._cval))
 
         return read

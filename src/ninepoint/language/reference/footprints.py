@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from .arguments import call_arguments, python_function
 from .borders import Reach
 from .number import place
+from .position import Unplaced
 from .probe import Probe, Trace, outcomes
 from .views import Field, Table, Window
 from .world import rebound
@@ -25,6 +26,7 @@ def footprints(
     *,
     scalars: Mapping[str, Any] | None = None,
     standard: Iterable[str] = (),
+    upsample: Sequence[int] = (),
 ) -> tuple[Reach, ...]:
     """For each output the least and greatest offset that it depends on, (lo, hi).
 
@@ -33,16 +35,24 @@ def footprints(
     standard = (standard,) if isinstance(standard, str) else tuple(standard)
     others = dict(scalars or {})
     ndim = ndim or dimensions(function, others, standard)
-    return reaches(function, ndim, others, standard)
+    return reaches(function, ndim, others, standard, upsample)
 
 
 def reaches(
-    function: Any, ndim: int, others: Mapping[str, Any], standard: Iterable[str]
+    function: Any,
+    ndim: int,
+    others: Mapping[str, Any],
+    standard: Iterable[str],
+    upsample: Sequence[int] = (),
 ) -> tuple[Reach, ...]:
-    """The reach of each output."""
-    trace = Trace()
-    run, _ = _probing(function, trace, others, standard, ndim)
-    return tuple(_box(output.taint | trace.loose, ndim) for output in outcomes(trace, run))
+    """The reach of each output: of a finer result that of all points around an element."""
+    found: list[set[tuple[int, ...]]] = []
+    for phase in np.ndindex(*upsample or (1,) * ndim):
+        trace = Trace()
+        run, _ = _probing(function, trace, others, standard, ndim, phase, upsample)
+        offsets = [set(output.taint | trace.loose) for output in outcomes(trace, run)]
+        found = [a | b for a, b in zip(found or offsets, offsets, strict=True)]
+    return tuple(_box(offsets, ndim) for offsets in found)
 
 
 def dimensions(function: Any, others: Mapping[str, Any], standard: Iterable[str]) -> int:
@@ -113,8 +123,13 @@ def _probing(
     others: Mapping[str, Any],
     standard: Iterable[str],
     ndim: int,
+    phase: Sequence[int] = (),
+    factors: Sequence[int] = (),
 ) -> tuple[Callable[[], tuple[Any, ...]], list[tuple[int, ...]]]:
-    """A call of `function` of `ndim` axes on probes, and the list that it adds its reads to."""
+    """A call of `function` of `ndim` axes on probes, and the list that it adds its reads to.
+
+    With `factors` the point is one of several around an element.
+    """
     kernel = rebound(function, quiet=True)
     reads: list[tuple[int, ...]] = []
 
@@ -123,7 +138,18 @@ def _probing(
 
     def positions() -> Any:
         trace.placed = True
-        found = tuple(trace.probe("position", axis) for axis in range(ndim))
+        found = tuple(
+            Unplaced(trace, axis, 0, 1) if factors else trace.probe("position", axis)
+            for axis in range(ndim)
+        )
+        return found if ndim > 1 else found[0]
+
+    def among_results() -> Any:
+        if not factors:
+            return positions()
+        trace.placed = True
+        pairs = enumerate(zip(phase, factors, strict=True))
+        found = tuple(Unplaced(trace, axis, r, k) for axis, (r, k) in pairs)
         return found if ndim > 1 else found[0]
 
     def unknown(name: str, value: Any) -> Any:
@@ -148,7 +174,7 @@ def _probing(
     positional, named = call_arguments(function, given)
 
     def run() -> tuple[Any, ...]:
-        token = place.set(positions)
+        token = place.set(among_results)
         try:
             with np.errstate(all="ignore"):
                 returned = kernel(*positional, **named)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .number import ARITHMETIC, Number, Operand, binary, plain, see
+from .position import Position, Unplaced
 from .probe import Probe
 from .reductions import MASKED, masked, reduced
 
@@ -212,7 +213,7 @@ class Field:
         read: Callable[[tuple[int, ...]], Any],
         blank: Any,
         array: Any = None,
-        like: Callable[[Any], Field] | None = None,
+        like: Callable[..., Field] | None = None,
         shape: Callable[[], tuple[Any, ...]] | None = None,
         place: Callable[[], Any] | None = None,
     ) -> None:
@@ -244,7 +245,7 @@ class Field:
     def __getitem__(self, index: Any) -> Any:
         parts = index if isinstance(index, tuple) else (index,)
         if not any(isinstance(part, slice) for part in parts):
-            return self._read(tuple(operator.index(part) for part in parts))
+            return self._read(tuple(_offset(part) for part in parts))
         spans = [_span(part) for part in parts]
         cells = np.empty([len(span) for span in spans], object)
         for place in np.ndindex(cells.shape):
@@ -359,13 +360,18 @@ def elementwise(function: Callable[..., Any], *operands: Any, weights: Any = Non
     return Window(cells, blank)
 
 
+def _offset(part: Any) -> int:
+    """How far away a part of an index is: a number, or a position in the array."""
+    return part.offset if isinstance(part, (Position, Unplaced)) else operator.index(part)
+
+
 def _span(part: Any) -> range:
     if not isinstance(part, slice):
-        offset = operator.index(part)
+        offset = _offset(part)
         return range(offset, offset + 1)
     if part.start is None or part.stop is None or part.step not in (None, 1):
         raise ValueError(f"a window needs both ends and no step: {part}")
-    span = range(operator.index(part.start), operator.index(part.stop))
+    span = range(_offset(part.start), _offset(part.stop))
     if not span:
         raise ValueError(f"a window without elements: {part}")
     return span

@@ -15,6 +15,7 @@ import dis
 import math
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         if value is len:
             return _Known(value, _length)
         if value is index:
-            return _Known(value, _position)
+            # Not as a function of numbers, which gives literals for literals.
+            return _position
         if value is ranked:
             return _Known(value, lambda w, q: w.reduce("nanrank", q))
         if value is min or value is max:
@@ -162,7 +164,15 @@ class _Stage:
             self._made[key] = self._function.debug(*values[: len(arguments)], **named), values
         made, _ = self._made[key]
         assert field.like is not None
-        return tuple(map(field.like, made)) if isinstance(made, tuple) else field.like(made)
+        like = partial(field.like, finer=self._factors(options))
+        return tuple(map(like, made)) if isinstance(made, tuple) else like(made)
+
+    def _factors(self, options: dict[str, Any]) -> tuple[int, ...]:
+        """By how much longer its results are than its fields."""
+        definition = self._function.definition
+        given = options.get("upsample")
+        given = definition.options.upsample if given is None else given
+        return (plain(given),) * definition.rank if not isinstance(given, tuple) else given
 
 
 def _shape(function: Any, arguments: Any, options: dict[str, Any]) -> Any:

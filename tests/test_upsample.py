@@ -1,0 +1,317 @@
+"""Results of several times as many points as their fields: `upsample=`, and `npt.index()`."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from functools import partial
+from random import Random
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+
+import kernels
+import ninepoint as npt
+from agreement import Plain
+from ninepoint.arrays import numpy as on_numpy
+from ninepoint.arrays import phases
+from ninepoint.arrays.borders import Boundary
+from ninepoint.language.reference import evaluate, store
+
+RULES = (
+    *kernels.RULES,
+    (("nearest", "fill"), ("keep", "reflect")),
+    (("valid", "keep"), ("fill", "valid")),
+)
+
+
+@npt.stencil(boundary="nearest", upsample=(2, 2))
+def bilinear(x):
+    i, j = npt.index()
+    down, right = 2 * (i % 2) - 1, 2 * (j % 2) - 1
+    near = 3 * x[0, 0] + x[0, right]
+    far = 3 * x[down, 0] + x[down, right]
+    return (3 * near + far) / 16
+
+
+@npt.stencil(boundary="nearest", upsample=(3, 2))
+def several(x, y, gain=2):
+    i, j = npt.index()
+    a = x[i // 3, (j + 1) // 2] if i % 3 else y[0, 0]
+    return gain * a, y[(i + 4) // 3 - 1, j // 2] - x[0, -1]
+
+
+@npt.stencil
+def detail(fine, coarse):
+    up = bilinear(coarse)
+    return fine[0, 0] - up[0, 0]
+
+
+@npt.stencil
+def edges(coarse):
+    up = bilinear(coarse)
+    return up[0, 1] - up[0, -1]
+
+
+SMALL = np.random.default_rng(0).random((5, 7)).astype("float32")
+FINE = np.random.default_rng(1).random((9, 14)).astype("float32")
+
+
+def test_the_result_reads_around_the_element_that_it_is_near():
+    linear = npt.stencil(lambda x: (3 * x[0] + x[2 * (npt.index() % 2) - 1]) // 4, upsample=2)
+    row = np.array([0, 4, 8, 8])
+    assert linear(row, boundary="nearest").tolist() == [0, 1, 3, 5, 7, 8, 8, 8]
+    assert linear(row, cval=9).tolist() == [9, 9, 3, 5, 7, 8, 9, 9]
+    assert linear(row, boundary="keep").tolist() == [0, 0, 3, 5, 7, 8, 8, 8]
+    assert linear(row, boundary="valid").tolist() == [3, 5, 7, 8]
+    assert linear(row, boundary="wrap").tolist() == [2, 1, 3, 5, 7, 8, 8, 6]
+
+
+def test_a_read_may_be_written_with_the_index_of_the_field():
+    relative = npt.stencil(lambda x: x[0, 0] - x[1, -1], upsample=2, boundary="wrap")
+
+    @npt.stencil(upsample=2, boundary="wrap")
+    def absolute(x):
+        i, j = npt.index()
+        return x[i // 2, j // 2] - x[i // 2 + 1, j // 2 - 1]
+
+    np.testing.assert_array_equal(absolute(SMALL), relative(SMALL))
+    np.testing.assert_array_equal(absolute(SMALL), absolute.debug(SMALL))
+
+
+def random_text(rng: Random, ndim: int, factors: tuple[int, ...]) -> str:
+    names = ["i", "j"][:ndim]
+
+    def offset(axis: int) -> str:
+        if rng.random() < 0.5:
+            return str(rng.randint(-2, 2))
+        name, k = names[axis], factors[axis]
+        by = rng.choice([k, f"{k} * 1"])
+        moved = f"({name} + {rng.randint(-4, 4)}) // {by}"
+        return rng.choice([moved, f"{moved} - 1", f"({2} * {name} - 1) // (2 * {k})"])
+
+    def span(axis: int) -> str:
+        start = offset(axis)
+        return rng.choice([start, start, f"{start}:{start} + 2"])
+
+    def value(depth: int) -> str:
+        axis = rng.randrange(ndim)
+        match rng.randrange(6 if depth else 2):
+            case 0:
+                return f"{rng.choice('xy')}[{', '.join(map(offset, range(ndim)))}]"
+            case 1:
+                window = [span(one) for one in range(ndim)]
+                window[axis] = "-1:2"
+                return f"{rng.choice('xy')}[{', '.join(window)}].{rng.choice(['sum', 'max'])}()"
+            case 2:
+                return f"({value(depth - 1)} {rng.choice('+-')} {value(depth - 1)})"
+            case 3:
+                return f"({names[axis]} % {factors[axis]} - 1) * {value(depth - 1)}"
+            case 4:
+                test = f"{names[axis]} % {factors[axis]} == {rng.randrange(factors[axis])}"
+                return f"({value(depth - 1)} if {test} else {value(depth - 1)})"
+            case _:
+                return f"max({value(depth - 1)}, {value(depth - 1)})"
+
+    results = ""
+    while "x[" not in results or "y[" not in results:
+        results = ", ".join(value(2) for _ in range(rng.choice([1, 1, 2])))
+    return f"def kernel(x, y):\n    {', '.join(names)} = npt.index()\n    return {results}\n"
+
+
+def test_random_kernels_agree_with_the_definition():
+    for seed in range(60):
+        rng = Random(seed)
+        ndim = rng.choice([1, 2, 2])
+        factors = tuple(rng.choice([1, 2, 2, 3]) for _ in range(ndim))
+        factors = factors if max(factors) > 1 else (2, *factors[1:])
+        function = kernels.compiled(random_text(rng, ndim, factors), names={"npt": npt})
+        shape = kernels.random_shape(rng, ndim)
+        arrays = [np.array(rng.choices(range(100), k=int(np.prod(shape)))) for _ in "xy"]
+        fields = [one.reshape(shape).astype("uint8") for one in arrays]
+        border = kernels.random_boundary(rng, ndim)
+        definition = npt.stencil(upsample=factors)(function).definition
+        types, keep = [one.dtype for one in fields], "keep" in str(border)
+        compiled, _, _ = definition.compiled(types, {}, keep)
+        program = Plain(compiled.bind({}))
+        made = phases.apply(
+            partial(on_numpy.apply, program, threads=1), program, fields, factors,
+            Boundary.of(border).on(ndim), 7, None, np.empty,
+        )  # fmt: skip
+        wanted = evaluate(function, fields, boundary=border, cval=7, upsample=factors)
+        for one, other in zip(made, wanted, strict=True):
+            np.testing.assert_array_equal(one, store(other, one.dtype), err_msg=str(seed))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_every_rule_on_every_kind_of_array(rule):
+    wanted = bilinear.debug(SMALL, boundary=rule, cval=3)
+    for _ in range(2):
+        np.testing.assert_array_equal(bilinear(SMALL, boundary=rule, cval=3), wanted)
+    for chunks, source in itertools.product([(2, 3), (5, 7), (1, 4)], [0, 1]):
+        x = da.from_array(SMALL, chunks=chunks)
+        made = bilinear(x if source else x + 0, boundary=rule, cval=3)
+        assert made.shape == wanted.shape
+        np.testing.assert_array_equal(made.compute(scheduler="sync"), wanted)
+        for place in np.ndindex(*made.numblocks):
+            block = made.blocks[place].compute(scheduler="sync")
+            assert block.shape == tuple(made.chunks[k][n] for k, n in enumerate(place))
+
+
+def test_other_places():
+    stack = np.random.default_rng(2).integers(0, 99, (3, 5, 4)).astype("int16")
+    other = stack[1]
+    wanted = [several.debug(one, other) for one in stack]
+    wanted = [np.stack([one[k] for one in wanted]) for k in range(2)]
+    ways = {
+        "stack": lambda: several(stack, other),
+        "again": lambda: several(stack, other, gain=2),
+        "fortran": lambda: several(np.asfortranarray(stack), other),
+        "swapped": lambda: several(stack.astype(">i2"), other),
+        "threads": lambda: several(stack, other, threads=2),
+        "lazy": lambda: npt.compute(*several(npt.lazy(stack), other)),
+        "pickled": lambda: pickle.loads(pickle.dumps(several))(stack, other),
+        "dask": lambda: several(da.from_array(stack, chunks=(2, 3, 2)), other),
+        "whole cores": lambda: several(da.from_array(stack, chunks=(1, 5, 4)), other),
+        "axes": lambda: [
+            one.transpose(2, 0, 1)
+            for one in several(stack.transpose(1, 2, 0), other[..., None], axes=(0, 1))
+        ],
+    }  # fmt: skip
+    for name, way in ways.items():
+        for one, result in zip(way(), wanted, strict=True):
+            np.testing.assert_array_equal(np.asarray(one), result, err_msg=name)
+    outs = tuple(np.empty((one.shape[0], 2 * one.shape[1], one.shape[2]), one.dtype)[:, ::2]
+                 for one in wanted)  # fmt: skip
+    made = several(stack, other, out=outs)
+    assert all(one is out for one, out in zip(made, outs, strict=True))
+    np.testing.assert_array_equal(outs[1], wanted[1])
+    with pytest.raises(ValueError, match=r"out has shape \(5, 4\), but the result has \(10, 8\)"):
+        bilinear(stack[0], out=np.empty((5, 4)))
+
+
+def test_a_stage_is_read_on_the_finer_grid_and_cut_to_what_is_beside_it():
+    up = bilinear(SMALL)
+    wanted = FINE - up[:9]
+    np.testing.assert_array_equal(detail.debug(FINE, SMALL), wanted)
+    np.testing.assert_array_equal(edges.debug(SMALL), edges(SMALL))
+    ways = {
+        "call": lambda: detail(FINE, SMALL),
+        "again": lambda: detail(FINE, SMALL),
+        "lazy": lambda: detail(npt.lazy(FINE), npt.lazy(SMALL)).compute(),
+        "dask": lambda: detail(*map(cut, (FINE, SMALL))).compute(scheduler="sync"),
+        "one is dask": lambda: detail(FINE, cut(SMALL)).compute(scheduler="sync"),
+        "axes": lambda: detail(FINE.T, SMALL.T, axes=(1, 0)).T,
+    }
+    for name, way in ways.items():
+        np.testing.assert_array_equal(way(), wanted, err_msg=name)
+    twice = bilinear(bilinear(cut(SMALL))).compute(scheduler="sync")
+    np.testing.assert_array_equal(twice, bilinear(up))
+    np.testing.assert_array_equal(bilinear(bilinear(npt.lazy(SMALL))).compute(), twice)
+    with pytest.raises(ValueError, match="'up' is longer by upsample="):
+        detail(FINE[:7], SMALL)
+
+
+def cut(array):
+    return da.from_array(array, chunks=(4, 3))
+
+
+def test_labels_are_those_of_the_finer_points():
+    x = xr.DataArray(
+        SMALL, dims=("lat", "lon"), attrs={"units": "K"}, name="t",
+        coords={"lat": 2 * np.arange(5), "lon": [0, 1, 2, 4, 5, 6, 7], "height": 3,
+                "word": ("lat", list("abcde")),
+                "time": ("lat", np.arange(5).astype("M8[h]").astype("M8[s]"))},
+    )  # fmt: skip
+    made = bilinear(x)
+    np.testing.assert_array_equal(made.data, bilinear(SMALL))
+    assert (made.attrs, made.name) == (x.attrs, "t")
+    assert set(made.coords) == {"lat", "height", "time"}
+    assert made.lat.values.tolist() == [-0.5, 0.5, 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5]
+    assert made.time.values[1] == np.datetime64("1970-01-01T00:15")
+    inside = bilinear(x, boundary="valid")
+    assert inside.lat.values.tolist() == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5]
+    for other in (x.chunk(lat=2), npt.lazy(x)):
+        assert bilinear(other).compute().identical(made)
+    assert bilinear(x.T, dims=("lat", "lon")).T.identical(made)
+    with pytest.raises(ValueError, match="upsample= inside a kernel moves the coordinates"):
+        edges(x)
+
+
+def test_a_kernel_that_is_not_analysed_gives_the_same_around_each_element():
+    @npt.stencil(
+        upsample=2, boundary="nearest", neighborhood=((-1, 1),), performance_warnings=False
+    )
+    def count(x, n):
+        total = 0.0
+        for k in range(n):
+            total += x[k - 1]
+        return total
+
+    row = np.arange(4.0)
+    assert count(row, 3).tolist() == [1, 1, 3, 3, 6, 6, 8, 8]
+    np.testing.assert_array_equal(count.debug(row, 3), count(row, 3))
+
+
+def test_a_call_may_ask_for_other_factors():
+    nearest = npt.stencil(lambda x: x[0, 0])
+    for factors in (2, (1, 3), [2, 1], np.int64(2), 1):
+        made = nearest(SMALL, upsample=factors)
+        k, n = np.broadcast_to(np.asarray(factors), 2)
+        np.testing.assert_array_equal(made, SMALL.repeat(k, 0).repeat(n, 1))
+        np.testing.assert_array_equal(nearest.debug(SMALL, upsample=factors), made)
+
+    @npt.stencil
+    def twice(x):
+        s = nearest(x, upsample=(2, 1))
+        return s[0, 0] - s[-1, 0]
+
+    np.testing.assert_array_equal(twice(SMALL), twice.debug(SMALL))
+    assert twice(SMALL).shape == (10, 7)
+    assert "2 x 2 results around each element" in bilinear.explain("uint8")
+    assert bilinear.bench(SMALL, repeat=1).points == 140
+
+
+def test_the_type_holds_the_results_of_all_phases():
+    @npt.stencil(upsample=2, boundary="nearest")
+    def mixed(x):
+        return x[1] - x[0] if npt.index() % 2 else x[0] > 3
+
+    assert mixed(np.array([9, 1], "uint8")).dtype == np.int16
+    assert mixed(np.array([9, 1], "uint8")).tolist() == [1, -8, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("factors", "words"),
+    [
+        (0, r"upsample=0: 0 is less than 1"),
+        ((2, -1), r"upsample=\(2, -1\): -1 is less than 1"),
+        (1.5, r"upsample=1.5: 1.5 is no whole number"),
+        (True, r"upsample=True: True is no whole number"),
+        ("2", r"upsample='2': '2' is no whole number"),
+        ((), r"upsample=\(\) is empty"),
+        ((2, 2, 2), r"upsample=\(2, 2, 2\) has 3 factors, but 'bilinear' works along 2 axes"),
+    ],
+)
+def test_factors_that_are_none(factors, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        bilinear(SMALL, upsample=factors)
+
+
+def test_what_cannot_be_finer_says_so():
+    with pytest.raises(ValueError, match="iterate takes steps that leave all arrays as large"):
+        bilinear.iterate(SMALL, steps=2)
+    with pytest.raises(TypeError, match="a GPU computes no finer results"):
+        bilinear.source("float32", target="cuda")
+    with pytest.raises(TypeError, match="a GPU computes no finer results"):
+        bilinear(SMALL, device="cuda")
+    ufunc = npt.ufunc(lambda x: x + 1)
+    with pytest.raises(TypeError, match=r"gives one result for each element; leave 'upsample='"):
+        ufunc(SMALL, upsample=2)
+    with pytest.raises(TypeError, match=r"ufunc\(\) has no option 'upsample'"):
+        npt.ufunc(upsample=2)
+    other = npt.stencil(upsample=3)(lambda x: x[npt.index() // 2])
+    with pytest.raises(npt.StencilError, match=r"upsample=\(3,\) here, as in x\[i // 3\]"):
+        other(SMALL)
