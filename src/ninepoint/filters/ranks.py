@@ -227,7 +227,7 @@ def minimum(
 
 
 @functools.lru_cache(KEPT)
-def _minimum(near: Window, least: int) -> Stencil:
+def _minimum(near: Window, least: int = 0) -> Stencil:
     window, taken = near.offsets(), near.taken()
 
     if least:

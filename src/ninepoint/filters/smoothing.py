@@ -82,7 +82,7 @@ def mean(
 
 
 @functools.lru_cache(KEPT)
-def _mean(near: Window, whole: bool, least: int) -> Stencil:
+def _mean(near: Window, whole: bool, least: int = 0) -> Stencil:
     window, taken = near.offsets(), near.taken()
 
     if least:
@@ -274,7 +274,7 @@ def local_std(
 
 
 @functools.lru_cache(KEPT)
-def _local_std(near: Window, whole: bool, least: int) -> Stencil:
+def _local_std(near: Window, whole: bool, least: int = 0) -> Stencil:
     window, taken = near.offsets(), near.taken()
 
     if least:

@@ -163,7 +163,7 @@ class Calls(Frame):
         needed = len(accepted) - len(builder.__defaults__ or ())
         variadic = bool(code.co_flags & 4)
         if unknown:
-            if unknown[0] in ("axis", "keepdims", "dtype", "out", "initial", "where", "method"):
+            if unknown[0] in ("axis", "keepdims", "dtype", "out", "method"):
                 raise NotUnderstood(f"the argument '{unknown[0]}'", self.ops.span)
             raise errors.wrong_arguments(
                 self.ops.span, name, f"'{unknown[0]}' is not an argument of it"

@@ -40,7 +40,7 @@ def taken(ops: Operations, window: Value, where: Any) -> tuple[Value, Value | No
     assert window.shape is not None
     if where is None or where is True:
         return window, None
-    if isinstance(where, Field | Coefficients):
+    if isinstance(where, Field | Coefficients | tuple | str):
         raise errors.where_type(ops.span, words(where))
     if isinstance(where, np.ndarray):
         if where.dtype != bool:
