@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 from itertools import product
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -11,6 +15,7 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+import random_every
 
 RNG = np.random.default_rng(3)
 FILM = RNG.integers(0, 200, (2, 7, 10)).astype("uint8")
@@ -187,3 +192,40 @@ def test_functions_of_numbers_make_every_result():
 def test_explain_says_which_points_are_made():
     assert "every       (2, 3): one of 6 points is made" in thin.explain("uint8")
     assert "border 'reflect', every (2, 1)" in pyramid.explain("float32")
+
+
+def test_random_kernels_as_text():
+    here = Path(__file__).parent
+    done = subprocess.run(
+        [sys.executable, "random_every.py", "0", "60"],
+        cwd=here,
+        env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("wrong: []\n"), done.stdout
+
+
+@pytest.mark.usefixtures("protected_pages")
+@pytest.mark.parametrize("seed", range(9000, 9006))
+def test_random_kernels(seed):
+    random_every.check(seed)
+
+
+@pytest.mark.usefixtures("protected_pages")
+@pytest.mark.parametrize("border", ["reflect", "constant", ("keep", ("valid", "fill"))])
+@pytest.mark.parametrize("every", [2, 3, (1, 4), (4, 1)])
+def test_large_images_have_their_ends_apart(border, every):
+    x = RNG.integers(0, 99, (301, 410)).astype("float32")
+    steps = (every,) * 2 if isinstance(every, int) else every
+    for cut in (x, x[:-1, :-1], x[:150, 1:], x.T):
+        wanted = alike(cut, boundary=border)[:: steps[0], :: steps[1]]
+        for threads in (1, 2, 1):
+            same(alike(cut, boundary=border, every=every, threads=threads), wanted)
+
+
+@npt.stencil
+def alike(x):
+    return 3 * x[-3, 0] - x[2, -2] + x[0:2, 0:3].max()

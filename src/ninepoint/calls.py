@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,9 +105,15 @@ class Call:
         self, types: Sequence[np.dtype], schedule: Schedule | None = None
     ) -> tuple[Compiled, Forms | None, str]:
         """What the definition is compiled to, with a schedule of its own or another one."""
-        return self.definition.compiled(
-            types, self.scalars, self.boundary.keeps, self.dtypes, self.overflow, schedule
-        )
+        compile = partial(
+            self.definition.compiled,
+            types, self.scalars, self.boundary.keeps, self.dtypes, self.overflow, schedule,
+        )  # fmt: skip
+        found = compile(self.every)
+        if len(found[0].out_dtypes) > 1 and self.boundary.uses("valid"):
+            # Each result may have a first point of its own: all points are made, and then cut.
+            return compile()
+        return found
 
     def settled(self) -> Call:
         """The call with the values as they are now: arrays may change before a task reads them."""

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from .arrays import accepted
+from .arrays.every import Every, steps_of
 from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
 from .backends import tuned
 from .backends.compiled import Compiled
@@ -315,6 +316,7 @@ class Definition:
         dtypes: tuple[np.dtype, ...] | None = None,
         overflow: str | None = None,
         schedule: Schedule | None = None,
+        every: Every = 1,
     ) -> tuple[Compiled, Forms | None, str]:
         """Compile for fields of these types and scalars such as these, once.
 
@@ -336,6 +338,7 @@ class Definition:
             self.options.fastmath,
             schedule or self.schedule_for(types),
             self.factors,
+            () if every == 1 else steps_of(every, self.rank),
         )
         key = (tuple(arguments.values()), request)
         found = self._compiled.get(key)

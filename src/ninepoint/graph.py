@@ -98,7 +98,10 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        return replace(self, call=replace(self.call, every=1)) if self.thins else self
+        if not self.thins:
+            return self
+        call = replace(self.call, every=1)
+        return replace(self, call=call, compiled=call.compiled(self.compiled.field_dtypes)[0])
 
     @property
     def outline(self) -> Border:

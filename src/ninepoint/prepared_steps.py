@@ -154,7 +154,7 @@ def one_by_one(
 
 def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
-    if node.thins:
+    if node.thins and not node.compiled.every:
         return _thinned(node, fields, axes, threads)
     options = Options(node.border, node.cval, threads)
     if is_cupy(fields[0]):

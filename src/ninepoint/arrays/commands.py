@@ -223,15 +223,21 @@ class _Writer:
         """Compute the points before and after the interior in each of its rows."""
         plan, machine = self.plan, self.machine
         n, rules = plan.shape[-1], plan.border.rules[-1]
-        low, high, span = plan.reach.lo[-1], plan.reach.hi[-1], plan.spans[-1]
+        low, span = plan.reach.lo[-1], plan.spans[-1]
         spans = [(box.start[-1], interior.start[-1]), (interior.stop[-1], box.stop[-1])]
         spans = [(a, b) for a, b in spans if a < b]
         if not spans:
             return
-        # The block has a column for each neighbour of the ends, low | high.
-        lanes = plan.border.lanes
+        # The block has a column for each neighbour of the ends, low | high; and some more, where
+        # results are made at every other one, for those of the last end to begin at such a one.
+        begin, every, lanes = plan.first[-1], plan.every[-1], plan.border.lanes
+        wide = [-(-(every * (b - a - 1) + 1 + span) // every) * every for a, b in spans]
+        firsts = [begin + every * a + low for a, _ in spans]
         columns = np.concatenate(
-            [source_indices(a + low, b + high, n, *rules, lanes) for a, b in spans]
+            [
+                source_indices(first, first + w, n, *rules, lanes)
+                for first, w in zip(firsts, wide, strict=True)
+            ]
         )
         gathered = _gathered(columns)
         rows = plan.source(interior)
@@ -252,8 +258,8 @@ class _Writer:
                 self._move(k, lengths, to, at)
             blocks.append(block)
         made = interior.shape[:-1]
-        if machine.warm > FLAT_ROWS:
-            width = len(columns) - span
+        if machine.warm > FLAT_ROWS or max(plan.every) > 1:
+            width = (len(columns) - 1 - span) // every + 1
             results = [
                 self._block((*made, width), size) for size in machine.sizes[machine.fields :]
             ]
@@ -269,10 +275,10 @@ class _Writer:
             ran += [(one, (*made[:-1], 1, long - span)) for one in results]
         self._run([(one, (0,) * self.axes, lengths) for one, lengths in ran])
         done = 0
-        for a, b in spans:
+        for (a, b), w in zip(spans, wide, strict=True):
             part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
             origin = (*interior.start[:-1], a - done)
-            done += b - a + span
+            done += w // every
             for k, output in enumerate(plan.outputs):
                 wanted = part.clip(output.extent)
                 if wanted.points:
@@ -288,7 +294,9 @@ class _Writer:
         """Write what is not computed; a column with a second one so far from it."""
         number, start = self.machine.fields + k, self.plan.outputs[k].extent.start
         first = tuple(a - b for a, b in zip(zone.start, start, strict=True))
-        source = self._all(k, zone.start) if keeps else self._constant(number)
+        source = self._constant(number)
+        if keeps:
+            source = _Part(k, (0, *self.plan.at(zone.start)), (1, *self.plan.every))
         shape, to = zone.shape, self._all(number, first)
         if second:
             shape = (*shape[:-1], 2)

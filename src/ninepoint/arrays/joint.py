@@ -54,6 +54,11 @@ class Joint:
         return False
 
     @property
+    def full(self) -> Joint:
+        """It makes all points."""
+        return self
+
+    @property
     def resizes(self) -> bool:
         """Its results have the shape of its fields."""
         return False

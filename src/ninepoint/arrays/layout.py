@@ -10,19 +10,24 @@ For one shape of array and one border, everything that does not depend on the da
     | slab                |      zones: the rest of an output; "fill" and "keep" write it
     +---------------------+
 
+Of a stencil that makes one of k points along an axis, all these count its results: result p is
+made at point first + k * p of the fields, and what it depends on lies around that.
+
 A layout is made once per shape, reaches and border, and remembered.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
+from ninepoint.arrays.every import Steps
 from ninepoint.language.box import Box, joined
 from ninepoint.remembered import Remembered
 
@@ -101,7 +106,9 @@ class Layout:
         border: Border,
         itemsize: int = 8,
         whole_bytes: int | None = None,
+        every: Steps = (),
     ) -> None:
+        self.every = every or (1,) * len(shape)
         self._itemsize = itemsize
         self._whole_bytes = whole_bytes
         self.shape = shape
@@ -109,12 +116,18 @@ class Layout:
         self.reach = joined(reaches)
         self.spans = tuple(b - a for a, b in zip(self.reach.lo, self.reach.hi, strict=True))
         self.outputs = tuple(_output(shape, reach, border) for reach in reaches)
+        # The point of the fields at which the first result is made.
+        self.first = (0,) * len(shape)
+        if every:
+            (self.first,) = {output.extent.start for output in self.outputs}
+            self.outputs = tuple(self._thinned(output) for output in self.outputs)
         windows = [output.window for output in self.outputs if output.window.points]
         nothing = Region((0,) * len(shape), (0,) * len(shape))
         self.computed = _join(windows) if windows else nothing
         self.points = self.computed.points
         everywhere = Region((0,) * len(shape), shape)
-        self.interior = _window(everywhere, shape, self.reach).clip(self.computed)
+        inside = _window(everywhere, shape, self.reach)
+        self.interior = (self._made(inside) if every else inside).clip(self.computed)
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
@@ -136,13 +149,43 @@ class Layout:
             *spans, span = self.spans
             far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
             limit = FAR_BYTES if far else limit
-        return self.points * self._itemsize <= limit
+        # To copy costs the same for fewer results.
+        copied = math.prod(self.every) ** 2
+        return self.points * copied * self._itemsize <= limit
+
+    def _thinned(self, output: Output) -> Output:
+        """An output of whose points some are made."""
+        extent, window = self._made(output.extent), self._made(output.window)
+        ends = absent(self.border, window, extent)
+        return Output(extent, window, _zones(self.border, extent, ends))
+
+    def _made(self, region: Region) -> Region:
+        """The results that are made at points of a region of the fields."""
+        start, stop = (
+            tuple(
+                -((first - point) // step)
+                for point, first, step in zip(points, self.first, self.every, strict=True)
+            )
+            for points in (region.start, region.stop)
+        )
+        return Region(start, stop)
+
+    def at(self, result: Shape) -> Shape:
+        """Give the point of the fields at which a result is made."""
+        places = zip(result, self.first, self.every, strict=True)
+        return tuple(first + step * p for p, first, step in places)
+
+    def kept(self, zone: Region) -> Index:
+        """Slices, after one for the stack, of the elements of a field at which these stand."""
+        places = zip(self.at(zone.start), zone.shape, self.every, strict=True)
+        return (slice(None), *(slice(a, a + n * step, step) for a, n, step in places))
 
     def source(self, region: Region) -> Region:
         """Give the points that a region depends on; some may lie outside."""
         reach = self.reach
-        start = tuple(a + r for a, r in zip(region.start, reach.lo, strict=True))
-        stop = tuple(b + r for b, r in zip(region.stop, reach.hi, strict=True))
+        start = tuple(map(operator.add, self.at(region.start), reach.lo))
+        last = self.at(tuple(stop - 1 for stop in region.stop))
+        stop = tuple(b + 1 + r for b, r in zip(last, reach.hi, strict=True))
         return Region(start, stop)
 
     def gather(self, region: Region) -> Gather | None:
@@ -171,13 +214,15 @@ def layout(
     border: Border,
     itemsize: int = 8,
     whole_bytes: int | None = None,
+    every: Steps = (),
 ) -> Layout:
     """Give the layout, from memory if it was asked for before.
 
     `itemsize` is the bytes of one element of every field together.  `whole_bytes` takes the
-    place of what was measured: 0 for slabs and ends on arrays of any size.
+    place of what was measured: 0 for slabs and ends on arrays of any size.  `every` is the step
+    along each axis, if some points are not made: all outputs have the same first point then.
     """
-    return Layout(shape, reaches, border, itemsize, whole_bytes)
+    return Layout(shape, reaches, border, itemsize, whole_bytes, every)
 
 
 def _output(shape: Shape, reach: Box, border: Border) -> Output:
@@ -192,11 +237,18 @@ def _output(shape: Shape, reach: Box, border: Border) -> Output:
     # A stencil that does not fit leaves nothing, at the place where its window would begin.
     extent = Region(tuple(start), tuple(map(max, start, stop)))
     window = Region(tuple(low), tuple(high))
+    return Output(extent, window, _zones(border, extent, absent(border, window, extent)))
+
+
+def _zones(
+    border: Border, extent: Region, ends: Iterable[tuple[int, int, tuple[int, int]]]
+) -> tuple[tuple[Region, bool], ...]:
+    """What "fill" and "keep" write at these ends, and whether it is kept."""
     zones: list[tuple[Region, bool]] = []
-    for axis, side, points in absent(border, window, extent):
+    for axis, side, points in ends:
         zone = Region(_with(extent.start, axis, points[0]), _with(extent.stop, axis, points[1]))
         zones.append((zone, border.rules[axis][side] == "keep"))
-    return Output(extent, window, tuple(zones))
+    return tuple(zones)
 
 
 def absent(

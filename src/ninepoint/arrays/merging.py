@@ -49,6 +49,7 @@ def looks_at_points(code: Code) -> bool:
     """Whether each result depends on the elements at its own point alone, along one axis."""
     return (
         code.ndim == 1
+        and not code.every
         and not any(box.lo[0] or box.hi[0] for box in code.reaches)
         and not any(isinstance(one, Length) for one in code.scalars)
     )

@@ -83,7 +83,7 @@ def apply(
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     program = program.within(core)
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, border, itemsize)
+    plan = layout(core, program.reaches, border, itemsize, every=program.every)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes, program.positions)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
     dtypes = program.out_dtypes

@@ -275,12 +275,11 @@ def write_zones(
     program: Code, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
 ) -> None:
     """Write what is not computed, after all that is; arrays have one stack axis."""
-    nowhere = (0,) * len(plan.shape)
     for k, (output, dtype) in enumerate(zip(plan.outputs, program.out_dtypes, strict=True)):
         for zone, keeps in output.zones:
             place = outs[k][zone.index(output.extent.start)]
             if keeps:
-                write(place, fields[k][zone.index(nowhere)].astype(dtype, copy=False))
+                write(place, fields[k][plan.kept(zone)].astype(dtype, copy=False))
             elif place.dtype == dtype:
                 place.fill(values.outs[k])
             else:

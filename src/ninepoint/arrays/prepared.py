@@ -109,7 +109,7 @@ def _prepare(
     lead, core = shape[:-ndim], shape[-ndim:]
     points = math.prod(shape)
     itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
-    plan = layout(core, program.reaches, options.border, itemsize)
+    plan = layout(core, program.reaches, options.border, itemsize, every=program.every)
     shapes = [(*lead, *one) for one in plan.out_shapes]
     outs = listed(out)
     values = check_values(

@@ -54,6 +54,10 @@ class Node(Protocol):
         """Whether some points are not made, because of `every`."""
 
     @property
+    def full(self) -> Node:
+        """The same call, which makes all points."""
+
+    @property
     def resizes(self) -> bool:
         """Whether its results may have another shape than its fields."""
 

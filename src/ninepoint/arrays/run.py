@@ -184,7 +184,7 @@ def run(
     values: dict[int, Array] = dict(enumerate(block.arrays))
     last = {value: k for k, group in enumerate(groups) for value in group.fields}
     for position, group in enumerate(groups):
-        values |= _thinned(group, _group(work, group, values, threads, _full(group, outs)))
+        values |= _group(work, group, values, threads, outs)
         for value in [v for v in values if last.get(v, -1) <= position and v not in wanted]:
             del values[value]
     if noted is not None:
@@ -317,15 +317,15 @@ def _index(array: Array, has: Spans, wanted: Spans) -> tuple[Any, ...] | None:
     return (..., *index)
 
 
-def _full(group: Group, outs: Mapping[int, Array]) -> Mapping[int, Array]:
-    """The arrays to write to, as far as a group makes all points of them."""
-    thin = {value for node in group.nodes if node.thins for value in node.outputs}
+def _full(nodes: Sequence[Node], outs: Mapping[int, Array]) -> Mapping[int, Array]:
+    """The arrays to write to, as far as all points of them are wanted."""
+    thin = {value for node in nodes if node.thins for value in node.outputs}
     return {value: out for value, out in outs.items() if value not in thin} if thin else outs
 
 
-def _thinned(group: Group, made: dict[int, Array]) -> dict[int, Array]:
-    """What a group gives, of which some points are not wanted of what some nodes make."""
-    for node in group.nodes:
+def _thinned(nodes: Sequence[Node], made: dict[int, Array]) -> dict[int, Array]:
+    """What nodes give that make all points, where some are not wanted."""
+    for node in nodes:
         if node.thins:
             for value in set(node.outputs) & made.keys():
                 # A copy, for the rest of the memory is needed by nobody.
@@ -342,9 +342,9 @@ def _group(
 ) -> dict[int, Array]:
     """What a group gives."""
     if group.at_once is not None:
-        made = _at_once(work, group, group.at_once, values, outs)
+        made = _at_once(work, group, group.at_once, values, _full(group.nodes, outs))
         if made is not None:
-            return made
+            return _thinned(group.nodes, made)
     if group.joint is not None:
         made = _as_one(work, group.joint, values, threads, outs)
         if made is not None:
@@ -478,6 +478,9 @@ def _node(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What one node makes; notes where it stands."""
+    if node.thins and (not node.program.every or any(map(is_cupy, fields))):
+        made = _node(work, node.full, fields, threads, _full([node], outs))
+        return _thinned([node], made)
     border, along = node.border, node.along
     fields = phases.cut_fields(fields, node.fields, work.finer)
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())

@@ -43,6 +43,8 @@ class Lowered:
     scalar_types: tuple[DType, ...]
     fastmath: bool
     positions: tuple[Position, ...] = field(default=(), kw_only=True)
+    # The step along each axis, where it computes some points only.
+    every: tuple[int, ...] = field(default=(), kw_only=True)
 
     @property
     def ndim(self) -> int:
@@ -56,7 +58,8 @@ class Lowered:
     @property
     def alone(self) -> bool:
         """Whether it looks at no neighbour."""
-        return not any(any(box.lo) or any(box.hi) for box in self.reaches)
+        looks = any(any(box.lo) or any(box.hi) for box in self.reaches)
+        return not looks and not self.every
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,10 @@ class Code(Protocol):
     @property
     def reaches(self) -> tuple[Box, ...]:
         """Where each output looks."""
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """Along each axis, of how many points it computes one; nothing if it computes all."""
 
     @property
     def field_dtypes(self) -> tuple[np.dtype, ...]:
@@ -161,6 +168,8 @@ class Code(Protocol):
         told: np.ndarray | None = None,
     ) -> None:
         """Compute ``outs[b, i] from fields[b, i + o - lo]``, serially, holding no lock.
+
+        With `every` they are ``outs[b, i]`` from ``fields[b, every * i + o - lo]``.
 
         With commands the arrays are whole ones, with or without a stack axis.
         """

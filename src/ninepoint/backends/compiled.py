@@ -224,6 +224,11 @@ class Bound:
         return self.compiled.entry
 
     @property
+    def every(self) -> tuple[int, ...]:
+        """Along each axis, of how many points it computes one; nothing if it computes all."""
+        return self.compiled.every
+
+    @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
         return self.compiled.takes_commands

@@ -137,6 +137,10 @@ def compile_understood(
         # As a part of another kernel it gives the same bits as by itself.
         in_rows = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)
         unshared, single = in_rows["wholesome"], in_rows["shared"]
+    if request.every:
+        # Rows that are apart share nothing that they could be made together for.
+        lowered = replace(single if as_in_place else kept, rows=1, every=request.every)
+        together = None
     lowered = checked(lowered, reach)
     module = BACKEND.text(
         checked(kept, reach) if together else lowered,
@@ -154,6 +158,7 @@ def compile_understood(
         coefficients=_named(arguments, Coefficients),
         scalars=(*_named(arguments, Value), *kernel.lengths),
         phases=count,
+        every=request.every,
     )
     made = Forms(
         kernel,

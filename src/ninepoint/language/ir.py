@@ -371,7 +371,8 @@ class Kernel:
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
     its last scalars are the `lengths`, and its last fields the `positions`, which are read at the
     point itself.  The loops make `rows` rows of the result at once; only
-    the lowering asks for more than one.
+    the lowering asks for more than one.  Result p is made at point `every` * p, where that is
+    not empty.
     """
 
     ndim: int
@@ -384,6 +385,7 @@ class Kernel:
     rows: int = 1
     lengths: tuple[Length, ...] = ()
     positions: tuple[Position, ...] = ()
+    every: Offset = ()
 
 
 def atoms(expr: Expr) -> tuple[Atom, ...]:

@@ -53,6 +53,7 @@ class Request:
     fastmath: bool = False
     schedule: Schedule = field(default_factory=Schedule)
     upsample: Offset = ()
+    every: tuple[int, ...] = ()
 
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]

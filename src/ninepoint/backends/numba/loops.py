@@ -12,6 +12,18 @@ A stage has a function of its own, and a buffer that holds as many of its rows a
 once; row i of the result is made right after the last row of each stage that it needs.  The
 block holds every neighbour of every point: borders are somebody else's.  Offsets are counted
 from the lowest, so that no index is ever negative.
+
+Where results are made at every other point, `i` and `j` are points all the same, and results have
+indices of their own:
+
+    for q0 in range(out0.shape[1]):           # no row of a stage outlives its turn
+        i = 2 * q0
+
+    for i in range(-1, 2 * out0.shape[1] - 1):           # rows of stages roll, those that are read
+        if (i + 1) % 2 == 0:
+            v0_row(...)
+        if i >= 0 and i % 2 == 0:
+            band_row(..., row(out0, (b, i // 2)), n)
 """
 
 from __future__ import annotations
@@ -40,7 +52,7 @@ from ...language.ir import (
     renamed,
 )
 from ...lowering.abreast import abreast, worthwhile
-from ...lowering.kept import Kept, height, kept_stages, rolling_axis
+from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
 from .histograms import histogram_function
@@ -107,11 +119,15 @@ class _Writer:
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        self.every = kernel.every or (1,) * kernel.ndim
+        # Whether every plane of the axis down which stages roll has a turn.
+        self.rolls = any(one.count > 1 or isinstance(one.stage, RunningSum) for one in self.kept)
+        self.turns = _planes(kernel, self.kept, self.every)
 
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
-        final = self._function("band_row", kernel.body, kernel.outputs, 0)
+        final = self._function("band_row", kernel.body, kernel.outputs, 0, every=self.every[-1])
         many = self._several()
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
@@ -149,21 +165,23 @@ class _Writer:
         name = f"{self.names[stage.names[0]]}_row"
         match stage:
             case Values():
-                return (self._function(name, stage.body, stage.values, column),)
+                every = self.every[-1] if self._thin(kept) else 1
+                return (self._function(name, stage.body, stage.values, column, every=every),)
             case Histogram():
                 storage = dict(self.kernel.fields)[stage.read.field]
                 fields = {n: self.names[n] for n, _ in self.kernel.fields}
                 return (histogram_function(name, stage, storage, fields, self.reach, column),)
             case RunningSum():
-                return self._running(stage, column)
+                return self._running(kept, stage, column)
             case State():
                 raise AssertionError("states of steps have loops of their own")
             case _:
                 assert_never(stage)
 
-    def _running(self, stage: RunningSum, column: int) -> tuple[RowFunction, ...]:
+    def _running(self, kept: Kept, stage: RunningSum, column: int) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""
         name, body, value = stage.name, stage.body, stage.value
+        every = self.every[-1] if self._thin(kept) else 1
         text = self.names[name]
         self.expressions.types[name] = self._stage_type(name)
         before = Ref(value.dtype, name)
@@ -183,13 +201,14 @@ class _Writer:
         taken = Assign(f"{name}_next", Binary(value.dtype, "-", sum_in, gone))
         self.known[taken.name] = self.known[name]
         return (
-            self._function(f"{text}_add", (*body, added), (sum_in,), column, name),
+            self._function(f"{text}_add", (*body, added), (sum_in,), column, name, every),
             self._function(
                 f"{text}_move",
                 (*body, *leaving, added, taken),
                 (Ref(value.dtype, taken.name),),
                 column,
                 name,
+                every,
             ),
         )
 
@@ -235,18 +254,19 @@ class _Writer:
         values: tuple[Atom, ...],
         column: int,
         held: str = "",
+        every: int = 1,
     ) -> RowFunction:
         sources = {
             n: Source(self.names[n], d.name if d != "float16" else "float32", self.reach.lo[-1])
             for n, d in self.kernel.fields
         }
         sources |= {
-            n: Source(self.names[n], self._stage_type(n), kept.low[-1])
+            n: Source(self.names[n], self._stage_type(n), kept.low[-1], self._thin(kept))
             for n, kept in self.by_name.items()
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach, held,
+            self.reach, held, every,
         )  # fmt: skip
 
     def _stage_type(self, name: str) -> str:
@@ -264,9 +284,12 @@ class _Writer:
         outs: list[str],
     ) -> list[str]:
         lines = ["n = out0.shape[out0.ndim - 1]"]
+        if self.every[-1] > 1 and self.kept:
+            lines.append(f"whole = {self._points('n', -1)}")
         for kept in self.kept:
             for name in kept.stage.names:
-                width = f"padded(n + {kept.wider}, {self._item_size(name)})"
+                columns = "whole" if self._columns(kept).startswith("whole") else "n"
+                width = f"padded({columns} + {kept.wider}, {self._item_size(name)})"
                 shape = [str(kept.count), *self._lengths(kept), width]
                 machine = self._stage_type(name)
                 lines.append(
@@ -284,7 +307,13 @@ class _Writer:
         for axis, index in enumerate(outer):
             rolls = self.warm and index == outer[-1] and not several
             start = f"{-self.warm}, " if rolls else ""
-            lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
+            length = f"out0.shape[{axis + 1}]"
+            made = [f"for {index} in range({start}{length}):"]
+            if self._rolls(axis):
+                made = [f"for {index} in range({start}{self._points(length, axis)}):"]
+            elif self.every[axis] > 1:
+                made = self._loop(axis, length)
+            lines += ["    " * depth + line for line in made]
             depth += 1
         if several:
             made = self._rows_together(functions, final, several, outs)
@@ -321,12 +350,12 @@ class _Writer:
                 [f"row({self.names[n]}, {self._place(kept, one)})" for n in kept.stage.names]
                 for one in made
             ]
-            calls = self._each(single, many, made, kept.wider, results)
+            calls = self._each(single, many, made, self._columns(kept), results)
             lines += ["    " + call for call in calls]
         made = [self._down((0,) * len(self.indices), row) for row in range(count)]
         places = [as_tuple(["b", *outer, plus("i", row)]) for row in range(count)]
         results = [[f"row({out}, {place})" for out in outs] for place in places]
-        lines += ["    " + call for call in self._each(final, several[-1], made, 0, results)]
+        lines += ["    " + call for call in self._each(final, several[-1], made, "n", results)]
         lines.append(f"for i in range(many, {height}):")
         return lines + ["    " + line for line in self._turn(functions, final, outs, warm=True)]
 
@@ -335,14 +364,14 @@ class _Writer:
         single: RowFunction,
         many: RowFunction | None,
         made: list[Offset],
-        wider: int,
+        columns: str,
         results: list[list[str]],
     ) -> list[str]:
         """Calls that make these rows: one for all, or one for each."""
         if many is not None:
-            return [self._call(many, made[0], wider, [one for row in results for one in row])]
+            return [self._call(many, made[0], columns, [one for row in results for one in row])]
         return [
-            self._call(single, one, wider, row) for one, row in zip(made, results, strict=True)
+            self._call(single, one, columns, row) for one, row in zip(made, results, strict=True)
         ]
 
     @staticmethod
@@ -352,10 +381,49 @@ class _Writer:
     def _lengths(self, kept: Kept | None = None) -> list[str]:
         """How long a stage is, or the result, along the axes after that which it rolls down."""
         ndim = self.kernel.ndim
-        return [
-            plus(f"out0.shape[{ndim + axis + 1}]", kept.high[axis] - kept.low[axis] if kept else 0)
-            for axis in range(self.axis + 1, -1)
-        ]
+        lengths = []
+        for axis in range(self.axis + 1, -1):
+            length = f"out0.shape[{ndim + axis + 1}]"
+            if kept is not None:
+                length = self._points(length, axis)
+            lengths.append(plus(length, kept.high[axis] - kept.low[axis] if kept else 0))
+        return lengths
+
+    # Points of which some results are not made.
+
+    def _points(self, length: str, axis: int) -> str:
+        """How many points so many results span along an axis."""
+        step = self.every[axis]
+        return length if step == 1 else f"{step} * {length} - {step - 1}"
+
+    def _thin(self, kept: Kept) -> bool:
+        """Whether a stage is read at a column for each result only, of which not all are made."""
+        return self.every[-1] > 1 and not kept.wider and not isinstance(kept.stage, Histogram)
+
+    def _columns(self, kept: Kept) -> str:
+        """How many columns of a stage are made."""
+        dense = self.every[-1] == 1 or self._thin(kept)
+        return plus("n" if dense else "whole", kept.wider)
+
+    def _rolls(self, axis: int) -> bool:
+        """Whether results are made at some of the planes of an axis that all have a turn."""
+        return self.rolls and self.every[axis] > 1 and axis - self.kernel.ndim == self.axis
+
+    def _loop(self, axis: int, length: str) -> list[str]:
+        """A loop over the results along an axis, which tells at which point each is made."""
+        index = self.indices[axis]
+        return [f"for q{axis} in range({length}):", f"    {index} = {self.every[axis]} * q{axis}"]
+
+    def _result(self) -> list[str]:
+        """The indices of the row of the result that is made at this point."""
+        found = []
+        for axis, index in enumerate(self.indices):
+            if self._rolls(axis):
+                index = f"{index} // {self.every[axis]}"
+            elif self.every[axis] > 1:
+                index = f"q{axis}"
+            found.append(index)
+        return found
 
     def _turn(
         self,
@@ -376,7 +444,7 @@ class _Writer:
                 f"row({self.names[n]}, {self._place(kept, made)})" for n in kept.stage.names
             ]
             made = (*made[:-1], made[-1] + height(kept.stage) - 1)
-            calls = [self._call(one, made, kept.wider, results) for one in group]
+            calls = [self._call(one, made, self._columns(kept), results) for one in group]
             if isinstance(kept.stage, RunningSum):
                 lines += self._run(kept.stage, calls)
                 guarded = None
@@ -384,15 +452,45 @@ class _Writer:
             first = -self.warm if warm else kept.low[self.axis] - kept.high[self.axis]
             if final is None and first >= 0:
                 continue
+            some = self._some(kept)
+            if some:
+                lines += self._where(self._rows(calls[0], kept), first, some)
+                guarded = None
+                continue
             guarded = self._add(lines, self._rows(calls[0], kept), first, guarded)
         if final is None:
             return lines
-        place = as_tuple(["b", *self.indices])
+        place = as_tuple(["b", *self._result()])
         results = [f"row({out}, {place})" for out in outs]
         nothing = (0,) * max(1, len(self.indices))
         first = -self.warm if warm else 0
-        self._add(lines, self._rows(self._call(final, nothing, 0, results)), first, guarded)
+        made_rows = self._rows(self._call(final, nothing, "n", results))
+        axis = self.kernel.ndim + self.axis
+        if self.rolls and self._rolls(axis):
+            return lines + self._where(
+                made_rows, 0, f"{self.indices[axis]} % {self.every[axis]} == 0"
+            )
+        self._add(lines, made_rows, first, guarded)
         return lines
+
+    def _some(self, kept: Kept) -> str:
+        """Which planes of a stage are read, where not all are: a condition."""
+        axis = self.kernel.ndim + self.axis
+        if not self.rolls or not self._rolls(axis):
+            return ""
+        step, turns = self.every[axis], self.turns[kept.stage.names[0]]
+        if len(turns) == step:
+            return ""
+        plane = plus(self.indices[axis], kept.high[self.axis])
+        plane = f"({plane}) % {step}" if " " in plane else f"{plane} % {step}"
+        return " or ".join(f"{plane} == {one}" for one in sorted(turns))
+
+    def _where(self, made: list[str], first: int, some: str) -> list[str]:
+        """Lines for some planes, from the first on."""
+        if first > -self.warm:
+            index = self.indices[self.axis + 1 if self.axis < -1 else -1]
+            some = f"{index} >= {first} and ({some})"
+        return [f"if {some}:", *("    " + line for line in made)]
 
     def _made(self, kept: Kept) -> Offset:
         """Where a stage's row of this turn is, relative to the result's: in its last plane."""
@@ -402,9 +500,16 @@ class _Writer:
     def _rows(self, call: str, kept: Kept | None = None) -> list[str]:
         """A call for every row of a plane; where rows roll, for the one row."""
         inner = self.indices[len(self.indices) + self.axis + 2 :] if self.axis < -2 else []
-        lengths = self._lengths(kept)
-        loops = [f"for {i} in range({n}):" for i, n in zip(inner, lengths, strict=True)]
-        return ["    " * depth + line for depth, line in enumerate([*loops, call])]
+        lines: list[str] = []
+        depth = 0
+        for index, length in zip(inner, self._lengths(kept), strict=True):
+            axis = self.indices.index(index)
+            made = [f"for {index} in range({length}):"]
+            if kept is None and self.every[axis] > 1:
+                made = self._loop(axis, length)
+            lines += ["    " * depth + line for line in made]
+            depth += 1
+        return [*lines, "    " * depth + call]
 
     def _run(self, stage: RunningSum, calls: list[str]) -> list[str]:
         """Add rows until the sum is whole; from then on one comes and one goes."""
@@ -447,7 +552,7 @@ class _Writer:
             [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner)]
         )
 
-    def _call(self, function: RowFunction, row: Offset, wider: int, results: list[str]) -> str:
+    def _call(self, function: RowFunction, row: Offset, columns: str, results: list[str]) -> str:
         """Call a row function for the row of what it makes that is `row` from the result's."""
         arguments: list[str] = []
         for source, offset in function.rows:
@@ -463,7 +568,7 @@ class _Writer:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
             arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=False))]
             arguments += [buffer for buffer, _, _ in function.buffers]
-        arguments += [*results, plus("n", wider)]
+        arguments += [*results, columns]
         arguments += [self.names[n] for n in function.others]
         return f"{function.name}({', '.join(arguments)})"
 
@@ -502,6 +607,32 @@ def once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> 
     key = tuple(_NAME.sub(anonymous, line) for line in function.lines)
     first = written.setdefault(key, function)
     return function if first is function else replace(function, name=first.name)
+
+
+def _planes(kernel: Kernel, kept: Sequence[Kept], every: Offset) -> dict[str, frozenset[int]]:
+    """Of each stage the planes that are read, modulo the step between those of the result."""
+    if not kept:
+        return {}
+    axis = kept[0].axis
+    step = (1, *every)[axis] if kernel.ndim == 1 else every[axis]
+    found: dict[str, set[int]] = {name: set() for one in kept for name in one.stage.names}
+
+    def visit(body: Iterable[Assign], planes: Iterable[int]) -> None:
+        for assign in body:
+            read = assign.value
+            if isinstance(read, Read) and read.field in found:
+                offset = full(read.offset)[axis]
+                found[read.field] |= {(plane + offset) % step for plane in planes}
+
+    visit(kernel.body, [0])
+    for one in reversed(kept):
+        planes = set().union(*(found[name] for name in one.stage.names))
+        if isinstance(one.stage, RunningSum):
+            planes = set(range(step))
+        for name in one.stage.names:
+            found[name] = planes
+        visit(one.stage.body, planes)
+    return {name: frozenset(planes) for name, planes in found.items()}
 
 
 def _moved(offset: Offset, rows: int) -> Offset:

@@ -47,7 +47,7 @@ BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "b
 # Modules, built-in functions, and what the loops call their own values.
 _WORDS = (
     "np math band range min max int float bool complex abs len round pow divmod "
-    "b d i j k n far many rest value"
+    "b d i j k n far many rest value whole"
 )
 
 RESERVED = frozenset(

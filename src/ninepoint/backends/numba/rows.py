@@ -60,11 +60,15 @@ _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A field or a stage: its name in the text, its type, and the column its rows begin at."""
+    """A field or a stage: its name in the text, its type, and the column its rows begin at.
+
+    The rows of one that is `thin` have the columns of the results only, if not all are made.
+    """
 
     name: str
     machine: str
     column: int
+    thin: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +105,19 @@ def row_function(
     expressions: Expressions,
     reach: Box,
     held: str = "",
+    every: int = 1,
 ) -> RowFunction:
     """Write the function; `column` is where its row begins, relative to the result's.
 
-    `held` names what the row holds already, for a function that changes it.
+    `held` names what the row holds already, for a function that changes it.  Its columns are
+    `every` so many of those that it reads.
     """
     rows = _rows(body, sources)
     labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     windows = WindowLoops(expressions, storage, names, reach)
-    lines = [f"{held} = o0[j]"] if held else []
+    place = "j" if every == 1 else "q0"
+    lines = [f"{held} = o0[{place}]"] if held else []
     for assign in body:
         target, expr = assign.name, assign.value
         match expr:
@@ -119,7 +126,7 @@ def row_function(
                 expressions.types[target] = source.machine
                 step = column + expr.offset[-1] - source.column
                 row = labels[expr.field, expr.offset[:-1]]
-                lines.append(f"{target} = {row}[{plus('j', step)}]")
+                lines.append(f"{target} = {row}[{plus(place if source.thin else 'j', step)}]")
             case Element():
                 expressions.types[target] = loaded_type(storage[expr.array])
                 index = ", ".join(map(str, expr.index))
@@ -130,7 +137,7 @@ def row_function(
                 raise AssertionError(expr)
             case _:
                 lines.append(f"{target} = {expressions.text(target, expr)}")
-    stores = [f"o{k}[j] = {expressions.atom(value)}" for k, value in enumerate(values)]
+    stores = [f"o{k}[{place}] = {expressions.atom(value)}" for k, value in enumerate(values)]
     loops = any(isinstance(assign.value, Reduce) for assign in body)
     others = _others(body, values, kernel)
     arguments = [labels[row] for row in rows]
@@ -142,6 +149,8 @@ def row_function(
     arguments += [f"o{k}" for k in range(len(values))] + ["n"]
     arguments += [names[n] for n in others]
     text = [f"def {name}({', '.join(arguments)}):", "    for j in range(n):"]
+    if every > 1:
+        text[1:] = ["    for q0 in range(n):", f"        j = {every} * q0"]
     text += ["        " + line for line in (*lines, *stores)]
     machines = [sources[field].machine for field, _ in rows]
     machines += [expressions.types[v.name] for v in values if isinstance(v, Ref)]
@@ -151,7 +160,8 @@ def row_function(
     apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
     return RowFunction(
         name, tuple(text), tuple(windows.constants), tuple(rows), others,
-        tuple(windows.buffers), loops, noalias, apart, () if held or loops else overlap,
+        tuple(windows.buffers), loops, noalias, apart,
+        () if held or loops or every > 1 else overlap,
     )  # fmt: skip
 
 
