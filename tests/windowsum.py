@@ -36,6 +36,10 @@ class WindowSum:
         return False
 
     @property
+    def every(self) -> tuple[int, ...]:
+        return ()
+
+    @property
     def ndim(self) -> int:
         return len(next(iter(self.outputs[0]))[1])
 
@@ -167,11 +171,18 @@ class Call:
     along: tuple[int, ...]
     cval: Any = 0
     thins: bool = False
-    resizes: bool = False
 
     @property
     def every(self) -> tuple[int, ...]:
         return (1,) * len(self.along)
+
+    @property
+    def full(self) -> Call:
+        return self
+
+    @property
+    def resizes(self) -> bool:
+        return self.border.uses("valid")
 
     @property
     def reaches(self) -> tuple[Box, ...]:
