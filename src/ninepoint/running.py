@@ -292,7 +292,13 @@ def _on_chunks(
             made = _on_numpy(graph, plain, ready, schedule, None, None)
         values |= zip(ready, made, strict=True)
     for nodes in divided(graph, wanted, lazily, shapes, chunks):
-        part, numbers = graph.part([node.full for node in nodes])
+        thin = [node for node in nodes if node.thins]
+        if thin and engine is chunked and device is None:
+            own = {value for node in nodes for value in node.outputs}
+            read = {value for node in nodes for value in node.fields} - own
+            if chunked.takes_whole(nodes, [values[value] for value in sorted(read)]):
+                thin = []
+        part, numbers = graph.part([node.full if node in thin else node for node in nodes])
         inside = {value for node in nodes for value in node.outputs}
         outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
         order = sorted(inside & outside)
@@ -312,10 +318,9 @@ def _on_chunks(
 
             follow(program, given, made)
         values |= zip(order, made, strict=True)
-        for node in nodes:
-            if node.thins:
-                for value in inside.intersection(order, node.outputs):
-                    values[value] = thinned(values[value], node.every, node.along)
+        for node in thin:
+            for value in inside.intersection(order, node.outputs):
+                values[value] = thinned(values[value], node.every, node.along)
     return [values[value] for value in wanted]
 
 

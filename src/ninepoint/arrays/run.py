@@ -480,6 +480,8 @@ def _node(
     """What one node makes; notes where it stands."""
     if node.thins and (not node.program.every or any(map(is_cupy, fields))):
         made = _node(work, node.full, fields, threads, _full([node], outs))
+        if work.noted is not None:
+            work.noted.otherwise()
         return _thinned([node], made)
     border, along = node.border, node.along
     fields = phases.cut_fields(fields, node.fields, work.finer)

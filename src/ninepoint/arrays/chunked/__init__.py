@@ -31,7 +31,7 @@ from .regions import DECODING, by_regions, costs
 from .sources import source_of
 from .whole import symbolic, whole_cores
 
-__all__ = ["Work", "check", "check_known", "chunks_of", "lazily"]
+__all__ = ["Work", "check", "check_known", "chunks_of", "lazily", "takes_whole"]
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -86,6 +86,15 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
             return made
     note(lambda: chosen("edges", job, arrays, outputs, chunks))
     return built(job, outputs, arrays, chunks, names, whole)
+
+
+def takes_whole(nodes: Sequence[Node], fields: Sequence[Any]) -> bool:
+    """Whether each task has all that nodes look at along the axes that they work along."""
+    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    arrays = [field for field in fields if isinstance(field, da.Array)]
+    chunks = grid([field.chunks for field in arrays], shape)
+    core = frozenset(len(shape) + axis for node in nodes for axis in node.along)
+    return whole_cores(arrays, chunks, core)
 
 
 def chunks_of(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import numpy as on_numpy
+from ..every import Steps
 from ..layout import Region, Shape, layout
 from ..phases import times
 from ..regions import Node
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 class Output:
     """A wanted value: its type, and the points of the fields' shape that it has.
 
-    Along each axis it has so many times as many as these (`factors`).
+    Along each axis it has so many times as many as these (`factors`), or of `every` so many one.
     """
 
     dtype: np.dtype[Any]
     extent: Region
+    every: Steps
     factors: Shape = ()
 
     def finer(self, region: Region) -> Region:
@@ -47,8 +49,12 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
             plan, node.cval, program.field_dtypes, node.out_dtypes, program.positions
         )
         factors = factors_of(node, len(shape))
+        every = [1] * len(shape)
+        for axis, step in zip(node.along, node.every, strict=True):
+            every[axis] = step
         pairs = zip(node.out_dtypes, extents(node, shape), strict=True)
-        made |= zip(node.outputs, (Output(*pair, factors) for pair in pairs), strict=True)
+        outputs = (Output(*pair, tuple(every), factors) for pair in pairs)
+        made |= zip(node.outputs, outputs, strict=True)
     return [made[value] for value in work.wanted]
 
 

@@ -14,6 +14,7 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
+from ..every import thinned_length
 from .grid import Chunks
 from .job import Job, whole_of
 from .outputs import Output
@@ -60,9 +61,11 @@ def symbolic(
         pairs += [array, indices[ndim - array.ndim :]]
     sizes = [
         {
-            k: m
-            for k, (m, n) in enumerate(zip(o.finer(o.extent).shape, job.shape, strict=True))
-            if m != n and not math.isnan(n)
+            k: thinned_length(m, step)
+            for k, (m, n, step) in enumerate(
+                zip(o.finer(o.extent).shape, job.shape, o.every, strict=True)
+            )
+            if (m != n or step > 1) and not math.isnan(n)
         }
         for o in outputs
     ]
