@@ -229,3 +229,15 @@ def test_large_images_have_their_ends_apart(border, every):
 @npt.stencil
 def alike(x):
     return 3 * x[-3, 0] - x[2, -2] + x[0:2, 0:3].max()
+
+
+@pytest.mark.parametrize("every", [2, (1, 3)])
+def test_stacks_that_lie_innermost(every):
+    steps = (every,) * 2 if isinstance(every, int) else every
+    colours = np.moveaxis(FILM, 0, -1).copy()
+    wanted = smooth(colours, axes=(0, 1))[:: steps[0], :: steps[1]]
+    for _ in range(2):
+        same(smooth(colours, axes=(0, 1), every=every), wanted)
+    out = np.empty_like(wanted)
+    assert smooth(colours, axes=(0, 1), every=every, out=out) is out
+    same(out, wanted)

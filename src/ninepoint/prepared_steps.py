@@ -15,6 +15,7 @@ from .arrays.arranging import Run, are_writable, listed
 from .arrays.axes import behind
 from .arrays.borders import Array
 from .arrays.every import thinned
+from .arrays.lanes import has_lanes
 from .arrays.numpy import core_shape
 from .arrays.parts import write
 from .arrays.prepared import Options, prepare
@@ -154,7 +155,8 @@ def one_by_one(
 
 def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
-    if node.thins and not node.compiled.every:
+    along = behind(axes, max(field.ndim for field in fields), node.ndim)
+    if node.thins and (not node.compiled.every or has_lanes(fields, along)):
         return _thinned(node, fields, axes, threads)
     options = Options(node.border, node.cval, threads)
     if is_cupy(fields[0]):

@@ -117,6 +117,15 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Lanes | 
     return found if all(map(found.lies, (*fields, *outs))) else None
 
 
+def has_lanes(fields: Sequence[Array], along: Sequence[int]) -> bool:
+    """Whether the stack of fields of one shape lies innermost, beside these axes."""
+    if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < -min(along):
+        return False
+    ends = tuple(range(-len(along), 0))
+    moved = [np.moveaxis(field, along, ends) for field in fields]
+    return lanes(moved, (), len(along)) is not None
+
+
 def width_of(fields: Sequence[Array], core: int) -> int:
     """How many elements a column has, of fields whose core axes come last."""
     if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < core:
@@ -143,7 +152,7 @@ def with_lanes(
     The fields have one shape and core axes last; the program knows the lengths that it asks for.
     """
     found = lanes(fields, outs, program.ndim)
-    if found is None:
+    if found is None or program.every:
         return None
     if found.count >= LEVELS:
         other = program.levelled()

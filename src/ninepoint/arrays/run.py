@@ -32,7 +32,7 @@ from .borders import Array, Border, Rule
 from .every import thinned
 from .iterating import Chain, run_chain
 from .joint import Joint
-from .lanes import Lanes, width_of, with_lanes
+from .lanes import Lanes, has_lanes, width_of, with_lanes
 from .layout import Region, Shape
 from .recognise import is_cupy
 from .regions import Node, Span, closed, look, needed, reach
@@ -478,7 +478,7 @@ def _node(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What one node makes; notes where it stands."""
-    if node.thins and (not node.program.every or any(map(is_cupy, fields))):
+    if node.thins and _makes_all(node, fields):
         made = _node(work, node.full, fields, threads, _full([node], outs))
         if work.noted is not None:
             work.noted.otherwise()
@@ -527,6 +527,14 @@ def _node(
     if along != ends:
         results = tuple(np.moveaxis(one, ends, along) for one in results)
     return dict(zip(node.outputs, results, strict=True))
+
+
+def _makes_all(node: Node, fields: Sequence[Array]) -> bool:
+    """Whether all points are made, where some are not wanted."""
+    if not node.program.every or any(map(is_cupy, fields)):
+        return True
+    # Rows of lanes have no steps: to copy them image by image would take longer.
+    return has_lanes(fields, node.along)
 
 
 def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:
