@@ -101,7 +101,9 @@ class Node:
         if not self.thins:
             return self
         call = replace(self.call, every=1)
-        return replace(self, call=call, compiled=call.compiled(self.compiled.field_dtypes)[0])
+        types = self.compiled.field_dtypes
+        types = types[: len(types) - len(self.compiled.positions)]
+        return replace(self, call=call, compiled=call.compiled(types)[0])
 
     @property
     def outline(self) -> Border:
