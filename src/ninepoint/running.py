@@ -292,14 +292,14 @@ def _on_chunks(
             made = _on_numpy(graph, plain, ready, schedule, None, None)
         values |= zip(ready, made, strict=True)
     for nodes in divided(graph, wanted, lazily, shapes, chunks):
+        inside = {value for node in nodes for value in node.outputs}
         thin = [node for node in nodes if node.thins]
-        if thin and engine is chunked and device is None:
-            own = {value for node in nodes for value in node.outputs}
-            read = {value for node in nodes for value in node.fields} - own
+        finer = any(node.factors for node in graph.nodes)
+        if thin and engine is chunked and device is None and not finer:
+            read = {value for node in nodes for value in node.fields} - inside
             if chunked.takes_whole(nodes, [values[value] for value in sorted(read)]):
                 thin = []
         part, numbers = graph.part([node.full if node in thin else node for node in nodes])
-        inside = {value for node in nodes for value in node.outputs}
         outside = {v for n in lazily if n not in nodes for v in n.fields} | set(wanted)
         order = sorted(inside & outside)
         program = Program(part, tuple(numbers[v] for v in order), schedule, part.token)
