@@ -542,3 +542,12 @@ def test_sorted_and_middle_numbers_are_numpys() -> None:
                   np.nanmedian(w, -1), np.nanmedian(positive, -1))  # fmt: skip
     for one, other in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_types_that_were_compiled_before_others_are_not_those_of_the_last() -> None:
+    kinds = []
+    for cval in (0, 1):
+        for dtype in ("float64", "int16"):
+            stencil = npt.stencil(neighborhood=((0, 0), (-1, 1)), cval=cval)(while_loop)
+            kinds.append(stencil(numbers(dtype)).dtype.name)
+    assert kinds == ["float64", "int64"] * 2

@@ -145,7 +145,8 @@ def _inferred(
             # Nothing to combine an array with: it can only be meant as a number.
             _refuse_array(function, arguments)
         raise _mistake(function, spans, error) from None
-    returned: Any = point.nopython_signatures[-1].return_type
+    # Not the last signature: these types may have been compiled before some others.
+    returned: Any = point.overloads[tuple(kinds)].signature.return_type
     several = isinstance(returned, types.BaseTuple) and len(returned) > 0
     outputs: list[Any] = list(returned) if several else [returned]
     for kind in outputs:
