@@ -160,7 +160,8 @@ def test_one_axis_gives_a_number():
 
 
 def test_explain_names_positions():
-    assert "index along axis 0, index along axis 1" in parity.explain("uint8")
+    assert "value 2 of the index along axis 0" in parity.explain("uint8")
+    assert "  index along axis 1, value 1 of" in grid.explain("int32")
     assert "x uint8 -> int16" in parity.explain("uint8")
     assert "index along axis 0" in staged.explain("int32")
 
@@ -173,3 +174,21 @@ def test_among_the_results_every_second_point_counts(rule):
     lazy = smaller(da.from_array(X, chunks=(4, 5)), boundary=rule, every=(2, 3))
     np.testing.assert_array_equal(lazy, smaller(X, boundary=rule, every=(2, 3)))
     assert npt.stencil(lambda x: x[0] * 0 + npt.index())(X, every=2)[0].tolist() == [*range(6)]
+
+
+@npt.stencil(boundary="nearest")
+def patterned(x, a=2):
+    i, j = npt.index(x)
+    d = x[0, 0] * np.cos(i * 0.25) + (3 * i - 2 * j + 5) % 3
+    return d[-1, 1] + (i & 1) * ((i * j + 7) & 3) + (i % 2 == j % 2) + a * i % 4
+
+
+def test_what_depends_on_one_axis_is_computed_once_for_it():
+    text = patterned.ir("uint8")
+    assert "line0: uint8" in parity.ir("uint8")
+    assert "line0: float64" in text
+    for x in (X.astype("uint8"), X[:1, :3], X[:, :0]):
+        for a in (2, 3):
+            np.testing.assert_allclose(patterned(x, a), patterned.debug(x, a), rtol=1e-12)
+    lazy = patterned(da.from_array(X, chunks=(4, 3)))
+    np.testing.assert_array_equal(lazy, patterned(X))

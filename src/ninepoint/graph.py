@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, last_of
 from .arrays.borders import Border
 from .arrays.every import Steps, steps_of, thinned_length
@@ -23,11 +24,12 @@ from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .arrays.phases import Finer, cut_shapes, finer, finer_values
 from .backends.compiled import Bound, Compiled
+from .backends.pipeline import compile_lines
 from .calls import Call
 from .definition import Definition
 from .language import errors
 from .language.box import Box
-from .language.ir import Position
+from .language.ir import Lines, Position
 from .tokens import digest
 
 
@@ -363,6 +365,12 @@ class Graph:
     def _along(self, place: Place, shape: tuple[int, ...]) -> np.ndarray:
         """The positions along an axis, for the shape of their value."""
         node, one = self.nodes[place.node], place.position
+        if one.lines is not None:
+            made = [
+                self._along(replace(place, position=replace(raw, axis=one.axis)), shape).ravel()
+                for raw in one.lines.kernel.positions
+            ]
+            return lines(one.lines, made)[one.number].reshape(shape)
         along = np.arange(shape[node.along[one.axis]])
         if one.among == "results" and node.outline.rules[one.axis][0] == "valid":
             looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
@@ -495,6 +503,13 @@ def repeated(calls: Sequence[Call], types: Sequence[np.dtype]) -> tuple[Graph, t
 def _thin(shape: Sequence[int], axis: int) -> tuple[int, ...]:
     """A shape that is 1 along all axes but one."""
     return tuple(n if k - len(shape) == axis else 1 for k, n in enumerate(shape))
+
+
+def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """The numbers along one axis, for the positions there."""
+    program = compile_lines(found).bind({})
+    made = on_numpy.apply(program, positions, border=Border((("nearest", "nearest"),)), threads=1)
+    return made if isinstance(made, tuple) else (made,)
 
 
 def _own(call: Call, fields: Sequence[int]) -> Sequence[int]:

@@ -93,8 +93,9 @@ def ranges(kernel: Kernel) -> dict[str, Interval]:
     arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
     arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
     given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    for (name, _), one in zip(given, kernel.positions, strict=True):
-        arrays[name] = Interval(one.low, one.high)
+    for (name, dtype), one in zip(given, kernel.positions, strict=True):
+        if dtype.kind in "iu":
+            arrays[name] = Interval(one.low, one.high)
     for stage in kernel.stages:
         _bound_body(stage.body, known, arrays)
         arrays |= zip(stage.names, _stage_ranges(stage, known), strict=True)

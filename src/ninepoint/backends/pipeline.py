@@ -12,6 +12,7 @@ A function that `read` does not understand takes the general path instead.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ import numpy as np
 from ..analysis.footprint import reaches
 from ..language import errors
 from ..language.box import Box, joined
-from ..language.ir import Kernel
+from ..language.ir import Kernel, Lines
 from ..language.parameters import asks_position
 from ..language.parse import Argument, read
 from ..language.source import Function
@@ -29,6 +30,7 @@ from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.abreast import beside, fastest
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
+from ..lowering.hoisting import hoisted
 from ..lowering.merging import merged
 from ..lowering.passes import (
     IN_PLACE,
@@ -108,7 +110,7 @@ def compile_understood(
     function: Function, arguments: Mapping[str, Argument], request: Request
 ) -> Forms:
     """The first path: one form after the other."""
-    kernel = read(function, arguments, request.neighborhood, request.upsample)
+    kernel = hoisted(read(function, arguments, request.neighborhood, request.upsample))
     count = math.prod(request.upsample)
     looks = _together(reaches(kernel), count)
     if request.neighborhood is not None:
@@ -212,6 +214,19 @@ def _compiled(
 def _named(arguments: Mapping[str, Argument], kind: type) -> tuple[str, ...]:
     """The arguments of one kind, by the names that the function has for them."""
     return tuple(name for name, value in arguments.items() if isinstance(value, kind))
+
+
+@functools.lru_cache(maxsize=256)
+def compile_lines(lines: Lines) -> Compiled:
+    """What computes numbers along one axis from the positions there."""
+    kernel, reach = lines.kernel, Box((0,), (0,))
+    request = Request(dtypes=lines.dtypes)
+    simplified = passed(SIMPLIFIED, kernel, request, reach)["simplified"]
+    written = passed(WINDOWED, simplified, request, reach)["windowed"]
+    lowered = BACKEND.schedule(passed(ROWS, written, request, reach)["merged"], request.schedule)
+    module = BACKEND.text(checked(lowered, reach), "lines", reach, fastmath=False)
+    reaches_ = (reach,) * len(kernel.outputs)
+    return _compiled(kernel, "lines", module, reaches_, lines.dtypes, False)
 
 
 def compile_chain(

@@ -344,21 +344,37 @@ class Length:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Numbers for each place along an axis: a kernel of one axis, whose fields are positions.
+
+    `dtypes` are those in which they are stored.
+    """
+
+    kernel: Kernel
+    dtypes: tuple[np.dtype, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Position:
     """What a field is that no call gives: where in the whole array the point is, along an axis.
 
-    That is its place among the elements of the fields, or among the results.  The field holds
-    numbers from `low` to `high`.
+    That is its place among the elements of the fields, or among the results; or it is what is
+    computed of these once for each place along the axis, by `lines`, which make several of them.
+    Integers are from `low` to `high`.
     """
 
     axis: int
     among: Literal["elements", "results"]
     low: int
     high: int
+    lines: Lines | None = None
+    number: int = 0
 
     @property
     def words(self) -> str:
         """What to call it."""
+        if self.lines is not None:
+            return f"value {self.number + 1} of the index along axis {self.axis}"
         return f"index along axis {self.axis}{'' if self.among == 'elements' else ' of results'}"
 
 
