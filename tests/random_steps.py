@@ -129,8 +129,8 @@ def in_parts(
 
     try:
         parts = on_threads(count, part)
-    except ValueError as error:
-        if "cannot be cut" in str(error):
+    except (TypeError, ValueError) as error:
+        if "cannot be cut" in str(error) or "asks for positions" in str(error):
             return
         raise
     for one, other in zip(zip(*parts, strict=True), wanted, strict=True):
