@@ -40,6 +40,10 @@ class WindowSum:
         return ()
 
     @property
+    def positions(self) -> int:
+        return 0
+
+    @property
     def ndim(self) -> int:
         return len(next(iter(self.outputs[0]))[1])
 
@@ -179,6 +183,10 @@ class Call:
     @property
     def full(self) -> Call:
         return self
+
+    @property
+    def factors(self) -> tuple[int, ...]:
+        return ()
 
     @property
     def resizes(self) -> bool:
