@@ -104,6 +104,25 @@ def test_arrays_of_other_shapes(shape):
     np.testing.assert_array_equal(parity(da.from_array(x, chunks=1 if x.size else -1)), parity(x))
 
 
+@npt.stencil(boundary="nearest")
+def copied(x):
+    return x[0, 0]
+
+
+@npt.stencil(boundary="nearest")
+def beside(x, y):
+    y = copied(y)
+    return x[1, 0] * y[0, 0] + npt.index(y)[1]
+
+
+def test_a_field_of_fewer_axes_has_the_positions_of_those_beside_it():
+    for y in (X[0], X[0, :1], X[:, :1]):
+        wanted = beside.debug(X, y)
+        lazy = beside(npt.lazy(X), npt.lazy(y)).compute()
+        for made in (beside(X, y), beside(X, y), lazy):
+            np.testing.assert_array_equal(made, wanted)
+
+
 def test_numbers_change_nothing_but_the_result():
     for a in (3, 5, 3):
         np.testing.assert_array_equal(elsewhere(X, a), elsewhere.debug(X, a))

@@ -50,7 +50,7 @@ from .prepared_steps import (
     step_of,
     taken_of,
 )
-from .running import evaluate, least_axes
+from .running import evaluate, least_axes, reaching
 
 # Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
 # find out how takes no time.
@@ -96,7 +96,7 @@ def _with_positions(
     if place.axes is not None:
         rank = len(whole_shape(fields))
         along = graph.along(behind(place.axes, rank, graph.nodes[-1].ndim))
-    positions = along.positions([field.shape for field in fields])
+    positions = along.positions([field.shape for field in reaching(along, fields)])
     given = [*values, *positions]
     at = [*at, *range(len(values), len(given))]
     if flow is None:

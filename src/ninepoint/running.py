@@ -134,6 +134,11 @@ def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
         from .arrays import cuda
 
         return cuda.taken_to(arrays, made)
+    if any(is_cupy(getattr(array, "_meta", None)) for array in arrays):
+        # Imported here: Dask is optional, and the caller has it.
+        from .arrays import chunked
+
+        return chunked.taken_to(arrays, made)
     return list(made)
 
 

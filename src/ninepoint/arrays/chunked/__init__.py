@@ -25,7 +25,7 @@ from .built import built
 from .grid import Chunks, cut_to, grid
 from .job import Job, Work
 from .outputs import extents, factors_of, outputs_of
-from .places import check_places, refuse_unknown
+from .places import check_places, meta_of, refuse_unknown, uploaded
 from .planner import chosen, note
 from .regions import DECODING, by_regions, costs
 from .sources import source_of
@@ -125,6 +125,22 @@ def check_known(fields: Sequence[Any], nodes: Sequence[Node]) -> None:
     for field in fields:
         if isinstance(field, da.Array):
             refuse_unknown(field, along)
+
+
+def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
+    """Give arrays of the CPU's memory as chunks that lie on a GPU, as those of fields do."""
+    there = [field for field in fields if isinstance(field, da.Array) and is_cupy(field._meta)]
+    if not there:
+        return list(arrays)
+    shape = on_numpy.broadcast_shape([field.shape for field in there])
+    chunks = grid([field.chunks for field in there], shape)
+    like = there[0]
+    return [
+        _as_dask(array, shape, chunks).map_blocks(
+            uploaded, dtype=array.dtype, meta=meta_of(like, array.ndim, array.dtype)
+        )
+        for array in arrays
+    ]
 
 
 def _as_dask(field: Any, shape: Shape, chunks: Chunks) -> Any:

@@ -47,6 +47,14 @@ def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
     return empty(shape, dtype)
 
 
+def uploaded(block: Any) -> Any:
+    """Give a chunk on the GPU."""
+    # Imported here: CuPy is optional, and the caller has it.
+    from ninepoint.backends.cuda import driver
+
+    return driver.uploaded(np.asarray(block))
+
+
 def in_memory(block: Any) -> Any:
     """Give a chunk as an array that can be computed with where it is."""
     return block if is_cupy(block) else np.asarray(block)

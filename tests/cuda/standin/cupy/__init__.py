@@ -159,8 +159,8 @@ class ndarray(NDArrayOperatorsMixin):
     def astype(self, dtype, copy=True):
         return _made(self._host.astype(dtype, copy=copy))
 
-    def copy(self):
-        return _made(self._host.copy())
+    def copy(self, order="C"):
+        return _made(self._host.copy(order))
 
     def max(self):
         return _made(self._host.max())
