@@ -15,6 +15,7 @@ import xarray as xr
 import kernels
 import ninepoint as npt
 from agreement import Plain
+from bounds import everything
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays import phases
 from ninepoint.arrays.borders import Boundary
@@ -77,7 +78,8 @@ def test_a_read_may_be_written_with_the_index_of_the_field():
         i, j = npt.index()
         return x[i // 2, j // 2] - x[i // 2 + 1, j // 2 - 1]
 
-    np.testing.assert_array_equal(absolute(SMALL), relative(SMALL))
+    with everything():
+        np.testing.assert_array_equal(absolute(SMALL), relative(SMALL))
     np.testing.assert_array_equal(absolute(SMALL), absolute.debug(SMALL))
 
 
@@ -257,7 +259,7 @@ def test_a_kernel_that_is_not_analysed_gives_the_same_around_each_element():
 
 def test_a_call_may_ask_for_other_factors():
     nearest = npt.stencil(lambda x: x[0, 0])
-    for factors in (2, (1, 3), [2, 1], np.int64(2), 1):
+    for factors in (2, (1, 3), [1, 3], np.int64(2), 1):
         made = nearest(SMALL, upsample=factors)
         k, n = np.broadcast_to(np.asarray(factors), 2)
         np.testing.assert_array_equal(made, SMALL.repeat(k, 0).repeat(n, 1))
