@@ -15,6 +15,7 @@ import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.inspecting.asked import asked
+from ninepoint.language.ranked import ranked
 
 REDUCTIONS = (
     np.nansum, np.nanprod, np.nanmean, np.nanmin, np.nanmax, np.nanvar, np.nanstd,
@@ -51,10 +52,12 @@ def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     return on_numpy.apply(program, [x], border=border, cval=0, threads=1)
 
 
-def expected(function: Callable[[np.ndarray], Any], x: np.ndarray) -> np.ndarray:
+def expected(
+    function: Callable[[np.ndarray], Any], x: np.ndarray, shape: tuple[int, int] = (3, 3)
+) -> np.ndarray:
     """What NumPy gives for each window by itself."""
     wide = x.astype("float32") if x.dtype == np.float16 else x
-    views = np.lib.stride_tricks.sliding_window_view(wide, (3, 3))
+    views = np.lib.stride_tricks.sliding_window_view(wide, shape)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.array([[function(view) for view in row] for row in views])
@@ -171,15 +174,29 @@ def test_quantiles_of_what_is_there(dtype: str) -> None:
             np.testing.assert_allclose(result[finite], one[finite], rtol=1e-5)
 
 
-def test_medians_are_those_of_numpy_to_the_bit() -> None:
+@pytest.mark.parametrize("shape", [(3, 3), (4, 3), (4, 4), (9, 2), (1, 2), (1, 5), (1, 1)])
+def test_medians_are_those_of_numpy_to_the_bit(shape: tuple[int, int]) -> None:
     """Infinities beside what stands for NaN, zeros of two signs, and any number of NaN."""
-    kernel, generator = over_nine(np.nanmedian), np.random.default_rng(3)
+    height, width = shape
+
+    @npt.stencil(boundary="valid")
+    def kernel(x):
+        w = x[0:height, 0:width]
+        return np.nanmedian(w), ranked(w, 50)
+
+    def upper(window: np.ndarray) -> Any:
+        items = np.sort(window[window == window])
+        return items[len(items) // 2] if len(items) else np.nan
+
     values = np.array([np.inf, -np.inf, 0.0, -0.0, 1.0, 3.0, -2.5, 1e308, np.nan, np.nan])
-    x = generator.choice(values, (22, 22))
+    x = np.random.default_rng(3).choice(values, (22, 22))
+    x[:height, :width] = np.nan
     with np.errstate(over="ignore", invalid="ignore"):
-        wanted = expected(np.nanmedian, x)
+        wanted = [expected(function, x, shape) for function in (np.nanmedian, upper)]
         np.testing.assert_array_equal(by_text(kernel, x), wanted)
-        np.testing.assert_array_equal(kernel.debug(x[:9, :9]), wanted[:7, :7])
+        found = kernel.debug(x[:10, :9])
+        for one, of_numpy in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one, of_numpy[: one.shape[0], : one.shape[1]])
 
 
 @pytest.mark.parametrize("q", [0.5, 0.83])

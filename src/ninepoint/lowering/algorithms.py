@@ -448,7 +448,7 @@ class _Plan:
         if source.axes != (self.kernel.ndim - 2, self.kernel.ndim - 1):
             return Refused("columns are sorted once for all along the last two axes only")
         if reduce.kind != "quantile":
-            return self._valid_by_columns(source, Valid.of(reduce), dtype)
+            return self._valid_by_columns(source, reduce, dtype)
         low, fraction = quantile_position(count, reduce.quantile)
         wanted = 1 if fraction == 0 else 2
         if self._short_enough(reduce.shape):
@@ -459,20 +459,23 @@ class _Plan:
         value = interpolated(found, fraction, reduce.dtype, self.main.emit)
         return not_nan(value, [one[-1] for one in lists], self.main.emit)
 
-    def _valid_by_columns(self, source: Elements, wanted: Valid, dtype: DType) -> Atom:
-        """The same for what is no NaN: a column ends with how many of its elements are none."""
+    def _valid_by_columns(self, source: Elements, reduce: Reduce, dtype: DType) -> Atom:
+        """The same for what is no NaN: a column ends with what is to be counted of it."""
+        (height, width), rows = reduce.shape, self._short_enough(reduce.shape)
+        wanted = Valid.of(reduce, height if rows else width)
 
         def ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:
-            filled, ones = wanted.split(items, lines.emit)
-            return [*sort(filled, lines.emit), lines.tree(ones, "+")]
+            filled, counts = wanted.split(items, lines.emit)
+            return [*sort(filled, lines.emit), *counts]
 
-        if self._short_enough(wanted.shape):
-            lists = self._sorted_rows(source, wanted.shape, dtype, ordered)
+        if rows:
+            lists = self._sorted_rows(source, reduce.shape, dtype, ordered)
         else:
-            lists = self._sorted_columns(source, wanted.shape, dtype, ordered)
-        columns, counts = [one[:-1] for one in lists], [one[-1] for one in lists]
-        found = of_sorted(columns, wanted.first, wanted.count, self.main.emit)
-        return wanted.chosen(found, self.main.tree(counts, "+"), self.main.emit)
+            lists = self._sorted_columns(source, reduce.shape, dtype, ordered)
+        items = width if rows else height
+        emit = self.main.emit
+        found = of_sorted([one[:items] for one in lists], wanted.first, wanted.count, emit)
+        return wanted.chosen(found, wanted.total([one[items:] for one in lists], emit), emit)
 
     def _sorted_columns(
         self, source: Elements, shape: Offset, dtype: DType, ordered: Order = ordered

@@ -1,13 +1,21 @@
 """Valid: the element of some rank among those of a window that are no NaN.
 
-    nanmedian of 3      ->      f0 = x0 == x0 ? x0 : inf; ...      s0 <= s1 <= s2 of f
-                                n  = (x0 == x0) + (x1 == x1) + (x2 == x2)
-                                n == 0 ? nan : n == 1 ? s0 : n == 2 ? (s0 + s1) / 2 : s1
+    nanpercentile of 3, 20    ->      f0 = x0 == x0 ? x0 : inf; ...      s0 <= s1 <= s2 of f
+                                      n  = (x0 == x0) + (x1 == x1) + (x2 == x2)
+                                      n == 0 ? nan : n == 1 ? s0 : s0 + (s1 - s0) * (n - 1) / 5
+
+    nanmedian of 3            ->      f0 = x0 == x0 ? x0 : inf;    e1 = x0 == x0 ? inf : -inf
+                                      f1 = x1 == x1 ? x1 : e1; ...       s0 <= s1 <= s2 of f
+                                      e3 == inf ? s1 : (s0 + s1) / 2
 
 How many there are differs from point to point, so all that may be wanted is put in order, and the
 count chooses.  What stands for a NaN is infinite: it comes after all others (before, where the
 rank is counted from above), and beside elements that are infinite themselves it makes no
 difference which is which.
+
+Of a median one comes after, the next before, so that the middle stays where it is: it moves by
+half a place for each part of the window (a column, which neighbours share) whose NaN are odd in
+number.  Of nothing but NaN it is between -inf and inf, and their mean is NaN.
 """
 
 from __future__ import annotations
@@ -17,8 +25,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, Const, Expr, Offset, Reduce, Select
-from .ranks import quantile_position
+from ..language.ir import Atom, Binary, Const, Expr, Offset, Reduce, Select, Unary
+from .ranks import combined, quantile_position
 
 Emit = Callable[[Expr], Atom]
 
@@ -35,7 +43,8 @@ class Valid:
     """What is wanted: `count` elements from rank `first` on, NaN having become `fill`.
 
     `places` has for each number of elements that are no NaN, from 1 on, the place of one among
-    these, and the fraction towards the next.
+    these, and the fraction towards the next; where `balanced`, for each number of parts, from 0
+    on, whose NaN are odd in number.  `apart` tells that a window of NaN alone is to be asked for.
     """
 
     shape: Offset
@@ -44,42 +53,70 @@ class Valid:
     first: int
     count: int
     places: tuple[tuple[int, float], ...]
+    balanced: bool
+    apart: bool
 
     @classmethod
-    def of(cls, reduce: Reduce) -> Valid:
-        """What a window's reduction wants."""
+    def of(cls, reduce: Reduce, parts: int = 1) -> Valid:
+        """What a window's reduction wants, whose elements are filled in so many equal parts."""
         size = math.prod(reduce.shape)
-        above = valid_position(reduce, size)[0] > (size - 1) // 2
-        found = []
-        for count in range(1, size + 1):
-            place, fraction = valid_position(reduce, count)
-            found.append((place + (size - count if above else 0), fraction))
+        rank = reduce.kind == "nanrank"
+        balanced = reduce.quantile == (50.0 if rank else 0.5) and size >= 2 * parts
+        found: list[tuple[int, float]] = []
+        above = False
+        if balanced:
+            for odd in range(parts + 1):
+                twice = size - odd - (0 if rank else 1)
+                found.append((twice // 2, 0.0 if rank else twice % 2 / 2))
+        else:
+            above = valid_position(reduce, size)[0] > (size - 1) // 2
+            for count in range(1, size + 1):
+                place, fraction = valid_position(reduce, count)
+                found.append((place + (size - count if above else 0), fraction))
         first = min(place for place, _ in found)
         last = max(place + (fraction > 0) for place, fraction in found)
         places = tuple((place - first, fraction) for place, fraction in found)
         fill = "-inf" if above else "inf"
-        return cls(reduce.shape, reduce.dtype, fill, first, last - first + 1, places)
+        number, apart = last - first + 1, rank or not balanced
+        return cls(reduce.shape, reduce.dtype, fill, first, number, places, balanced, apart)
 
     def split(self, items: Sequence[Atom], emit: Emit) -> tuple[list[Atom], list[Atom]]:
-        """Elements with something in the place of each NaN, and a one for each that is none."""
+        """The elements of a part with something for each NaN, and what is added of all parts."""
         filled: list[Atom] = []
         ones: list[Atom] = []
+        dtype = items[0].dtype
+        # Counted in lanes of the elements' own width.
+        one, zero = Const(dtype, "1.0"), Const(dtype, "0.0")
+        fill: Atom = Const(dtype, self.fill)
+        other: Atom = Const(dtype, "-inf")
         for item in items:
             valid = emit(Binary(DType.BOOL, "==", item, item))
-            filled.append(emit(Select(item.dtype, valid, item, Const(item.dtype, self.fill))))
-            # Counted in lanes of the elements' own width.
-            one, zero = Const(item.dtype, "1.0"), Const(item.dtype, "0.0")
-            ones.append(emit(Select(item.dtype, valid, one, zero)))
-        return filled, ones
+            filled.append(emit(Select(dtype, valid, item, fill)))
+            if self.apart:
+                ones.append(emit(Select(dtype, valid, one, zero)))
+            if self.balanced:
+                fill = emit(Select(dtype, valid, fill, other))
+                other = emit(Unary(dtype, "-", fill))
+        counts = [combined(ones, "+", emit)] if self.apart else []
+        if self.balanced:
+            odd = emit(Binary(DType.BOOL, "<", fill, zero))
+            counts.append(emit(Select(dtype, odd, one, zero)))
+        return filled, counts
+
+    def total(self, counts: Sequence[Sequence[Atom]], emit: Emit) -> list[Atom]:
+        """What is added of all parts."""
+        return [combined(of_parts, "+", emit) for of_parts in zip(*counts, strict=True)]
 
     def part(self, ordered: Sequence[Atom]) -> Sequence[Atom]:
         """What is wanted of all elements in order."""
         return ordered[self.first : self.first + self.count]
 
-    def chosen(self, found: Sequence[Atom], count: Atom, emit: Emit) -> Atom:
-        """The result, of the elements that are wanted and how many are no NaN."""
-        dtype = self.dtype
-        tests, below = _bits(count, len(self.places), emit)
+    def chosen(self, found: Sequence[Atom], counts: Sequence[Atom], emit: Emit) -> Atom:
+        """The result, of the elements that are wanted and what is added of all parts."""
+        dtype, which = self.dtype, counts[-1]
+        if not self.balanced:
+            which = emit(Binary(which.dtype, "-", which, Const(which.dtype, "1.0")))
+        tests = _bits(which, len(self.places), emit)
 
         def choose(leaves: Sequence[Atom | None]) -> Atom:
             return _choice(leaves, tests, emit)
@@ -106,14 +143,17 @@ class Valid:
                 elif fraction > 0.5:
                     step = towards(lambda f: f > 0.5, lambda f: 1 - f)
                     ways[k] = emit(Binary(dtype, "-", last, step))
-        return emit(Select(dtype, below, Const(dtype, "nan"), choose(ways)))
+        result = choose(ways)
+        if not self.apart:
+            return result
+        least = Const(counts[0].dtype, "1.0")
+        none = emit(Binary(DType.BOOL, "<", counts[0], least))
+        return emit(Select(dtype, none, Const(dtype, "nan"), result))
 
 
-def _bits(count: Atom, most: int, emit: Emit) -> tuple[list[Atom], Atom]:
-    """The bits of a count less one, the highest first, and whether the count is zero."""
-    dtype = count.dtype
-    left = emit(Binary(dtype, "-", count, Const(dtype, "1.0")))
-    below = emit(Binary(DType.BOOL, "<", left, Const(dtype, "0.0")))
+def _bits(left: Atom, most: int, emit: Emit) -> list[Atom]:
+    """The bits of a whole number below `most`, the highest first."""
+    dtype = left.dtype
     tests: list[Atom] = []
     for bit in reversed(range((most - 1).bit_length())):
         power = Const(dtype, repr(float(2**bit)))
@@ -121,7 +161,7 @@ def _bits(count: Atom, most: int, emit: Emit) -> tuple[list[Atom], Atom]:
         if bit:
             less = emit(Binary(dtype, "-", left, power))
             left = emit(Select(dtype, tests[-1], less, left))
-    return tests, below
+    return tests
 
 
 def _choice(leaves: Sequence[Atom | None], tests: Sequence[Atom], emit: Emit) -> Atom:

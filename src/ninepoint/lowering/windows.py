@@ -196,9 +196,9 @@ class _Writer(Lines):
 
     def _of_valid(self, reduce: Reduce, items: list[Atom]) -> Atom:
         wanted = Valid.of(reduce)
-        filled, ones = wanted.split(items, self.emit)
+        filled, counts = wanted.split(items, self.emit)
         lanes = sort(filled, self.emit)
-        return wanted.chosen(wanted.part(lanes), self._tree(ones, "+"), self.emit)
+        return wanted.chosen(wanted.part(lanes), counts, self.emit)
 
 
 def _is_zero(atom: Atom) -> bool:
