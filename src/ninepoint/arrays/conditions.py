@@ -30,6 +30,12 @@ class Condition:
     """What holds at one side of an array: `a * u + b * du/dn = c`.
 
     Made by `dirichlet`, `neumann` and `robin`, and given to `boundary=` in the place of a name.
+
+    Examples
+    --------
+    >>> import ninepoint as npt
+    >>> npt.neumann(0.5, dx=2.0)
+    npt.neumann(0.5, dx=2.0)
     """
 
     kind: Kind
@@ -73,11 +79,25 @@ class Condition:
         return self.kind, self.dx, self.at, *((type(v), repr(v)) for v in self.abc)
 
     def after(self, step: int) -> Condition:
-        """The condition as it is after so many steps of an iteration."""
+        """Give the condition as it is after so many steps of an iteration.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> npt.dirichlet(lambda step: 10 * step).after(3).step
+        3
+        """
         return replace(self, step=step) if self.varies else self
 
     def of(self, change: Callable[[Value], Value]) -> Condition:
-        """The same with other values."""
+        """Give the same with other values.
+
+        Examples
+        --------
+        >>> import ninepoint as npt
+        >>> npt.dirichlet(3.0).of(lambda value: 2 * value)
+        npt.dirichlet(6.0)
+        """
         a, b, c = map(change, self.abc)
         if a is self.a and b is self.b and c is self.c:
             return self
