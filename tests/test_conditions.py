@@ -238,6 +238,21 @@ def test_stages_and_pickles() -> None:
     np.testing.assert_array_equal(packed.c, columns)
 
 
+def test_a_stage_with_a_function_at_the_border() -> None:
+    @npt.stencil(boundary=npt.dirichlet(lambda step: step + 3))
+    def before(u):
+        return u[-1]
+
+    @npt.stencil
+    def twice(u):
+        return 2 * before(u)[0]
+
+    wanted = [6, 2, 4]
+    row = np.array([1, 2, 3])
+    assert twice(row).tolist() == twice.debug(row).tolist() == wanted
+    assert twice(da.from_array(row, chunks=2)).compute(scheduler="sync").tolist() == wanted
+
+
 @pytest.mark.parametrize(
     "border",
     [

@@ -38,6 +38,9 @@ def test_shapes_are_those_of_other_packages():
         (lambda: shapes.cross(2, 0), ValueError, "ndim holds 0; give at least 1"),
         (lambda: shapes.box(), ValueError, "length along each axis"),
         (lambda: shapes.box(3, 0), ValueError, "sizes holds 0"),
+        (lambda: shapes.cross(np.array([1, 2])), TypeError, "which is no whole number"),
+        (lambda: shapes.disk(10**6), ValueError, "a shape of 4000004000001 points is larger"),
+        (lambda: shapes.box(10**9), ValueError, "a shape of 1000000000 points is larger"),
     ],
 )
 def test_mistakes(call, error, words):

@@ -294,6 +294,10 @@ def test_the_type_holds_the_results_of_all_phases():
         (True, r"upsample=True: True is no whole number"),
         ("2", r"upsample='2': '2' is no whole number"),
         ((), r"upsample=\(\) is empty"),
+        (
+            10**9,
+            r"upsample=1000000000 makes 1000000000000000000 results around each element, more",
+        ),
         ((2, 2, 2), r"upsample=\(2, 2, 2\) has 3 factors, but 'bilinear' works along 2 axes"),
     ],
 )

@@ -11,6 +11,7 @@ and the definition of what remains without them; only definitions without calls 
 from __future__ import annotations
 
 import functools
+import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -62,6 +63,9 @@ _CERTAIN = frozenset(
 # Those that a call may mend which makes more results.
 _WITH_FACTORS = ("offset-not-constant", "offset-position")
 
+# The most results around each element: more would take minutes to compile.
+MOST_RESULTS = 256
+
 _definitions: Registry[Definition] = Registry()
 
 # The definitions that a `PerformanceWarning` told of.
@@ -80,6 +84,8 @@ class Definition:
         The user's function; without its calls, if this is what remains of another definition.
     options : Options
         What the stencil was decorated with.
+    known_by_token : bool
+        That its token says all of it, functions included.
     live : function or None
         The function itself, in the process where it was decorated.
     fields, scalars : tuple of str
@@ -97,6 +103,8 @@ class Definition:
     chains : dict
         Several steps of an iteration as one kernel, by what they depend on.
     """
+
+    known_by_token = True
 
     def __init__(
         self,
@@ -282,6 +290,12 @@ class Definition:
             raise ValueError(
                 f"upsample={factors} has {len(factors)} factors, but '{self.name}' works along "
                 f"{rank} {'axis' if rank == 1 else 'axes'}."
+            )
+        if (results := math.prod(self.factors)) > MOST_RESULTS:
+            raise ValueError(
+                f"upsample={factors} makes {results} results around each element, more than a "
+                f"stencil is compiled for ({MOST_RESULTS}); make finer results by a part of it, "
+                "and finer ones of these, or of one axis after the other."
             )
 
     def _check_body(self) -> None:

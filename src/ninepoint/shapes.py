@@ -12,13 +12,18 @@ around it, and may call them itself: they are made once, while its text is read.
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
 Shape: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
+
+# The most points of a shape, more than any window may have.
+MOST_POINTS = 10**8
 
 __all__ = ["ball", "box", "cross", "diamond", "disk", "ring"]
 
@@ -243,7 +248,9 @@ def box(*sizes: int) -> Shape:
     """
     if not sizes:
         raise ValueError("a box needs its length along each axis.")
-    return np.ones(tuple(_whole("sizes", size, 1) for size in sizes), dtype=bool)
+    lengths = tuple(_whole("sizes", size, 1) for size in sizes)
+    _check_points(lengths)
+    return np.ones(lengths, dtype=bool)
 
 
 def is_shape(value: Any) -> bool:
@@ -263,8 +270,18 @@ def _squares(radius: int, ndim: int) -> Any:
 
 def _distances(radius: int, ndim: int) -> list[Any]:
     """The distance along each axis, to be broadcast."""
+    _check_points((2 * radius + 1,) * ndim)
     line = np.abs(np.arange(-radius, radius + 1))
     return [line.reshape(-1, *(1,) * axis) for axis in reversed(range(ndim))]
+
+
+def _check_points(lengths: Sequence[int]) -> None:
+    """Refuse a shape that memory does not hold."""
+    if math.prod(lengths) > MOST_POINTS:
+        raise ValueError(
+            f"a shape of {math.prod(lengths)} points is larger than any window ({MOST_POINTS}); "
+            "give a smaller one."
+        )
 
 
 def _radius(name: str, value: Any) -> int:
@@ -281,8 +298,13 @@ def _number(name: str, value: Any) -> float:
 
 
 def _whole(name: str, value: Any, least: int) -> int:
-    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} holds {value!r}, which is no whole number.")
-    if value < least:
+    error = TypeError(f"{name} holds {value!r}, which is no whole number.")
+    if isinstance(value, bool | np.bool_):
+        raise error
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise error from None
+    if number < least:
         raise ValueError(f"{name} holds {value!r}; give at least {least}.")
-    return operator.index(value)
+    return number

@@ -40,8 +40,16 @@ class Registry(Generic[T]):
 def digest(value: Any) -> str:
     """A name for a value: the same in every process, whichever of its parts are one object."""
     written = io.BytesIO()
-    pickler = pickle.Pickler(written, protocol=5)
+    pickler = _Writer(written, protocol=5)
     # Without this a string that occurs twice is written as a reference or again, by identity.
     pickler.fast = True
     pickler.dump(value)
     return hashlib.sha256(written.getvalue()).hexdigest()
+
+
+class _Writer(pickle.Pickler):
+    """Writes a token in the place of what has one: it may hold functions that do not pickle."""
+
+    def reducer_override(self, value: Any) -> Any:
+        known = getattr(type(value), "known_by_token", False)
+        return (str, (value.token,)) if known else NotImplemented

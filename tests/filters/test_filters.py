@@ -411,6 +411,8 @@ def test_every_name_is_a_filter_of_an_image():
 
 
 X = np.zeros((4, 5))
+NOTHING = "footprint of shape (2, 2) takes no neighbour; at least one must be true."
+NO_TRUTHS = "footprint of dtype <U1 holds no truths; use one of bool."
 
 
 @pytest.mark.parametrize(
@@ -448,10 +450,14 @@ X = np.zeros((4, 5))
         (lambda: filters.mean(xr.Dataset({"a": 1})), TypeError, "Dataset"),
         (lambda: filters.median(X * 1j), npt.StencilError, "complex"),
         (lambda: filters.median(X, 3, LEAN), ValueError, "give one"),
-        (lambda: filters.mean(X, footprint=np.zeros((2, 2))), ValueError, "takes no neighbour"),
+        (lambda: filters.mean(X, footprint=np.zeros((2, 2))), ValueError, NOTHING),
         (lambda: filters.mean(X, footprint=[[0, 0.5]]), TypeError, "holds 0.5, which is neither"),
-        (lambda: filters.mean(X, footprint=["a"]), TypeError, "holds no truths"),
-        (lambda: filters.mean(X, footprint=[LEAN]), ValueError, "footprint has 3 axes, but the"),
+        (lambda: filters.mean(X, footprint=["a"]), TypeError, NO_TRUTHS),
+        (
+            lambda: filters.mean(X, footprint=[LEAN]),
+            ValueError,
+            "footprint has 3 axes, but the array 2.",
+        ),
         (lambda: filters.mean(X, footprint=LEAN, axes=0), ValueError, "axes= or dims= name 1"),
         (lambda: filters.mean(X, footprint=[[1], [1, 0]]), ValueError, "not regular"),
         (lambda: filters.mean(X, footprint=True), ValueError, "footprint has 0 axes"),
