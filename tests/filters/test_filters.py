@@ -449,6 +449,7 @@ NO_TRUTHS = "footprint of dtype <U1 holds no truths; use one of bool."
         (lambda: filters.mean(["a", "b"]), TypeError, "cannot compute"),
         (lambda: filters.mean(xr.Dataset({"a": 1})), TypeError, "Dataset"),
         (lambda: filters.median(X * 1j), npt.StencilError, "complex"),
+        (lambda: filters.median(X * 1j, min_count=2), npt.StencilError, "'median' or 'perc"),
         (lambda: filters.median(X, 3, LEAN), ValueError, "give one"),
         (lambda: filters.mean(X, footprint=np.zeros((2, 2))), ValueError, NOTHING),
         (lambda: filters.mean(X, footprint=[[0, 0.5]]), TypeError, "holds 0.5, which is neither"),

@@ -104,10 +104,18 @@ def _nan_variance(ops: Operations, value: Any, ddof: Any, where: Any = None) -> 
     return variance
 
 
+def _in_order(ops: Operations, value: Any, name: str) -> Value:
+    """The window, whose elements can be put in order."""
+    window = window_of(ops, value, name)
+    if window.atom.dtype.is_complex:
+        raise errors.bad_operand(ops.span, f"'{name}'", "complex numbers")
+    return window
+
+
 def _nan_quantile(scale: float, name: str) -> Builder:
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
         whole(ops, axis)
-        window = window_of(ops, value, f"np.{name}")
+        window = _in_order(ops, value, f"np.{name}")
         kind: ReduceKind = "quantile" if window.atom.dtype.is_integer else "nanquantile"
         return reduce(ops, kind, window, fraction(ops, q, scale, name))
 
@@ -119,7 +127,8 @@ def _nanmedian(ops: Operations, value: Any, axis: Any = None) -> Any:
 
 
 def _ranked(ops: Operations, value: Any, percentage: Any) -> Any:
-    window = window_of(ops, value, "ranked()")
+    # Only filters call it, by these names.
+    window = _in_order(ops, value, "median' or 'percentile")
     if window.atom.dtype.is_integer:
         window = Value(ops.cast(window, DType.F64), window.weak, window.shape)
     fraction(ops, percentage, 100.0, "ranked()")
