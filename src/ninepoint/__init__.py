@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
     from .language.positions import index
+    from .language.spacings import spacing
     from .language.warned import ChannelWarning, MetadataWarning, PerformanceWarning
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
@@ -67,6 +68,7 @@ __all__ = [
     "robin",
     "save",
     "shapes",
+    "spacing",
     "stencil",
     "ufunc",
 ]
@@ -98,6 +100,7 @@ _LAZY = {
     "open": ".stores.opening",
     "robin": ".arrays.conditions",
     "save": ".saving",
+    "spacing": ".language.spacings",
     "stencil": ".decorate",
     "ufunc": ".pointwise",
 }

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, TypeAlias, overload
 
 from . import calling, preparing
+from .arrays import spacings
 from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.keys import Parameters, call_key
@@ -25,6 +26,7 @@ from .iteration import Iteration
 from .language.page import Page
 from .language.signature import docstring, signature, signature_text
 from .language.source import ArrayFunction
+from .language.spacings import Spacing
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place, checked_factors
 from .prepared_steps import Prepared
@@ -349,6 +351,14 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             raise calling.unfit(self.definition, args, named)
         return dict(zip(self.definition.parameters, bound, strict=True))
 
+    def _without_names(self, args: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The same where arrays have no coordinates, from which spacings could be taken."""
+        values = self._bound(args, named)
+        for name, value in values.items():
+            if isinstance(value, Spacing):
+                raise spacings.unknown(name, self.__name__)
+        return values
+
     def iterate(
         self,
         /,
@@ -502,7 +512,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         array([-3,  3])
         """
         Place(axes, named.pop("dims", None)).check(())
-        values = self._bound(args, named)
+        values = self._without_names(args, named)
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
@@ -640,7 +650,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             )
         options = {name: named[name] for name in CALL_OPTIONS & set(named)}
         given = {name: value for name, value in named.items() if name not in options}
-        one = measuring.real(definition, self._bound(args, given), options, "tune()")
+        one = measuring.real(definition, self._without_names(args, given), options, "tune()")
         # All write to the same arrays: to make new ones would take a part of the time.
         out = self(*args, **named)
 
@@ -735,7 +745,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         measuring.check_repeat(repeat)
         options = {name: named.pop(name) for name in CALL_OPTIONS & set(named)}
-        values = self._bound(args, named)
+        values = self._without_names(args, named)
         if options.get("device") is not None or any(is_device(values[n]) for n in self.fields):
             # Imported here, not above: most programs use no GPU.
             from .inspecting import device_timing

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .arrays import accepted
-from .arrays.channels import check_steps, may_hold
+from .arrays import accepted, spacings
+from .arrays.channels import check_steps, may_hold, working_axes
 from .arrays.datasets import over_variables
 from .arrays.recognise import is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .calls import Call
@@ -31,6 +31,7 @@ from .iteration import (
     positions,
 )
 from .language.elsewhere import hint
+from .language.spacings import Spacing
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .recording import Lazy, known, recorded
@@ -116,7 +117,8 @@ def _over_datasets(call: Call, fields: Sequence[Any], place: Place) -> Any:
         return called(call, list((given | dict(variables)).values()), place)
 
     def ndim(variable: Any) -> int:
-        graph, _ = graph_of(call, [accepted.native(variable.dtype)] * len(fields))
+        types = [accepted.native(variable.dtype)] * len(fields)
+        graph, _ = graph_of(call.spaced(), types)
         return graph.nodes[-1].ndim
 
     return over_variables(one, given, place.dims, ndim)
@@ -129,6 +131,8 @@ def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
     types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for dtype, name in zip(types, names, strict=True):
         accepted.check_dtype(dtype, name)
+    if call.spacings:
+        call, place = _spaced(call, fields, types, place)
     # On a GPU no kernel is slow: what is not understood is refused there.
     graph, wanted = graph_of(
         call, types, looked=place.device is not None or any(map(is_device, fields))
@@ -139,6 +143,48 @@ def _evaluated(call: Call, fields: Sequence[Any], place: Place) -> Any:
         device=place.device,
     )  # fmt: skip
     return made[0] if len(made) == 1 else tuple(made)
+
+
+def _spaced(
+    call: Call, fields: Sequence[Any], types: Sequence[np.dtype], place: Place
+) -> tuple[Call, Place]:
+    """The call with the spacings of the fields' coordinates, along the dimensions that it has."""
+    name = call.definition.name
+    if not any(map(is_xarray, fields)):
+        raise spacings.unknown(next(iter(call.spacings)), name)
+    # Imported here: xarray is optional, and the caller has it.
+    from .arrays.xarray import Named
+
+    place.check(fields)
+    ndim, axes = graph_of(call.spaced(), types)[0].nodes[-1].ndim, place.axes
+    if axes is None and place.dims is None:
+        axes = working_axes(fields, ndim, name)
+    named = Named(fields, ndim, place.dims, axes)
+    # By name, so that it is not asked again which axes may be colours.
+    place = replace(place, axes=None, dims=named.core)
+    return call.spaced(spacings.found(call.spacings, named, name)), place
+
+
+def _steps_spaced(
+    definition: Definition,
+    given: dict[str, Any],
+    fields: Sequence[Any],
+    types: Sequence[np.dtype],
+    plan: Iteration,
+) -> dict[str, Any]:
+    """The scalars of all steps, with the spacings of the fields' coordinates."""
+    asked = {name: one for name, one in given.items() if isinstance(one, Spacing)}
+    if not asked:
+        return given
+    if not any(map(is_xarray, fields)):
+        raise spacings.unknown(next(iter(asked)), definition.name)
+    # Imported here: xarray is optional, and the caller has it.
+    from .arrays.xarray import Named
+
+    given = given | dict.fromkeys(asked, 1.0)
+    first = Scalars(given, definition.options.standard_indexing, plan.steps).at(0)
+    graph, _ = graph_of(Call.of(definition, first, plan.boundary, plan.cval), types)
+    return given | spacings.found(asked, Named(fields, graph.nodes[-1].ndim), definition.name)
 
 
 def iterated(
@@ -160,11 +206,12 @@ def iterated(
     # On a GPU no kernel is slow: what is not understood is refused there.
     there = device is not None or any(map(is_device, fields))
     given = {name: values[name] for name in definition.scalars}
+    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
+    given = _steps_spaced(definition, given, fields, types, plan)
     scalars = Scalars(given, definition.options.standard_indexing, plan.steps)
     call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
     plan = replace(plan, boundary=call.boundary, cval=call.cval)
 
-    types = [accepted.native(np.dtype(field.dtype)) for field in fields]
     for node in graph_of(call, types, looked=there)[0].nodes:
         if node.thins:
             raise ValueError(

@@ -15,6 +15,7 @@ from .arrays.every import Every, checked_every
 from .backends.compiled import Compiled
 from .backends.pipeline import Forms
 from .definition import Definition
+from .language.spacings import Spacing
 from .lowering.schedule import Schedule
 from .options import as_it_is, check_grid, checked_factors, overflow_rule
 from .tokens import digest
@@ -57,6 +58,12 @@ class Call:
         given, cval = given.named(options.cval if cval is None else as_it_is(cval))
         steps = options.every if every is None else checked_every(every)
         check_grid(steps, options.upsample)
+        for name, value in values.items():
+            if definition.pointwise and isinstance(value, Spacing):
+                raise TypeError(
+                    f"'{name}' of the ufunc '{definition.name}' cannot be {value!r}: a ufunc has "
+                    "no axes; give a number."
+                )
         return Call(
             definition,
             {name: as_it_is(values[name]) for name in definition.scalars},
@@ -100,6 +107,16 @@ class Call:
             border = self.boundary.meaning, border[1]
         given = self.dtypes, self.overflow, border, self.every
         return digest((self.definition.token, dict(self.scalars), *given))
+
+    @property
+    def spacings(self) -> dict[str, Spacing]:
+        """The scalars that the coordinates of the fields give."""
+        return {n: one for n, one in self.scalars.items() if isinstance(one, Spacing)}
+
+    def spaced(self, found: Mapping[str, float] | None = None) -> Call:
+        """The call with these spacings; without them with some number, which is of their type."""
+        found = dict.fromkeys(self.spacings, 1.0) if found is None else found
+        return replace(self, scalars={**self.scalars, **found}) if found else self
 
     def compiled(
         self, types: Sequence[np.dtype], schedule: Schedule | None = None

@@ -41,6 +41,7 @@ from .language.parameters import (
 from .language.parse import Argument, read
 from .language.refusals import refuse
 from .language.source import Function
+from .language.spacings import Spacing
 from .language.stages import split
 from .language.values import Coefficients, Field, NotUnderstood, Value
 from .language.warned import PerformanceWarning, slow_kernel, warn
@@ -262,6 +263,17 @@ class Definition:
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{function.name}' "
                     "can have that name; rename it."
+                )
+        for name, default in function.defaults.items():
+            if isinstance(default, Spacing) and self.pointwise:
+                raise ValueError(
+                    f"'{name}' of the ufunc '{function.name}' is {default!r}, and a ufunc has no "
+                    "axes; use a stencil, or another default."
+                )
+            if isinstance(default, Spacing) and (name in self.fields or name in self._standard):
+                raise ValueError(
+                    f"'{name}' of '{function.name}' is read with an index, and {default!r} is one "
+                    f"number; compute with '{name}' as it is, or leave the default out."
                 )
         for name in options.standard_indexing:
             if name not in function.parameters:

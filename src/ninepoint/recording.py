@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .arrays import accepted
+from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.channels import has_channels, may_hold, working_axes
@@ -143,6 +143,8 @@ class _Made:
             self._name(place)
             return
         Place(dims=place.dims).check(())
+        if call.spacings:
+            raise spacings.unknown(next(iter(call.spacings)), call.definition.name)
         kinds = tuple((field.shape, _native(field)) for field in fields)
         outcome = _outcome if _lasts(call, place.axes) else _outcome.__wrapped__
         axes = tuple(place.axes) if isinstance(place.axes, list) else place.axes
@@ -162,7 +164,9 @@ class _Made:
         from .arrays.xarray import Named
 
         Place(out=place.out).check(field.like for field in self.fields)
-        graph, _ = _recorded(self.call, tuple((f.shape, _native(f)) for f in self.fields), None)
+        graph, _ = _recorded(
+            self.call.spaced(), tuple((f.shape, _native(f)) for f in self.fields), None
+        )
         ndim, axes = graph.nodes[-1].ndim, place.axes
         if axes is None and place.dims is None:
             arrays = [field._value for field in self.fields if field._value is not None]
@@ -183,6 +187,8 @@ class _Made:
                 for f, one in zip(self.fields, named.fields, strict=True)
             )
         self.ndim, self.core = ndim, named.core
+        asked, name = self.call.spacings, self.call.definition.name
+        self.call = self.call.spaced(spacings.found(asked, named, name))
         self.likes = named_results(graph, named)
         self.shapes = [like.shape for like in self.likes]
         self.dtypes = [like.dtype for like in self.likes]

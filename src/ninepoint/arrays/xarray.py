@@ -86,6 +86,14 @@ class Named:
         """The axes along which the call works, of arrays with the dimensions of the results."""
         return tuple(self.dims.index(dim) - len(self.dims) for dim in self.core)
 
+    def coordinate(self, dim: Hashable) -> np.ndarray[Any, Any] | None:
+        """Give the values of the coordinate along a dimension; None if no field has it."""
+        for field in self._named:
+            if dim in field.coords and field.coords[dim].dims == (dim,):
+                values: np.ndarray[Any, Any] = field.coords[dim].values
+                return values
+        return None
+
     def results(
         self,
         reaches: tuple[Box, ...],

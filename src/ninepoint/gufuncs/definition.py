@@ -19,6 +19,7 @@ import numpy as np
 from ..arrays.keys import Parameters
 from ..language import errors
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
+from ..language.spacings import Spacing
 from ..language.trees import copied, encoded
 from ..tokens import Registry, digest
 from .foreign import packed, unpacked
@@ -123,6 +124,12 @@ class GufuncDefinition:
         return not self.foreign
 
     def _check(self) -> None:
+        for name, default in self.function.defaults.items():
+            if isinstance(default, Spacing):
+                raise ValueError(
+                    f"'{name}' of the gufunc '{self.name}' is {default!r}, and a gufunc has no "
+                    "axes that are counted so; leave the default out."
+                )
         for name in self.function.parameters:
             if name in CALL_OPTIONS - {"out"} or (name == "out" and name not in self.outs):
                 raise ValueError(

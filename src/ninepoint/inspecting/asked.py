@@ -19,6 +19,7 @@ from ..definition import Definition
 from ..ghosts import has_ghosts
 from ..graph import Graph, graph_of
 from ..language.elsewhere import hint
+from ..language.spacings import Spacing
 from ..language.stages import OPTIONS
 from ..options import CALL_OPTIONS, PLACE, Place
 from ..planning import Plan, plan
@@ -102,6 +103,8 @@ def asked(
             )
     defaults = definition.defaults
     values = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}
+    # What coordinates would give is some float.
+    values = {n: 1.0 if isinstance(v, Spacing) else v for n, v in values.items()}
     options = {name: named[name] for name in OPTIONS if name in named}
     place = {name: named[name] for name in PLACE if name in named}
     Place(**place).check(given)

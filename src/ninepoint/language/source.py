@@ -31,6 +31,7 @@ from .definitions import Definition, locate, package
 from .errors import Span
 from .positions import index
 from .ranked import ranked
+from .spacings import Spacing, spacing
 from .trees import encoded, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
@@ -212,7 +213,7 @@ def _plain(function: Any) -> types.FunctionType:
 
 
 def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) -> Function:
-    code = function.__code__
+    code, is_helper = function.__code__, bool(active)
     lines, node = locate(function)
     is_lambda = isinstance(node, ast.Lambda)
     last = node.end_lineno or node.lineno
@@ -235,7 +236,11 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
     values = function.__defaults__ or ()
     given = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
     given |= function.__kwdefaults__ or {}
-    defaults = {name: _freeze(value, active) for name, value in given.items()}
+    # Nobody gives a helper the spacing of coordinates.
+    defaults = {
+        name: value if isinstance(value, Spacing) and not is_helper else _freeze(value, active)
+        for name, value in given.items()
+    }
     # A copy: reloaders put new code into the functions that are there.
     live = types.FunctionType(
         code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
@@ -412,6 +417,8 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
             return value
         if plain is ranked:
             return value
+        if plain is spacing:
+            return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
         if (plain.__module__ or "").startswith(f"{_PACKAGE}."):
@@ -428,6 +435,8 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
             return Unusable(f"a function of '{home}' that cannot be compiled: {why}")
     if isinstance(value, types.BuiltinFunctionType) or _is_numpy(value):
         return value
+    if isinstance(value, Spacing):
+        return Unusable(f"{value!r}, for a default in the signature of a stencil; give a number")
     if isinstance(value, types.ModuleType):
         return Unusable(f"the module '{value.__name__}'")
     return Unusable(f"a value of type '{type(value).__name__}'")

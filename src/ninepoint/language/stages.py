@@ -29,6 +29,7 @@ from .errors import Span
 from .parameters import indexed_parameters
 from .positions import index
 from .source import ArrayFunction, Function, Unusable, bound_names, live_names
+from .spacings import Spacing
 from .trees import copied
 
 # The options that a call in a kernel may have.
@@ -284,7 +285,9 @@ class _Splitter:
         if not isinstance(node, ast.Name) or node.id not in self.arrays:
             return False
         default = self.function.defaults.get(node.id)
-        return node.id not in self.computed and not isinstance(default, int | float | complex)
+        return node.id not in self.computed and not isinstance(
+            default, int | float | complex | Spacing
+        )
 
     def expression(self, node: Any) -> Any:
         """A node with names in the place of calls and of arrays that were bound again."""
@@ -441,6 +444,11 @@ class _Splitter:
         for name in callee.parameters:
             if name not in found and name not in callee.defaults:
                 raise wrong(f"'{name}' is missing")
+            if name not in found and isinstance(callee.defaults[name], Spacing):
+                raise wrong(
+                    f"'{name}' is {callee.defaults[name]!r}, which only calls outside of kernels "
+                    f"know; give {name}=..., such as a parameter of this kernel"
+                )
         return found, options
 
 

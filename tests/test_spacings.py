@@ -1,0 +1,228 @@
+"""Spacings from coordinates: the numbers that calls with xarray objects need not be given."""
+
+import pickle
+
+import dask
+import numpy as np
+import pytest
+import xarray as xr
+
+import ninepoint as npt
+import ninepoint.xarray  # gives xarray objects the accessor
+from ninepoint import StencilError
+
+
+@npt.stencil(boundary=("valid", "wrap"))
+def slopes(u, dy=npt.spacing(0), dx=npt.spacing(1)):
+    return (u[1, 0] - u[-1, 0]) / (2 * dy), (u[0, 1] - u[0, -1]) / (2 * dx)
+
+
+@npt.stencil(boundary="nearest")
+def heat(u, r, dx=npt.spacing(0)):
+    return u[0] + r * (u[-1] - 2 * u[0] + u[1]) / (dx * dx)
+
+
+@npt.stencil
+def twice(u, r, dx=npt.spacing(-1)):
+    first = heat(u, r, dx)
+    return first[0] + dx * (first[1] - first[0])
+
+
+def field(rows=5, columns=6, step=0.25):
+    """A field of two dimensions; latitude falls."""
+    data = np.random.default_rng(0).normal(size=(2, rows, columns))
+    coords = {"lat": 10 - 0.5 * np.arange(rows), "lon": step * np.arange(columns)}
+    return xr.DataArray(data, coords, ("time", "lat", "lon"), name="u")
+
+
+def equal(got, wanted):
+    for one, other in zip(got, wanted, strict=True):
+        xr.testing.assert_identical(one.compute(), other)
+
+
+def test_calls_take_the_spacing_of_the_coordinates():
+    for u in (field(), field(4, 7, 2.0), field()):
+        step = float(u.lon[1] - u.lon[0])
+        wanted = slopes(u, -0.5, step)
+        assert type(wanted[0]) is xr.DataArray
+        equal(slopes(u), wanted)
+        equal(pickle.loads(pickle.dumps(slopes))(u), wanted)
+        equal(slopes(u, dx=step), wanted)
+        equal(slopes(u.transpose("lon", "time", "lat"), dims=("lat", "lon")),
+              [one.transpose("lon", "time", "lat") for one in wanted])  # fmt: skip
+        equal(slopes(u, axes=(1, 2)), wanted)
+        equal(slopes(u, dims=("lon", "lat")), slopes(u, step, -0.5, dims=("lon", "lat")))
+        equal(u.npt.map(slopes, dims=("lat", "lon")), wanted)
+        chunked = slopes(u.chunk({"lat": 2, "lon": 3}))
+        with dask.config.set(scheduler="sync"):
+            equal(chunked, wanted)
+        equal(npt.compute(*slopes(npt.lazy(u))), wanted)
+
+
+def test_a_given_value_wins():
+    u = field()
+    equal(slopes(u, 1.0, dx=3.0), slopes(u.values, 1.0, 3.0) and slopes(u, 1.0, 3.0))
+    assert np.array_equal(slopes(u, 1.0, 3.0)[0], slopes(u.values, 1.0, 3.0)[0])
+    bare = u.drop_vars("lat")
+    equal(slopes(bare, 2), slopes(bare, 2, 0.25))
+
+
+def test_each_variable_of_a_dataset_has_its_own():
+    u = field()
+    fine = u.isel(time=0, lat=slice(0, 4))
+    data = xr.Dataset({"u": u, "v": 2 * u})
+    made = slopes(data)[1]
+    assert made.v.identical((slopes(2 * u)[1]).rename("v"))
+    line = xr.Dataset({"a": fine.isel(lon=0, drop=True), "b": fine.isel(lat=0, drop=True)})
+    assert set(heat(line[["a"]], 0.1)) == {"a"}
+    assert heat(line, 0.1, dims="lon").b.identical(heat(line.b, 0.1, 0.25))
+
+
+def test_lazy_values_have_those_of_their_results():
+    @npt.stencil(boundary="valid", every=2)
+    def other(u):
+        return u[0]
+
+    u = field()[0, 0]
+    thin = other(npt.lazy(u))
+    assert heat(thin, 0.1).compute().identical(heat(other(u), 0.1, 0.5))
+
+
+def test_steps_and_stages():
+    u = field()[0, 0]
+    for _ in range(2):
+        assert heat.iterate(u, 0.01, steps=3).identical(heat.iterate(u, 0.01, 0.25, steps=3))
+        assert heat.iterate(u, lambda step: 0.01 * step, steps=3).identical(
+            heat.iterate(u, lambda step: 0.01 * step, 0.25, steps=3)
+        )
+        assert twice(u, 0.1).identical(twice(u, 0.1, 0.25))
+        assert twice.iterate(u, 0.01, steps=2).identical(twice.iterate(u, 0.01, 0.25, steps=2))
+    cut = heat.iterate(u.chunk({"lon": 3}), 0.01, steps=3).compute(scheduler="sync")
+    assert cut.identical(heat.iterate(u, 0.01, 0.25, steps=3))
+
+
+def test_another_spacing_compiles_nothing():
+    definition = heat.definition
+    heat(field()[0, 0], 0.1)
+    before = len(definition._compiled)
+    heat(field(step=0.125)[0, 0], 0.1)
+    assert len(definition._compiled) == before
+
+
+@pytest.mark.parametrize(
+    ("along", "step"),
+    [
+        (np.arange(4) * 3, 3.0),
+        (np.arange(4, dtype="uint8")[::-1], -1.0),
+        # What a type of so many bits can tell apart.
+        (np.linspace(170, 171, 11, dtype="float32"), 0.1),
+        (np.array("2020-02-28", "datetime64[ns]") + np.arange(4) * np.timedelta64(6, "h"), 21600),
+        (np.arange(3).astype("timedelta64[ms]"), 0.001),
+        ([1.0, 2.0, 3.0000001], 1.0),
+    ],
+)
+def test_coordinates(along, step):
+    @npt.stencil
+    def told(u, dx=npt.spacing(0)):
+        return u[0] * dx
+
+    given = xr.DataArray(np.ones(len(along)), {"x": along}, "x")
+    assert told(given).values == pytest.approx(step, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("along", "words"),
+    [
+        ([0.0, 1.0, 2.1], "'x' is not evenly spaced; give dx="),
+        ([0.0, 1.0, np.nan], "not evenly spaced"),
+        ([1.0, 1.0, 1.0], "not evenly spaced"),
+        (np.array(["2020", "2021", "2022"], "datetime64[ns]"), "not evenly spaced"),
+        (np.array(["2020", "NaT", "2021"], "datetime64[ns]"), "not evenly spaced"),
+        (["a", "b", "c"], "neither numbers nor"),
+        ([2.0], "has one point"),
+        (None, "dimension 'x' has no coordinate"),
+    ],
+)
+def test_coordinates_without_a_spacing(along, words):
+    count = 3 if along is None else len(along)
+    given = xr.DataArray(np.ones(count), None if along is None else {"x": along}, "x")
+    for _ in range(2):
+        with pytest.raises(ValueError, match=words):
+            heat(given, 0.1)
+    with pytest.raises(ValueError, match=words):
+        heat.iterate(given, 0.1, steps=2)
+    with pytest.raises(ValueError, match=words):
+        heat(npt.lazy(given), 0.1)
+
+
+def test_arrays_without_coordinates():
+    x = np.ones(4)
+    words = r"heat\(\) needs a value for 'dx': .* give dx="
+    da = pytest.importorskip("dask.array")
+    asked = (
+        lambda: heat(x, 0.1),
+        lambda: heat(da.ones(4, chunks=2), 0.1),
+        lambda: heat(npt.lazy(x), 0.1),
+        lambda: heat.iterate(x, 0.1, steps=2),
+        lambda: heat.debug(x, 0.1),
+        lambda: heat.bench(x, 0.1),
+        lambda: heat.tune(x, 0.1, seconds=0),
+    )
+    for one in asked:
+        with pytest.raises(TypeError, match=words):
+            one()
+    assert np.array_equal(heat(x, 0.1, dx=2.0), heat.debug(x, 0.1, 2.0))
+    assert "heat" in heat.explain("float64")
+    assert "def " in heat.source("float64")
+    assert repr(heat) == "<stencil heat(u, r, dx=npt.spacing(0))>"
+
+
+def test_mistakes():
+    u = field()[0, 0]
+
+    @npt.stencil
+    def beyond(u, dx=npt.spacing(1)):
+        return u[0] / dx
+
+    with pytest.raises(ValueError, match=r"npt.spacing\(1\), and the kernel has 1 axis"):
+        beyond(u)
+    with pytest.raises(TypeError, match="number of an axis"):
+        npt.spacing("lat")
+    with pytest.raises(ValueError, match="read with an index"):
+
+        @npt.stencil
+        def indexed(u, dx=npt.spacing(0)):
+            return u[0] / dx[0]
+
+    with pytest.raises(ValueError, match="a ufunc has no axes"):
+
+        @npt.ufunc
+        def number(u, dx=npt.spacing(0)):
+            return u / dx
+
+    with pytest.raises(ValueError, match="no axes that are counted so"):
+
+        @npt.gufunc("(n)->()")
+        def whole(u, dx=npt.spacing(0)):
+            return u.sum() / dx
+
+    with pytest.raises(StencilError, match=r"'dx' is npt.spacing\(0\)"):
+
+        @npt.stencil
+        def without(u, r):
+            return heat(u, r)[0]
+
+    with pytest.raises(StencilError, match="default in the signature"):
+
+        @npt.stencil
+        def inside(u):
+            return u[0] / npt.spacing(0)
+
+    def helper(value, dx=npt.spacing(0)):
+        return value / dx
+
+    with pytest.raises(StencilError, match="default in the signature"):
+
+        @npt.stencil
+        def by_helper(u):
+            return helper(u[0])
