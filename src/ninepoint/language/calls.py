@@ -21,6 +21,7 @@ from .masks import METHODS
 from .missing import KNOWN
 from .positions import index
 from .source import Function, SelfReference
+from .spacings import Spacing
 from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
 
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
@@ -197,7 +198,11 @@ class Calls(Frame):
             if name not in names:
                 if name not in function.defaults:
                     raise errors.wrong_arguments(span, function.name, f"'{name}' is missing")
-                names[name] = constant(function.defaults[name])
+                default = function.defaults[name]
+                if isinstance(default, Spacing):
+                    words = f"'{name}' is {default!r}, which only a call of a stencil knows"
+                    raise errors.wrong_arguments(span, function.name, words)
+                names[name] = constant(default)
         return names
 
     def _closure(

@@ -213,7 +213,7 @@ def _plain(function: Any) -> types.FunctionType:
 
 
 def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) -> Function:
-    code, is_helper = function.__code__, bool(active)
+    code = function.__code__
     lines, node = locate(function)
     is_lambda = isinstance(node, ast.Lambda)
     last = node.end_lineno or node.lineno
@@ -236,9 +236,9 @@ def _capture(function: types.FunctionType, active: dict[types.CodeType, str]) ->
     values = function.__defaults__ or ()
     given = dict(zip(positional[len(positional) - len(values) :], values, strict=True))
     given |= function.__kwdefaults__ or {}
-    # Nobody gives a helper the spacing of coordinates.
+    # A constant of a kernel is no spacing, but a default may be.
     defaults = {
-        name: value if isinstance(value, Spacing) and not is_helper else _freeze(value, active)
+        name: value if isinstance(value, Spacing) else _freeze(value, active)
         for name, value in given.items()
     }
     # A copy: reloaders put new code into the functions that are there.
