@@ -206,6 +206,10 @@ def test_what_depends_on_one_axis_is_computed_once_for_it():
     text = patterned.ir("uint8")
     assert "line0: uint8" in parity.ir("uint8")
     assert "line0: float64" in text
+    # What is the same along a row is read before its loop.
+    before, after = parity.source("uint8").split("for j in range(n):")
+    assert "= line0__3[0]" in before
+    assert "line0__3" not in after.partition("def band")[0]
     for x in (X.astype("uint8"), X[:1, :3], X[:, :0]):
         for a in (2, 3):
             np.testing.assert_allclose(patterned(x, a), patterned.debug(x, a), rtol=1e-12)

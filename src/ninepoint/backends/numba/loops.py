@@ -119,6 +119,7 @@ class _Writer:
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        self.constant = _constant(kernel)
         self.every = kernel.every or (1,) * kernel.ndim
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolls = any(one.count > 1 or isinstance(one.stage, RunningSum) for one in self.kept)
@@ -257,7 +258,12 @@ class _Writer:
         every: int = 1,
     ) -> RowFunction:
         sources = {
-            n: Source(self.names[n], d.name if d != "float16" else "float32", self.reach.lo[-1])
+            n: Source(
+                self.names[n],
+                d.name if d != "float16" else "float32",
+                self.reach.lo[-1],
+                constant=n in self.constant,
+            )
             for n, d in self.kernel.fields
         }
         sources |= {
@@ -633,6 +639,13 @@ def _planes(kernel: Kernel, kept: Sequence[Kept], every: Offset) -> dict[str, fr
             found[name] = planes
         visit(one.stage.body, planes)
     return {name: frozenset(planes) for name, planes in found.items()}
+
+
+def _constant(kernel: Kernel) -> frozenset[str]:
+    """The fields that are constant along a row: positions along another axis."""
+    labels = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    pairs = zip(labels, kernel.positions, strict=True)
+    return frozenset(name for (name, _), one in pairs if one.axis < kernel.ndim - 1)
 
 
 def _moved(offset: Offset, rows: int) -> Offset:

@@ -62,13 +62,15 @@ _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 class Source:
     """A field or a stage: its name in the text, its type, and the column its rows begin at.
 
-    The rows of one that is `thin` have the columns of the results only, if not all are made.
+    The rows of one that is `thin` have the columns of the results only, if not all are made.  All
+    elements of a row of one that is `constant` are alike: positions along another axis.
     """
 
     name: str
     machine: str
     column: int
     thin: bool = False
+    constant: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,7 @@ def row_function(
     windows = WindowLoops(expressions, storage, names, reach)
     place = "j" if every == 1 else "q0"
     lines = [f"{held} = o0[{place}]"] if held else []
+    once: list[str] = []
     for assign in body:
         target, expr = assign.name, assign.value
         match expr:
@@ -126,6 +129,10 @@ def row_function(
                 expressions.types[target] = source.machine
                 step = column + expr.offset[-1] - source.column
                 row = labels[expr.field, expr.offset[:-1]]
+                if source.constant:
+                    # Where the result has its first column: beyond the ends stands anything.
+                    once.append(f"{target} = {row}[{-source.column}]")
+                    continue
                 lines.append(f"{target} = {row}[{plus(place if source.thin else 'j', step)}]")
             case Element():
                 expressions.types[target] = loaded_type(storage[expr.array])
@@ -148,9 +155,11 @@ def row_function(
         arguments += [buffer for buffer, _, _ in windows.buffers]
     arguments += [f"o{k}" for k in range(len(values))] + ["n"]
     arguments += [names[n] for n in others]
-    text = [f"def {name}({', '.join(arguments)}):", "    for j in range(n):"]
+    text = [f"def {name}({', '.join(arguments)}):", *("    " + line for line in once)]
     if every > 1:
-        text[1:] = ["    for q0 in range(n):", f"        j = {every} * q0"]
+        text += ["    for q0 in range(n):", f"        j = {every} * q0"]
+    else:
+        text.append("    for j in range(n):")
     text += ["        " + line for line in (*lines, *stores)]
     machines = [sources[field].machine for field, _ in rows]
     machines += [expressions.types[v.name] for v in values if isinstance(v, Ref)]
