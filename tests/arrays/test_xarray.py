@@ -30,7 +30,8 @@ def applied(
     else:
         made = on_numpy.apply(prog, arrays, border=border, axes=named.axes)
         made = made if isinstance(made, tuple) else (made,)
-    likes = named.results(prog.reaches, border, [np.dtype("float64")] * len(made))
+    types = [np.dtype("float64")] * len(made)
+    likes = named.results(prog.reaches, border, types, (1,) * prog.ndim, {})
     results = [
         on_xarray.restored(*one)
         for one in zip(made, [named.dims] * len(made), likes, strict=False)
