@@ -129,6 +129,14 @@ def test_numbers_change_nothing_but_the_result():
         np.testing.assert_array_equal(staged(X, a), staged.debug(X, a))
 
 
+def test_calls_that_follow_each_other_on_dask_arrays():
+    source = da.from_array(X, chunks=4)
+    wanted = parity(grid(parity(X)))
+    for lazy in (source, source + 0):
+        made = parity(grid(parity(lazy)))
+        np.testing.assert_array_equal(made.compute(scheduler="sync"), wanted)
+
+
 def test_it_is_what_arrays_of_positions_are():
     rows, columns = np.indices(X.shape)
     np.testing.assert_array_equal(grid(X), 10 * rows + columns)

@@ -6,6 +6,8 @@
 Whether somebody does is known once a graph is asked for its blocks.  So the layer of `z` holds
 both rules, and takes one when it is culled.  Where all that was given is read from sources, the
 one program reads regions of these, if that decodes little more than the blocks alone.
+
+Calls that ask for positions stay apart: these are fields of one program, for its own arrays.
 """
 
 from __future__ import annotations
@@ -58,6 +60,8 @@ def follow(program: Program, given: Sequence[Any], made: Sequence[Any]) -> None:
     if isinstance(getattr(layer, "rule", None), Picked):
         layer = made[0].dask.layers.get(layer.rule.source)
     if not isinstance(layer, Lazy) or any(is_cupy(field._meta) for field in layer.fields):
+        return
+    if _asks(program):
         return
     rule: Any = layer.rule
     found = _from_sources(program, given, rule, layer.annotations)
@@ -124,9 +128,15 @@ def _alike(origin: Origin, program: Program, annotations: Any) -> bool:
     work = origin.job.work
     return (
         isinstance(work, Program)
+        and not _asks(work)
         and work.schedule == program.schedule
         and origin.layer.annotations == annotations
     )
+
+
+def _asks(program: Program) -> bool:
+    """Whether calls of a program ask for positions, which are fields that nobody names."""
+    return any(node.compiled.positions for node in program.graph.nodes)
 
 
 def _cut(shape: Sequence[int], chunks: Chunks) -> Chunks:
@@ -186,6 +196,8 @@ def _maker(field: Any, made: Any, layer: Lazy, *, far: bool) -> _Maker | None:
         return None
     assert isinstance(below, Lazy)
     rule: Any = below.rule
+    if _asks(rule.job.work):
+        return None
     if rule.job.work.schedule != layer.rule.job.work.schedule:  # type: ignore[attr-defined]
         return None
     if below.annotations != layer.annotations:
