@@ -223,3 +223,15 @@ def test_what_depends_on_one_axis_is_computed_once_for_it():
             np.testing.assert_allclose(patterned(x, a), patterned.debug(x, a), rtol=1e-12)
     lazy = patterned(da.from_array(X, chunks=(4, 3)))
     np.testing.assert_array_equal(lazy, patterned(X))
+
+
+def test_debug_says_that_another_point_takes_another_branch():
+    @npt.stencil(boundary="wrap")
+    def odd(x):
+        double = 2 * x[0]
+        return double[-1] if npt.index(x) % 2 else x[0]
+
+    x = np.array([1, 2, 3, 4])
+    assert odd(x).tolist() == [1, 2, 3, 6]
+    with pytest.raises(RuntimeError, match=r"another branch, .* read it before the choice"):
+        odd.debug(x)

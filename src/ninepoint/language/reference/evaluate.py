@@ -265,7 +265,11 @@ class _Kernel:
                 return see(reached.value)
             finally:
                 self._point, self._indexed, self._wanted = before
-            raise AssertionError("the function took another way at another point")
+            raise RuntimeError(
+                "debug runs the function at another point to find what an expression is there, "
+                "and it takes another branch, which does not read it; read it before the choice, "
+                "as in 'before = d[-1]'. The compiled call needs no such help."
+            )
 
         return Field("an expression", read, see(value))[index]
 
