@@ -14,7 +14,7 @@ from ninepoint.backends.numba.relative import (
 FLAGS = dict(nogil=True, error_model='numpy', boundscheck=True, fastmath=False)
 
 
-@njit(**FLAGS, cache=True)
+@njit(**FLAGS, forceinline=True, cache=True)
 def point(x):
     outside = x.outside
     turns = 256
@@ -34,5 +34,5 @@ def band(field0, out0, outside):
         for i0 in range(out0.shape[1]):
             go_on(outside)
             for j in range(out0.shape[2]):
-                value = point(look(field0, (b, i0, j), outside, ()))
+                value = point(look(field0, (b, i0, j), outside, (), (), ()))
                 out0[b, i0, j] = stored(value, out0)
