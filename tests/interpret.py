@@ -238,15 +238,26 @@ def reduced(expr: ir.Reduce, items: list[Any]) -> Any:
         case "var":
             return held(np.var(array, ddof=expr.quantile), dtype)
         case "quantile":
-            # Beside an infinity NumPy's quantile is nan where it is one of the elements, or the
-            # mean of two.
-            place = expr.quantile * (len(items) - 1)
-            if place % 0.5 or np.isnan(array).any():
-                return held(np.quantile(array, expr.quantile), dtype)
-            ordered = np.sort(array)
-            return held((ordered[math.floor(place)] + ordered[math.ceil(place)]) / 2, dtype)
+            return held(_quantile(array, expr.quantile), dtype)
+        case "nanquantile" | "nanrank":
+            array = array[~np.isnan(array)]
+            if not len(array):
+                return held(math.nan, dtype)
+            if expr.kind == "nanquantile":
+                return held(_quantile(array, expr.quantile), dtype)
+            rank = min(int(len(array) * expr.quantile / 100), len(array) - 1)
+            return held(np.sort(array)[rank], dtype)
         case _:
             return held(getattr(np, expr.kind)(array), dtype)
+
+
+def _quantile(array: np.ndarray, fraction: float) -> Any:
+    """As NumPy's, but where it is one of the elements or the mean of two, beside infinities too."""
+    place = fraction * (len(array) - 1)
+    if place % 0.5 or np.isnan(array).any():
+        return np.quantile(array, fraction)
+    ordered = np.sort(array)
+    return (ordered[math.floor(place)] + ordered[math.ceil(place)]) / 2
 
 
 def wide(expr: ir.Reduce) -> DType:

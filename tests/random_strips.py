@@ -104,6 +104,9 @@ def job(
         made = stencil(**state, **others, **options)
         results = list(made) if isinstance(made, tuple) else [made]
         state |= zip(fields, results, strict=False)
+    if graph.places:
+        # Positions are given by the house, which is not asked here.
+        return None
     given = [fields[graph.names[value]] for value in one.fields]
     return Job(seed, one, given, results, f"{shape}, {steps}, {options}\n{case}")
 
@@ -126,6 +129,8 @@ def pipeline_job(seed: int) -> Job | None:
         return None
     one = onepass.together(graph, nodes, values, Schedule())
     if one is None:
+        return None
+    if graph.places:
         return None
     fields = [drawn.arrays[graph.names[value]] for value in one.fields]
     return Job(seed, one, fields, [wanted], f"{options}\n{drawn.source}")

@@ -83,7 +83,8 @@ def test_every_value_is_in_its_range_and_no_pass_changes_the_result(first):
     for seed in range(first, first + BATCH):
         drawn = agreement.draw(seed)
         stages, others = compiled_stages(drawn)
-        if stages is None:
+        # What depends on positions is computed before, from those that there can be.
+        if stages is None or stages.simplified.positions:
             continue
         rng = Random(seed)
         dtypes = dict(stages.simplified.fields)

@@ -43,7 +43,8 @@ class Machine:
 
     `sizes` are those of an element of each field, then of each output [bytes]; `values` are the
     constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
-    how many rows are made before the first of a result.
+    how many rows are made before the first of a result; `flat` says whether rows may be computed
+    as one: positions are those of one row.
     """
 
     sizes: tuple[int, ...]
@@ -51,6 +52,7 @@ class Machine:
     values: tuple[bytes, ...]
     zones: bool
     warm: int
+    flat: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +260,7 @@ class _Writer:
                 self._move(k, lengths, to, at)
             blocks.append(block)
         made = interior.shape[:-1]
-        if machine.warm > FLAT_ROWS or max(plan.every) > 1:
+        if machine.warm > FLAT_ROWS or max(plan.every) > 1 or not machine.flat:
             width = (len(columns) - 1 - span) // every + 1
             results = [
                 self._block((*made, width), size) for size in machine.sizes[machine.fields :]

@@ -258,6 +258,7 @@ def machine_of(program: Code, plan: Layout, values: Values) -> Machine:
         ),
         has_movable_zones(program, plan),
         program.warm,
+        not program.positions,
     )
 
 

@@ -52,7 +52,7 @@ def median(x):
 @pytest.mark.slow
 @pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 def test_random_calls_in_strips():
-    least = {"kernels": (100, 105, 3), "pipelines": (100, 110, 1), "steps": (100, 106, 1)}
+    least = {"kernels": (100, 110, 3), "pipelines": (100, 122, 1), "steps": (100, 106, 1)}
     least["widths"] = 0, 4, 3
     asked = [str(one) for kind, (*seeds, _) in least.items() for one in (kind, *seeds)]
     done = subprocess.run(
