@@ -252,7 +252,7 @@ def reduced(expr: ir.Reduce, items: list[Any]) -> Any:
 
 
 def _quantile(array: np.ndarray, fraction: float) -> Any:
-    """As NumPy's, but where it is one of the elements or the mean of two, beside infinities too."""
+    """As NumPy's, but of one element or of two beside an infinity what arithmetic gives."""
     place = fraction * (len(array) - 1)
     if place % 0.5 or np.isnan(array).any():
         return np.quantile(array, fraction)

@@ -17,6 +17,7 @@ import pytest
 import agreement
 import ninepoint as npt
 from sliced import sliced
+from thorough import only
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
@@ -72,7 +73,7 @@ def assert_same(actual: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) 
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("seed", range(70_000, 70_000 + KERNELS))
+@pytest.mark.parametrize("seed", only(8, range(70_000, 70_000 + KERNELS)))
 def test_random_kernels_under_random_chunkings(seed):
     rng = Random(seed)
     drawn = agreement.draw(seed, approximate=False)

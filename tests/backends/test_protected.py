@@ -270,7 +270,7 @@ COMPILED: dict[str, tuple[Any, str, Schedule]] = {
 }
 
 
-@pytest.mark.parametrize("name", COMPILED)
+@pytest.mark.parametrize("name", only(12, COMPILED))
 @pytest.mark.usefixtures("protected_pages")
 def test_compiled_code_stays_within_its_arrays(name):
     function, dtype, schedule = COMPILED[name]
