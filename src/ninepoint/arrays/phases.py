@@ -28,8 +28,8 @@ Finer = Mapping[int, int]
 
 
 def finer(shape: Shape, factors: Sequence[int]) -> Shape:
-    """Lengths along the axes of a kernel, in the result."""
-    return times(shape, factors) if factors else shape
+    """Positions or lengths along the axes of a kernel, in the result."""
+    return tuple(n * k for n, k in zip(shape, factors, strict=True)) if factors else shape
 
 
 def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
@@ -53,11 +53,6 @@ def finer_values(nodes: Sequence[Node]) -> dict[int, Finer]:
 def phase(array: Any, place: Sequence[int], factors: Sequence[int]) -> Any:
     """The results that stand at one place around each element; the axes are the last ones."""
     return array[(..., *(slice(r, None, k) for r, k in zip(place, factors, strict=True)))]
-
-
-def times(places: Shape, factors: Sequence[int]) -> Shape:
-    """Positions or lengths along all axes, in the result."""
-    return tuple(n * k for n, k in zip(places, factors, strict=True))
 
 
 def cut_shapes(

@@ -10,7 +10,7 @@ import numpy as np
 from .. import numpy as on_numpy
 from ..every import Steps
 from ..layout import Region, Shape, layout
-from ..phases import times
+from ..phases import finer
 from ..regions import Node
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ class Output:
 
     def finer(self, region: Region) -> Region:
         """The points of the value around some of the fields'."""
-        return Region(
-            times(region.start, self.factors) if self.factors else region.start,
-            times(region.stop, self.factors) if self.factors else region.stop,
-        )
+        return Region(finer(region.start, self.factors), finer(region.stop, self.factors))
 
 
 def outputs_of(work: Work, shape: Shape) -> list[Output]:
