@@ -212,13 +212,8 @@ def iterated(
     call = Call.of(definition, scalars.at(0), plan.boundary, plan.cval)
     plan = replace(plan, boundary=call.boundary, cval=call.cval)
 
-    for node in graph_of(call, types, looked=there)[0].nodes:
-        if node.thins:
-            raise ValueError(
-                f"every={node.call.every} of '{node.call.definition.name}' makes the state "
-                "smaller at each step; iterate without it."
-            )
-    check_lengths(graph_of(call, types, looked=there)[0])
+    graph, wanted = graph_of(call, types, looked=there)
+    check_lengths(graph)
     if plan.steps and any(map(may_hold, fields)):
         check_steps(fields, graph_of(call, types)[0].nodes[-1].ndim, definition.name)
 
@@ -252,11 +247,10 @@ def iterated(
                     "comm= takes arrays of NumPy, in each process its own part: the points on "
                     "both sides come from other processes."
                 )
-            motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
+            motion = Motion(call, tuple(types), len(wanted), in_tasks(arrays))
             return on_ranks(motion, plan.comm, arrays, scalars, plan, out)
         schedule = definition.schedule_for(types)
         if not any(map(is_chunked, arrays)):
-            graph, wanted = graph_of(call, types, looked=there)
             arrays = [*arrays, *positions(graph, wanted, arrays, plan.steps)]
         if any(map(is_chunked, arrays)):
             # Imported here: Dask is optional, and the caller has it or its like.
@@ -265,7 +259,7 @@ def iterated(
             chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
             client = client_of(arrays) if device is None and not has_ghosts(first) else None
             if client is not None and not placed and plan.steps > MANY * chunked.longest:
-                motion = Motion(call, tuple(types), len(call_results()), in_tasks(arrays))
+                motion = Motion(call, tuple(types), len(wanted), in_tasks(arrays))
                 made = on_cluster(client, motion, arrays, chunked.chunks, scalars, plan)
                 if made is not None:
                     return made
@@ -278,9 +272,6 @@ def iterated(
             return iterate(kind(record, schedule, arrays, scalars, plan, out), scalars, plan)
         state = InMemory(record, definition.chains, schedule, arrays, scalars, plan, out)
         return iterate(state, scalars, plan)
-
-    def call_results() -> tuple[int, ...]:
-        return graph_of(call, types, looked=there)[1]
 
     def in_tasks(states: Sequence[Any]) -> Schedule:
         schedule = definition.schedule_for(types)

@@ -372,7 +372,13 @@ def begun(
 
 
 def check_lengths(graph: Graph) -> None:
-    """Raise where a call makes more points than it is given."""
+    """Raise where a call makes fewer or more points than it is given."""
+    for node in graph.nodes:
+        if node.thins:
+            raise ValueError(
+                f"every={node.call.every} of '{node.call.definition.name}' makes the state "
+                "smaller at each step; iterate without it."
+            )
     for node in graph.nodes:
         if node.factors:
             raise ValueError(
