@@ -44,6 +44,10 @@ class WindowSum:
         return 0
 
     @property
+    def along(self) -> tuple[int, ...]:
+        return ()
+
+    @property
     def ndim(self) -> int:
         return len(next(iter(self.outputs[0]))[1])
 

@@ -23,7 +23,7 @@ from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
-from ninepoint.arrays.parts import BLOCK, is_readable, write
+from ninepoint.arrays.parts import BLOCK, is_readable, rows_of, write
 from ninepoint.backends.backend import Code
 
 # fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
@@ -55,9 +55,10 @@ class Arrangement:
             self._find_lanes([np.broadcast_to(field, shape) for field in fields], listed(out))
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= BLOCK
+        rows = rows_of(program)
         self._views = [
-            self._view(field, shape, dtype)
-            for field, dtype in zip(fields, program.field_dtypes, strict=True)
+            self._view(field, shape, dtype, k in rows)
+            for k, (field, dtype) in enumerate(zip(fields, program.field_dtypes, strict=True))
         ]
         outs = [self._turned(one) for one in listed(out)]
         self._apart = self._small and not all(map(is_readable, outs, program.out_dtypes))
@@ -131,8 +132,8 @@ class Arrangement:
             result = self._lanes.back(result)
         return result if self._order is None else result.transpose(self._back)
 
-    def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any]) -> View | None:
-        """Give what is done with a field; None if nothing is."""
+    def _view(self, field: Array, shape: Shape, dtype: np.dtype[Any], alike: bool) -> View | None:
+        """Give what is done with a field, whose rows may be `alike`; None if nothing is."""
         views: list[View] = []
         if field.shape != shape:
             views.append(_spread(field, shape))
@@ -140,7 +141,7 @@ class Arrangement:
         if self._order is not None or self._lanes is not None:
             views.append(self._turned)
             field = self._turned(field)
-        if self._small and not is_readable(field, dtype):
+        if self._small and not alike and not is_readable(field, dtype):
             views.append(partial(np.array, dtype=dtype, order="C"))
         if len(views) > 1:
             return partial(_one_after_another, views)

@@ -44,7 +44,8 @@ class Machine:
     `sizes` are those of an element of each field, then of each output [bytes]; `values` are the
     constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
     how many rows are made before the first of a result; `flat` says whether rows may be computed
-    as one: positions are those of one row.
+    as one: positions are those of one row.  Of the last fields, positions, it says `along` which
+    axis they have other elements: along others the first of equal ones is read.
     """
 
     sizes: tuple[int, ...]
@@ -53,6 +54,12 @@ class Machine:
     zones: bool
     warm: int
     flat: bool = True
+    along: tuple[int, ...] = ()
+
+    @property
+    def copied(self) -> int:
+        """How many fields are copied where neighbours are missing: all but such positions."""
+        return self.fields - len(self.along)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +163,10 @@ class _Writer:
     def _inside(self, region: Region) -> None:
         """Compute points whose neighbours all lie inside, from the fields themselves."""
         source = self.plan.source(region)
-        fields = [(k, source) for k in range(self.machine.fields)]
-        self._run_on([(k, (0, *part.start), part.shape) for k, part in fields], region)
+        fields = [(k, (0, *source.start), source.shape) for k in range(self.machine.copied)]
+        for k, axis in enumerate(self.machine.along, self.machine.copied):
+            fields.append((k, self._only(axis, source.start[axis]), source.shape))
+        self._run_on(fields, region)
 
     def _padded(self, region: Region) -> None:
         """Compute points from a copy with all that lies outside."""
@@ -166,12 +175,22 @@ class _Writer:
             self._inside(region)
             return
         blocks = []
-        for k in range(self.machine.fields):
+        for k in range(self.machine.copied):
             block = self._block(gather.shape, self.machine.sizes[k])
             for target, source in gather.copies:
                 self._moved_in(k, block, gather.shape, target, source, k, self.plan.shape)
             for target, source in gather.patches:
                 self._moved_in(k, block, gather.shape, target, source, block, gather.shape)
+            blocks.append((block, (0,) * self.axes, gather.shape))
+        whole = self.plan.source(region)
+        for k, axis in enumerate(self.machine.along, self.machine.copied):
+            # Beyond the array no position is asked for.
+            first, last = whole.start[axis], whole.stop[axis]
+            start, stop = max(first, 0), min(last, self.plan.shape[axis])
+            block = self._line(axis, last - first, self.machine.sizes[k])
+            to = self._all(block, self._only(axis, start - first)[1:])
+            at = self._all(k, self._only(axis, start)[1:])
+            self._move(k, self._only(axis, stop - start, 1)[1:], to, at)
             blocks.append((block, (0,) * self.axes, gather.shape))
         self._run_on(blocks, region)
 
@@ -245,27 +264,26 @@ class _Writer:
         rows = plan.source(interior)
         shape = (*rows.shape[:-1], len(columns))
         nowhere = (0,) * (self.axes - 2)
+        here = (0,) * self.axes
         blocks = []
-        for k in range(machine.fields):
+        for k in range(machine.copied):
             block = self._block(shape, machine.sizes[k])
-            for run, own in gathered:
-                lengths = (*shape[:-1], run.stop - run.start)
-                to = self._all(block, (*nowhere, run.start))
-                if run.first < 0:
-                    at = self._constant(k)
-                else:
-                    outer = nowhere if own else rows.start[:-1]
-                    step = (*(1,) * (self.axes - 1), run.step)
-                    at = _Part(block if own else k, (0, *outer, run.first), step)
-                self._move(k, lengths, to, at)
-            blocks.append(block)
+            self._gathered(k, block, gathered, shape[:-1], rows.start[:-1])
+            blocks.append((block, here, shape))
+        for k, axis in enumerate(machine.along, machine.copied):
+            if axis < len(shape) - 1:
+                blocks.append((k, self._only(axis, rows.start[axis]), (*shape[:-1], 1)))
+                continue
+            block = self._line(axis, len(columns), machine.sizes[k])
+            self._gathered(k, block, gathered, (1,) * len(nowhere), nowhere)
+            blocks.append((block, here, shape))
         made = interior.shape[:-1]
         if machine.warm > FLAT_ROWS or max(plan.every) > 1 or not machine.flat:
             width = (len(columns) - 1 - span) // every + 1
             results = [
                 self._block((*made, width), size) for size in machine.sizes[machine.fields :]
             ]
-            ran = [(one, shape) for one in blocks] + [(one, (*made, width)) for one in results]
+            ran = blocks + [(one, here, (*made, width)) for one in results]
         else:
             results = [
                 self._block((*made, len(columns)), size)
@@ -273,9 +291,9 @@ class _Writer:
             ]
             long = made[-1] * len(columns)
             # The same memory, whose rows are as long.
-            ran = [(one, (*shape[:-2], plan.spans[-2] + 1, long)) for one in blocks]
-            ran += [(one, (*made[:-1], 1, long - span)) for one in results]
-        self._run([(one, (0,) * self.axes, lengths) for one, lengths in ran])
+            ran = [(one, here, (*shape[:-2], plan.spans[-2] + 1, long)) for one, *_ in blocks]
+            ran += [(one, here, (*made[:-1], 1, long - span)) for one in results]
+        self._run(ran)
         done = 0
         for (a, b), w in zip(spans, wide, strict=True):
             part = Region((*interior.start[:-1], a), (*interior.stop[:-1], b))
@@ -291,6 +309,22 @@ class _Writer:
                     to, at = self._all(number, first), self._all(results[k], made_at)
                     self._move(number, wanted.shape, to, at)
         self.used = 0
+
+    def _gathered(
+        self, field: int, block: int, runs: Sequence[tuple[Run, bool]], made: Shape, outer: Shape
+    ) -> None:
+        """Move the columns of a narrow block into it, of so many rows that begin at `outer`."""
+        nowhere = (0,) * len(outer)
+        for run, own in runs:
+            lengths = (*made, run.stop - run.start)
+            to = self._all(block, (*nowhere, run.start))
+            if run.first < 0:
+                at = self._constant(field)
+            else:
+                step = (*(1,) * (self.axes - 1), run.step)
+                start = nowhere if own else outer
+                at = _Part(block if own else field, (0, *start, run.first), step)
+            self._move(field, lengths, to, at)
 
     def _zone(self, k: int, zone: Region, keeps: bool, second: int = 0) -> None:
         """Write what is not computed; a column with a second one so far from it."""
@@ -323,6 +357,17 @@ class _Writer:
         self.used += -(-self.stack * strides[0] // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
         return self.given + len(self.own) - 1
+
+    def _line(self, axis: int, length: int, size: int) -> int:
+        """An array in the memory for blocks whose elements differ along one axis only."""
+        self.own.append(_Own(False, self.used, self._only(axis, size)))
+        self.used += -(-length * size // _LINE) * _LINE
+        self.memory = max(self.memory, self.used)
+        return self.given + len(self.own) - 1
+
+    def _only(self, axis: int, value: int, other: int = 0) -> Shape:
+        """A number for each axis, the stack's first, of which one differs."""
+        return tuple(value if k == axis + 1 else other for k in range(self.axes))
 
     def _constant(self, k: int) -> _Part:
         """The constant of a field or an output, at every place."""

@@ -21,7 +21,7 @@ from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging
-from ninepoint.arrays.parts import SPLIT_POINTS, Values, over_stack, write
+from ninepoint.arrays.parts import SPLIT_POINTS, Values, itemsize_of, over_stack, write
 from ninepoint.arrays.recognise import is_device
 from ninepoint.arrays.strided import overlaps_itself
 from ninepoint.backends.backend import Code
@@ -82,7 +82,7 @@ def apply(
         arrays = [np.moveaxis(array, order, range(-program.ndim, 0)) for array in arrays]
     lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
     program = program.within(core)
-    itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
+    itemsize = itemsize_of(program)
     plan = layout(core, program.reaches, border, itemsize, every=program.every)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes, program.positions)
     shapes = [(*lead, *shape) for shape in plan.out_shapes]
@@ -147,7 +147,7 @@ def _at_points(
     targets = [] if shared else given
     found = merging([*arrays, *targets])
     fields = [found.of(array) for array in arrays]
-    itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
+    itemsize = itemsize_of(program)
     plan = layout(found.merged[-1:], program.reaches, border, itemsize)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes, program.positions)
     results = [found.of(one) for one in targets]

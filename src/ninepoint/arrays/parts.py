@@ -114,9 +114,7 @@ def _over_parts(
     stack = fields[0].shape[0]
     if stack == 0:
         return
-    readable = all(map(is_readable, fields, program.field_dtypes)) and all(
-        map(is_readable, outs, program.out_dtypes)
-    )
+    readable = are_readable(program, fields) and all(map(is_readable, outs, program.out_dtypes))
     together: Callable[[Sequence[Part]], None] | None = None
     if program.takes_commands and readable:
         run = partial(_run_commands, program, plan, values, fields, outs)
@@ -240,7 +238,13 @@ def images_together(program: Code, plan: Layout) -> int:
 
 def _limit(program: Code) -> int:
     """How many points are copied together."""
-    return BLOCK * 8 // sum(dtype.itemsize for dtype in program.field_dtypes)
+    return BLOCK * 8 // max(1, itemsize_of(program))
+
+
+def itemsize_of(program: Code) -> int:
+    """The bytes of one element of every field together; positions are no arrays of that size."""
+    count = len(program.field_dtypes) - len(program.along)
+    return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
 
 
 def machine_of(program: Code, plan: Layout, values: Values) -> Machine:
@@ -259,6 +263,7 @@ def machine_of(program: Code, plan: Layout, values: Values) -> Machine:
         has_movable_zones(program, plan),
         program.warm,
         not program.positions,
+        program.along,
     )
 
 
@@ -322,8 +327,7 @@ def _run_copies(
     region = plan.computed.within(part.first, part.last)
     if not region.points:
         return
-    readable = all(map(is_readable, fields, program.field_dtypes))
-    if readable and plan.gather(region) is None:
+    if are_readable(program, fields) and plan.gather(region) is None:
         blocks = [(slice(part.start, part.stop), region)]
     else:
         blocks = list(_blocks(part, region, _limit(program)))
@@ -352,13 +356,18 @@ def _run_block(
     gather = plan.gather(region)
     source = plan.source(region).index((0,) * len(plan.shape))
     blocks: list[Array] = []
-    for field, value, dtype in zip(fields, values.fields, program.field_dtypes, strict=True):
+    given = len(fields) - len(program.along)
+    for field, value, dtype in zip(
+        fields[:given], values.fields, program.field_dtypes, strict=False
+    ):
         if gather is not None:
             blocks.append(gather(field, value, dtype))
         elif is_readable(field, dtype):
             blocks.append(field[source])
         else:
             blocks.append(np.array(field[source], dtype, order="C"))
+    places = zip(fields[given:], program.along, strict=True)
+    blocks += [_stretched(field, axis, plan.source(region)) for field, axis in places]
     results: list[Array] = []
     pending: list[tuple[Array, Array]] = []
     for out, output, dtype in zip(outs, plan.outputs, program.out_dtypes, strict=True):
@@ -376,6 +385,31 @@ def _run_block(
         write(place, computed)
 
 
+def _stretched(field: Array, axis: int, region: Region) -> Array:
+    """Positions of a region of an array, which are read nowhere outside of this."""
+    first = [slice(0, 1)] * field.ndim
+    first[axis + 1] = slice(None)
+    places = np.arange(region.start[axis], region.stop[axis]).clip(0, field.shape[axis + 1] - 1)
+    line = field[tuple(first)].take(places, axis + 1)
+    return np.broadcast_to(line, (len(field), *region.shape))
+
+
 def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
     """Whether a program can work on `array` itself."""
     return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
+
+
+def rows_of(program: Code) -> list[int]:
+    """The fields of which one element of each row is read, wherever the others lie."""
+    given = len(program.field_dtypes) - len(program.along)
+    return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
+
+
+def are_readable(program: Code, fields: Sequence[Array]) -> bool:
+    """Whether a program can work on the fields themselves."""
+    rows = rows_of(program)
+    pairs = zip(fields, program.field_dtypes, strict=True)
+    return all(
+        is_readable(field, dtype) or (k in rows and field.dtype == dtype)
+        for k, (field, dtype) in enumerate(pairs)
+    )

@@ -30,10 +30,12 @@ from ninepoint.arrays.parts import (
     LASTING,
     SPLIT_POINTS,
     Values,
+    are_readable,
     divided,
     has_movable_zones,
     images_together,
     is_readable,
+    itemsize_of,
     machine_of,
     over_stack,
     write_zones,
@@ -108,7 +110,7 @@ def _prepare(
     shape = fields[0].shape
     lead, core = shape[:-ndim], shape[-ndim:]
     points = math.prod(shape)
-    itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
+    itemsize = itemsize_of(program)
     plan = layout(core, program.reaches, options.border, itemsize, every=program.every)
     shapes = [(*lead, *one) for one in plan.out_shapes]
     outs = listed(out)
@@ -121,7 +123,7 @@ def _prepare(
         points > LARGE
         or stack > images_together(program, plan)
         or not program.takes_commands
-        or not all(map(is_readable, fields, program.field_dtypes))
+        or not are_readable(program, fields)
         or not all(map(is_readable, outs, program.out_dtypes))
         or (len(lead) > 1 and not all(a.flags.c_contiguous for a in (*fields, *outs)))
     ):

@@ -43,6 +43,9 @@ class Lowered:
     scalar_types: tuple[DType, ...]
     fastmath: bool
     positions: tuple[Position, ...] = field(default=(), kw_only=True)
+    # The axis along which each of these has other elements, where loops read one of equal elements
+    # along all other axes: the first of a row.
+    along: tuple[int, ...] = field(default=(), kw_only=True)
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = field(default=(), kw_only=True)
 
@@ -116,6 +119,10 @@ class Code(Protocol):
     @property
     def positions(self) -> int:
         """How many of the fields, the last ones, are positions."""
+
+    @property
+    def along(self) -> tuple[int, ...]:
+        """The axis along which each position has other elements; nothing if all are read."""
 
     @property
     def out_dtypes(self) -> tuple[np.dtype, ...]:

@@ -253,6 +253,11 @@ class Bound:
         return len(self.compiled.positions)
 
     @property
+    def along(self) -> tuple[int, ...]:
+        """The axis along which each position has other elements; nothing if all are read."""
+        return self.compiled.along
+
+    @property
     def out_dtypes(self) -> tuple[np.dtype, ...]:
         return self.compiled.out_dtypes
 

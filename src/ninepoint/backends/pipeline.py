@@ -208,6 +208,7 @@ def _compiled(
         module=module,
         backend=BACKEND,
         positions=kernel.positions,
+        along=tuple(one.axis for one in kernel.positions),
     )
 
 

@@ -63,7 +63,8 @@ class Source:
     """A field or a stage: its name in the text, its type, and the column its rows begin at.
 
     The rows of one that is `thin` have the columns of the results only, if not all are made.  All
-    elements of a row of one that is `constant` are alike: positions along another axis.
+    elements of a row of one that is `constant` are alike, positions along another axis, and only
+    the first is there.
     """
 
     name: str
@@ -130,8 +131,7 @@ def row_function(
                 step = column + expr.offset[-1] - source.column
                 row = labels[expr.field, expr.offset[:-1]]
                 if source.constant:
-                    # Where the result has its first column: beyond the ends stands anything.
-                    once.append(f"{target} = {row}[{-source.column}]")
+                    once.append(f"{target} = {row}[0]")
                     continue
                 lines.append(f"{target} = {row}[{plus(place if source.thin else 'j', step)}]")
             case Element():
