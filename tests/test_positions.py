@@ -235,3 +235,27 @@ def test_debug_says_that_another_point_takes_another_branch():
     assert odd(x).tolist() == [1, 2, 3, 6]
     with pytest.raises(RuntimeError, match=r"another branch, .* read it before the choice"):
         odd.debug(x)
+
+
+@npt.stencil(boundary="reflect")
+def box(x):
+    i, j, k = npt.index(x)
+    return x[-1, 0, 1] + x[1, -1, 0] + (x[0, 0, 0] if (i + j + k) % 2 else 100 * i + 10 * j + k)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_positions_of_large_arrays_are_read_where_they_lie(threads):
+    # Neither small enough to be copied as a whole, nor done block by block.
+    shape = (9, 70, 500)
+    x = np.random.default_rng(3).integers(0, 99, shape).astype("int16")
+    p = np.pad(x, 1, mode="symmetric")
+    i, j, k = np.indices(shape)
+    other = np.where((i + j + k) % 2, x, 100 * i + 10 * j + k)
+    wanted = p[:-2, 1:-1, 2:] + p[2:, :-2, 1:-1] + other.astype(int)
+    stack = np.stack([x, x])
+    for _ in range(3):
+        np.testing.assert_array_equal(box(x, threads=threads), wanted)
+        np.testing.assert_array_equal(box(stack, threads=threads)[1], wanted)
+        # Rows with gaps go through copies, block by block.
+        np.testing.assert_array_equal(box(np.repeat(x, 2, 2)[..., ::2], threads=threads), wanted)
+    np.testing.assert_array_equal(box(x.T, axes=(2, 1, 0), threads=threads).T, wanted)

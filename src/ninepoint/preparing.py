@@ -97,8 +97,12 @@ def _with_positions(
         rank = len(whole_shape(fields))
         along = graph.along(behind(place.axes, rank, graph.nodes[-1].ndim))
     positions = along.positions([field.shape for field in reaching(along, fields)])
+    at = [*at, *range(len(values), len(values) + len(positions))]
+    if flow is None:
+        # Once for all calls.
+        whole = whole_shape(fields)
+        positions = [np.broadcast_to(one, whole) for one in positions]
     given = [*values, *positions]
-    at = [*at, *range(len(values), len(given))]
     if flow is None:
         names = call.definition.parameters
         inner = single(graph, names, given, place.axes, place.out, place.threads, at)

@@ -133,7 +133,8 @@ def _prepare(
     zones: Zones | None = None
     if not has_movable_zones(program, plan):
         zones = partial(write_zones, program, plan, values)
-    short = _short(entry, shapes, program.out_dtypes, len(lead), len(fields), told, zones)
+    given = len(fields) - program.positions
+    short = _short(entry, shapes, program.out_dtypes, len(lead), given, told, zones)
     if points < SPLIT_POINTS or options.threads == 1:
         return short
     if program.pace and program.pace[0] * points > SURE:
@@ -219,13 +220,14 @@ def _short(
     shapes: list[Shape],
     dtypes: tuple[np.dtype[Any], ...],
     lead: int,
-    fields: int,
+    given: int,
     told: Array,
     zones: Zones | None,
 ) -> Run:
     """One call of machine code on whole arrays: 1 us beside the computation (Zen 4).
 
-    The `zones` are written after it where "keep" keeps what is converted to the result's type.
+    So many fields are `given`; positions follow, which nobody else has.  The `zones` are written
+    after it where "keep" keeps what is converted to the result's type.
     """
     shape, dtype = shapes[0], dtypes[0]
     # Not -1: of a result without points there would be no telling.
@@ -233,18 +235,18 @@ def _short(
     make = np.empty if math.prod(shape) * dtype.itemsize < LEAST else empty
 
     def one(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Array | None:
-        field = fields[0]
+        field, *positions = fields
         if out is None:
             result = make(shape, dtype)
         else:
             result = out if type(out) is np.ndarray else out[0]
             if not result.flags.writeable or may_overlap(result, field):
                 return None
-        entry(field, result, *numbers, told)
+        entry(field, *positions, result, *numbers, told)
         return result
 
     def several(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        results = _results(shapes, dtypes, fields, out)
+        results = _results(shapes, dtypes, fields[:given], out)
         if results is None:
             return None
         blocks = [*fields, *results]
@@ -255,7 +257,7 @@ def _short(
             zones(blocks[: len(fields)], blocks[len(fields) :])
         return results[0] if len(results) == 1 else tuple(results)
 
-    return one if fields == 1 and len(shapes) == 1 and lead < 2 and zones is None else several
+    return one if given == 1 and len(shapes) == 1 and lead < 2 and zones is None else several
 
 
 def _results(
