@@ -61,6 +61,10 @@ class Plain:
         found = self.bound.levelled()
         return found and Plain(found)
 
+    def transposed(self, order: tuple[int, ...]) -> Plain | None:
+        found = self.bound.transposed(order)
+        return found and Plain(found)
+
     def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
         wide = [f.astype("float32") if f.dtype == np.float16 else f for f in fields]
         compiled = self.bound.compiled

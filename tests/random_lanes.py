@@ -1,4 +1,4 @@
-"""Random kernels on stacks that lie innermost, against the same arrays image by image.
+"""Random kernels on axes that lie in any order, against the same arrays image by image.
 
     python tests/random_lanes.py FIRST LAST
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -18,7 +19,7 @@ import numpy as np
 import agreement
 import kernels
 from agreement import Plain, with_positions
-from ninepoint.arrays import accepted
+from ninepoint.arrays import accepted, lanes
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.arrays.lanes import with_lanes
@@ -33,8 +34,22 @@ def inside_out(array: np.ndarray, ndim: int) -> np.ndarray:
     return np.moveaxis(np.ascontiguousarray(np.moveaxis(array, -1 - ndim, -1)), -1, -1 - ndim)
 
 
+def laid(array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
+    """The same array, its last axes in another order in memory."""
+    order = (*range(array.ndim - len(order)), *(array.ndim - len(order) + k for k in order))
+    return np.ascontiguousarray(array.transpose(order)).transpose(np.argsort(order))
+
+
 def check(seed: int) -> str:
-    """Compare one kernel; gives how its stack was done."""
+    """Compare one kernel; gives how its stack, and its own axes, were done."""
+    small, lanes.TRANSPOSED = lanes.TRANSPOSED, 0
+    try:
+        return _check(seed)
+    finally:
+        lanes.TRANSPOSED = small
+
+
+def _check(seed: int) -> str:
     rng = Random(seed)
     drawn = agreement.draw(seed)
     case, stencil = drawn.case, drawn.stencil
@@ -51,21 +66,31 @@ def check(seed: int) -> str:
     border = Boundary.of("mirror" if boundary.conditions else boundary).on(compiled.ndim)
     fields = with_positions(stencil, others, fields)
     planar = [np.ascontiguousarray(f) for f in fields]
-    lasting = [inside_out(f, case.ndim) for f in fields]
+    lie = partial(inside_out, ndim=case.ndim)
+    if seed % 2:
+        # Fields with fewer axes lie as they do.
+        order = tuple(rng.sample(range(case.ndim + 1), case.ndim + 1))
+        lie = partial(laid, order=order)
+    lasting = [lie(f) if f.ndim > case.ndim else f for f in fields]
     done = "not compiled for that"
     if compiled.written is not None:
         found = with_lanes(program.within(shape), np.broadcast_arrays(*lasting))
-        done = "as before" if found is None else "levels" if found[0].levels else "interleaved"
+        done = "as before" if found is None else _said(found[0])
     wanted = on_numpy.apply(program, planar, border=border, cval=0, threads=1)
     result = on_numpy.apply(program, lasting, border=border, cval=0, threads=1)
     for one, other in zip(each(result), each(wanted), strict=True):
         assert one.dtype == other.dtype
         np.testing.assert_array_equal(one, other)
-    outs = tuple(inside_out(np.zeros_like(one), case.ndim) for one in each(wanted))
+    outs = tuple(lie(np.zeros_like(one)) for one in each(wanted))
     on_numpy.apply(program, lasting, border=border, cval=0, threads=1, out=outs)
     for one, other in zip(outs, each(wanted), strict=True):
         np.testing.assert_array_equal(one, other)
     return done
+
+
+def _said(found: lanes.Lanes) -> str:
+    inside = "levels" if found.levels else "interleaved" if found.inner else "one by one"
+    return f"{inside}, transposed" if found.turn else inside
 
 
 def each(results: Any) -> tuple[np.ndarray, ...]:

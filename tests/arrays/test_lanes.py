@@ -12,6 +12,7 @@ import xarray as xr
 import ninepoint as npt
 import ninepoint.filters as npf
 import random_lanes
+from ninepoint.arrays import lanes, run
 from ninepoint.arrays.borders import RULES, source_indices
 
 # Compiled code is tried between protected pages first.
@@ -154,6 +155,55 @@ def test_dask_and_xarray() -> None:
     np.testing.assert_array_equal(result, wanted)
 
 
+CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
+
+
+@pytest.mark.parametrize("boundary", [*PAIRS, CORNERS])
+def test_core_axes_in_another_order(boundary: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lanes, "TRANSPOSED", 0)
+    square = FRAME[..., 0].copy()
+    wanted = uneven(square, boundary=boundary, dtype="int16", overflow="wrap")
+    turned = np.asfortranarray(square)
+    gaps = np.zeros((13, 18), "uint8")
+    gaps[:, ::2] = square.T
+    for image in (turned, turned[::-1][::-1], gaps[:, ::2].T):
+        for out in (None, np.zeros_like(wanted), np.zeros_like(wanted, order="F")):
+            for _ in range(3):
+                result = uneven(image, boundary=boundary, dtype="int16", overflow="wrap", out=out)
+                np.testing.assert_array_equal(result, wanted)
+    assert uneven(turned).flags.f_contiguous
+    np.testing.assert_array_equal(
+        uneven(turned, every=(2, 3), boundary=boundary),
+        uneven(square, every=(2, 3), boundary=boundary),
+    )
+    # Of a volume in Fortran's order the stack lies innermost as well.
+    film = np.asfortranarray(FRAME.transpose(2, 0, 1))
+    wanted = uneven(np.ascontiguousarray(film), boundary=boundary)
+    for _ in range(3):
+        np.testing.assert_array_equal(uneven(film, boundary=boundary), wanted)
+
+
+@pytest.mark.parametrize("boundary", ["reflect", "wrap", "fill"])
+def test_pipelines_whose_axes_lie_in_another_order(
+    boundary: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lanes, "TRANSPOSED", 0)
+    # As if the array were larger than the cache.
+    monkeypatch.setattr(run, "CACHED", 0)
+    square = np.tile(FRAME[..., 0], (5, 4))
+    wanted = edges(square, boundary=boundary)
+    turned = np.asfortranarray(square)
+    for threads in (1, 2):
+        result = edges(turned, boundary=boundary, threads=threads)
+        assert result.flags.f_contiguous
+        np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(
+        edges(square[::-1][::-1].T, axes=(1, 0), boundary=boundary).T, wanted
+    )
+    cut = da.from_array(turned, chunks=(30, 40))
+    np.testing.assert_array_equal(edges(cut, boundary=boundary).compute(scheduler="sync"), wanted)
+
+
 def test_explain_says_how() -> None:
     text = str(uneven.explain(FRAME, axes=(0, 1)))
     assert "stack       3 lanes, innermost" in text
@@ -162,3 +212,7 @@ def test_explain_says_how() -> None:
     text = str(uneven.explain(FRAME[:, ::2], axes=(0, 1)))
     assert "stack       innermost, but copied in blocks, image by image: rows have gaps" in text
     assert "stack" not in str(uneven.explain(FRAME, axes=(-2, -1)))
+    turned = np.zeros((140, 130), "uint8").T
+    text = str(uneven.explain(turned))
+    assert "axes        in memory in the order (1, 0): the kernel is transposed" in text
+    assert "copied in blocks: a kernel that runs down rows" in str(far_median.explain(turned))

@@ -52,11 +52,13 @@ class Border:
     """The rule before and after the array along each core axis.
 
     Along the last one a column may be several `lanes`, elements that lie side by side: what
-    stands outside are whole columns.
+    stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
+    written where nothing is computed; by default that is the first of all.
     """
 
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
+    deciding: tuple[int, ...] = ()
 
     @property
     def ndim(self) -> int:

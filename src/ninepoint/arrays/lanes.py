@@ -1,7 +1,8 @@
-"""Lanes: stacks that lie innermost in memory, done without moving them to the front.
+"""Lanes: axes that lie in another order than the kernel has them, done without moving them.
 
     (rows, columns, 3), along (0, 1)      rows of 3 * columns elements, the next column 3 on
     (rows, columns, 137), along (0, 1)    a third axis, along which nothing looks
+    (rows, columns), in Fortran's order   columns for rows, and a kernel that is transposed
 
 A row of few lanes is too short for a loop of its own, so each such number of lanes is compiled
 for; rows of many lanes are long enough by themselves, and one form of the kernel does all.
@@ -22,6 +23,17 @@ from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 
 Program = TypeVar("Program", bound=Code)
+Item = TypeVar("Item")
+
+# Arrays of fewer points are copied where their core axes lie in another order: to compile a
+# kernel for that takes longer than thousands of calls on them gain.
+TRANSPOSED = 1 << 14
+
+# Why a kernel has no form for axes in another order.
+NOT_TRANSPOSED = (
+    "a kernel that runs down rows, takes the general path or asks for its position is compiled "
+    "for one order of axes"
+)
 
 # From so many lanes on each column is a row of its own.  What has no form for that is compiled for
 # their number up to the second.
@@ -42,12 +54,16 @@ class Lanes:
         How many core axes there are.
     levels : bool
         Whether the lanes are an axis of their own.
+    turn : tuple of int
+        Which of the core axes stands in the place of each in the program; nothing if each
+        stands in its own.
     """
 
     order: tuple[int, ...]
     inner: Shape
     core: int
     levels: bool
+    turn: tuple[int, ...] = ()
 
     @property
     def count(self) -> int:
@@ -56,9 +72,20 @@ class Lanes:
 
     def border(self, border: Border) -> Border:
         """The border of the program that takes such arrays."""
+        rules = tuple(self.in_turn(border.rules))
+        deciding = tuple(self.turn.index(axis) for axis in range(self.core) if self.turn)
         if self.levels:
-            return Border((*border.rules, ("nearest", "nearest")))
-        return Border(border.rules, self.count)
+            levels = (self.core,) if deciding else ()
+            return Border((*rules, ("nearest", "nearest")), 1, (*deciding, *levels))
+        return Border(rules, self.count, deciding)
+
+    def in_turn(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Give what there is for each core axis in the order of the program's."""
+        return [items[axis] for axis in self.turn] or items
+
+    def axis(self, axis: int) -> int:
+        """Give the core axis for which an axis of the program stands."""
+        return self.turn[axis] if self.turn else axis
 
     def of(self, array: Array) -> Array:
         """Give an array so: a view, of arrays that lie as they must."""
@@ -82,8 +109,10 @@ class Lanes:
 
     def of_stack(self) -> Lanes:
         """The same for arrays with one axis for all of the stack that lies outside, the first."""
-        core = tuple(range(2, 2 + self.core))
-        return Lanes((0, *core, 1), (self.count,), self.core, self.levels)
+        inner = (1,) if self.inner else ()
+        core = range(1 + len(inner), 1 + len(inner) + self.core)
+        count = (self.count,) if self.inner else ()
+        return replace(self, order=(0, *self.in_turn(core), *inner), inner=count)
 
     def lies(self, array: Array) -> bool:
         """Whether `of` gives a view of an array, whose rows have no gaps."""
@@ -102,19 +131,35 @@ def lanes(fields: Sequence[Array], outs: Sequence[Array], core: int) -> Lanes | 
 
     Their core axes come last.  None if there is no stack inside, or the arrays differ in it.
     """
-    first = fields[0]
     # Nearly always rows are in order, and nothing has to be found out.
-    inner = _inside(first, core) if abs(first.strides[-1]) > first.itemsize else []
-    if not inner:
+    if all(abs(field.strides[-1]) <= field.itemsize for field in fields):
         return None
-    order = (
-        *(axis for axis in range(first.ndim - core) if axis not in inner),
-        *range(first.ndim - core, first.ndim),
-        *inner,
-    )
+    first, turn = fields[0], turned((*fields, *outs), core)
+    axes = range(first.ndim - core, first.ndim)
+    along = [axes[axis] for axis in turn] or list(axes)
+    inner = _inside(first, core, along[-1])
     lengths = tuple(first.shape[axis] for axis in inner)
-    found = Lanes(order, lengths, core, False)
-    return found if all(map(found.lies, (*fields, *outs))) else None
+    outer = tuple(axis for axis in range(first.ndim - core) if axis not in inner)
+    found = Lanes((*outer, *along, *inner), lengths, core, False, turn)
+    if inner and all(map(found.lies, (*fields, *outs))):
+        return found
+    outer = tuple(range(first.ndim - core))
+    return Lanes((*outer, *along), (), core, False, turn) if turn else None
+
+
+def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
+    """The order of the core axes in memory, if it is another than theirs; else nothing.
+
+    It counts how far apart elements are along the last of them: if nothing is nearer, rows stay.
+    """
+    shape = arrays[0].shape
+    steps = [sum(abs(array.strides[axis]) for array in arrays) for axis in range(-core, 0)]
+    lengths = shape[len(shape) - core :]
+    near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
+    if math.prod(shape) < TRANSPOSED or steps[-1] <= near or not near:
+        return ()
+    # An axis of length 1 has any stride, and stands where it does no harm: first.
+    return tuple(sorted(range(core), key=lambda axis: (lengths[axis] != 1, -steps[axis])))
 
 
 def has_lanes(fields: Sequence[Array], along: Sequence[int]) -> bool:
@@ -123,7 +168,8 @@ def has_lanes(fields: Sequence[Array], along: Sequence[int]) -> bool:
         return False
     ends = tuple(range(-len(along), 0))
     moved = [np.moveaxis(field, along, ends) for field in fields]
-    return lanes(moved, (), len(along)) is not None
+    found = lanes(moved, (), len(along))
+    return found is not None and bool(found.inner)
 
 
 def width_of(fields: Sequence[Array], core: int) -> int:
@@ -134,10 +180,10 @@ def width_of(fields: Sequence[Array], core: int) -> int:
     return 1 if found is None else found.count
 
 
-def _inside(array: Array, core: int) -> list[int]:
-    """The axes of the stack that lie inside the last core axis, in the order of memory."""
-    column = abs(array.strides[-1])
-    if not array.size or array.shape[-1] == 1:
+def _inside(array: Array, core: int, last: int = -1) -> list[int]:
+    """The axes of the stack that lie inside the `last` core axis, in the order of memory."""
+    column = abs(array.strides[last])
+    if not array.size or array.shape[last] == 1:
         return []
     lead = range(array.ndim - core)
     inner = [axis for axis in lead if array.shape[axis] != 1 and 0 < array.strides[axis] < column]
@@ -152,8 +198,13 @@ def with_lanes(
     The fields have one shape and core axes last; the program knows the lengths that it asks for.
     """
     found = lanes(fields, outs, program.ndim)
-    if found is None or program.every:
+    if found is None or (program.every and found.inner):
         return None
+    if found.turn:
+        transposed = program.transposed(found.turn)
+        if transposed is None or not found.inner:
+            return None if transposed is None else (found, transposed)
+        program = transposed
     if found.count >= LEVELS:
         other = program.levelled()
         if other is not None:
@@ -171,6 +222,8 @@ def told(program: Code, fields: Sequence[Array]) -> str:
         return ""
     positions = len(fields) < len(program.field_dtypes)
     found = None if positions else with_lanes(program, fields)
+    if found is not None and not found[0].inner:
+        return ""
     if found is not None and found[0].levels:
         return f"{found[0].count} lanes, innermost: an axis of its own, along which nothing looks"
     if found is not None:
@@ -185,6 +238,17 @@ def told(program: Code, fields: Sequence[Array]) -> str:
     else:
         reason = "the kernel takes the general path"
     return f"innermost, but copied in blocks, image by image: {reason}"
+
+
+def told_order(program: Code, fields: Sequence[Array]) -> str:
+    """How a program does core axes that lie in another order, in words; empty where none do."""
+    turn = turned(fields, program.ndim)
+    if not turn or len(fields) < len(program.field_dtypes):
+        return ""
+    found = with_lanes(program, fields)
+    if found is None or not found[0].turn:
+        return f"in memory in the order {turn}, and copied in blocks: {NOT_TRANSPOSED}"
+    return f"in memory in the order {turn}: the kernel is transposed, and results lie so as well"
 
 
 def made_like(program: Code, fields: Sequence[Array], shape: Shape, dtype: np.dtype) -> Array:

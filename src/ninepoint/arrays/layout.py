@@ -258,7 +258,7 @@ def absent(
 
     At a corner the first axis decides, and before decides over after: it is written last.
     """
-    for axis in reversed(range(border.ndim)):
+    for axis in reversed(border.deciding or range(border.ndim)):
         a, b = block.start[axis], block.stop[axis]
         ends = (
             (1, max(a, window.stop[axis]), b),

@@ -103,7 +103,7 @@ def apply(
         lanes, program = found
         arrays = [lanes.of(array) for array in arrays]
         lead, core = arrays[0].shape[: -program.ndim], arrays[0].shape[-program.ndim :]
-        plan = layout(core, program.reaches, lanes.border(border), itemsize)
+        plan = layout(core, program.reaches, lanes.border(border), itemsize, every=program.every)
         shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
         threads = thread_count(threads)

@@ -638,6 +638,7 @@ def _fused(
         apart = 1
         if lanes is not None:
             ends_of = partial(_thin_lanes, thin, lanes.of_stack())
+            sides = tuple(lanes.in_turn(sides))
             sides, apart = ((*sides, (True, True)), 1) if lanes.levels else (sides, lanes.count)
         run_fused(
             bound, ends_of, given, made, thread_count(threads), group.tile, sides, lanes=apart
@@ -666,8 +667,12 @@ def _thin_lanes(
     axis: int,
     pieces: Sequence[Array],
 ) -> list[Array]:
-    """What the nodes give one after the other, for thin pieces whose stack lies innermost."""
-    return [lanes.of(one) for one in thin(axis, [lanes.back(piece) for piece in pieces])]
+    """What the nodes give one after the other, for thin pieces that lie in memory as `lanes`."""
+    back = [lanes.back(piece) for piece in pieces]
+    if lanes.turn:
+        # They are small, and no other kernels are compiled for them.
+        back = [np.ascontiguousarray(one) for one in back]
+    return [lanes.of(one) for one in thin(lanes.axis(axis), back)]
 
 
 def _reached(group: Group, margin: Box, gives: Spans, has: Spans, shape: Shape) -> bool:

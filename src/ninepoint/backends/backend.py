@@ -156,6 +156,9 @@ class Code(Protocol):
     def levelled(self) -> Self | None:
         """Give the same code with one more axis, along which nothing looks, if it has that."""
 
+    def transposed(self, order: tuple[int, ...]) -> Self | None:
+        """Give the same code with its axes in another order, if it has that."""
+
     @property
     def entry(self) -> Callable[..., None]:
         """What `run` calls, with fields, outputs, coefficient arrays and scalars."""

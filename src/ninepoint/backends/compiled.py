@@ -15,6 +15,7 @@ from ..lowering.lanes import box_interleaved, box_levelled, interleaved, levelle
 from ..lowering.merging import merged
 from ..lowering.passes import checked
 from ..lowering.sharing import shared
+from ..lowering.transposing import box_transposed, in_order, transposed
 from .backend import Backend, Lowered, Module, Written
 from .elements import Elements
 from .threads import handoff, run_parts
@@ -51,7 +52,8 @@ class Compiled(Lowered):
         default_factory=list, init=False, repr=False, compare=False
     )
     # The same for stacks that lie innermost, by the number of lanes; 0 stands for any number.
-    _with_lanes: dict[int, Compiled | None] = field(
+    # And for axes that lie in another order, by that.
+    _with_lanes: dict[int | tuple[int, ...], Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -113,6 +115,29 @@ class Compiled(Lowered):
         if 0 not in self._with_lanes:
             self._with_lanes[0] = self._made_levelled()
         return self._with_lanes[0]
+
+    def transposed(self, order: tuple[int, ...]) -> Compiled | None:
+        """The same with its axes in another order, if it has such a form: its bits are the same.
+
+        Its axis k is axis `order[k]` of this one.
+        """
+        if order not in self._with_lanes:
+            self._with_lanes[order] = self._made_transposed(order)
+        return self._with_lanes[order]
+
+    def _made_transposed(self, order: tuple[int, ...]) -> Compiled | None:
+        if self.written is None or self.positions:
+            return None
+        single = transposed(self.written.single, order)
+        if single is None:
+            return None
+        title, schedule = f"{self.written.title}, transposed", self.written.schedule
+        kernel = merged(shared(single, schedule))
+        every = in_order(self.every, order) if self.every else ()
+        kernel = replace(kernel, every=every) if every else self.backend.schedule(kernel, schedule)
+        reaches = tuple(box_transposed(box, order) for box in self.reaches)
+        made = self._of(title, kernel, None, reaches)
+        return replace(made, written=Written(title, kernel, None, single, schedule), every=every)
 
     def _made_interleaved(self, lanes: int) -> Compiled | None:
         if self.written is None:
@@ -211,6 +236,11 @@ class Bound:
     def interleaved(self, lanes: int) -> Self | None:
         """The same kernel on rows in which each column has so many lanes, if it has that form."""
         found = self.compiled.interleaved(lanes)
+        return None if found is None else replace(self, compiled=found)
+
+    def transposed(self, order: tuple[int, ...]) -> Self | None:
+        """The same kernel with its axes in another order, if it has that form."""
+        found = self.compiled.transposed(order)
         return None if found is None else replace(self, compiled=found)
 
     def levelled(self) -> Self | None:

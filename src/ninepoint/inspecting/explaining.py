@@ -14,7 +14,7 @@ from ..analysis.ranges import ranges
 from ..arrays import numpy as on_numpy
 from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
-from ..arrays.lanes import told
+from ..arrays.lanes import told, told_order
 from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
@@ -81,7 +81,7 @@ def on_dask(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> s
 
 
 def stack_text(one: Asked, named: Mapping[str, Any]) -> str:
-    """The line that says how a stack which lies innermost in arrays of NumPy is done."""
+    """How arrays of NumPy are done whose stack lies innermost, or whose axes in another order."""
     fields, last = one.given, one.last
     if last.alone or not fields or not all(isinstance(field, np.ndarray) for field in fields):
         return ""
@@ -92,8 +92,9 @@ def stack_text(one: Asked, named: Mapping[str, Any]) -> str:
     ends = tuple(range(-last.ndim, 0))
     core = ends if axes is None else on_numpy.core_axes(axes, len(shape), last.ndim)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
-    found = told(one.graph[0].nodes[-1].program, whole)
-    return found and f"\n  stack       {found}"
+    program = one.graph[0].nodes[-1].program
+    stack, order = told(program, whole), told_order(program, whole)
+    return (stack and f"\n  stack       {stack}") + (order and f"\n  axes        {order}")
 
 
 def _cut(array: Any) -> bool:

@@ -29,14 +29,14 @@ from ..language.ir import (
 )
 
 # How an offset is written along the new axes.
-_Turn: TypeAlias = Callable[[Offset], Offset]
+Turn: TypeAlias = Callable[[Offset], Offset]
 
 
 def interleaved(kernel: Kernel, lanes: int) -> Kernel | None:
     """The kernel on rows in which each column has so many lanes; None if it has no such form."""
     if any(isinstance(stage, State) for stage in kernel.stages):
         return None
-    return _turned(kernel, lambda offset: _apart(offset, lanes), lanes)
+    return turned(kernel, lambda offset: _apart(offset, lanes), lanes=lanes)
 
 
 def levelled(kernel: Kernel) -> Kernel | None:
@@ -44,7 +44,7 @@ def levelled(kernel: Kernel) -> Kernel | None:
     if any(isinstance(stage, Histogram | State | RunningSum) for stage in kernel.stages):
         # What slides along rows, or runs down them, would have to do so along other axes.
         return None
-    return replace(_turned(kernel, _above, 1), ndim=kernel.ndim + 1, rows=1)
+    return replace(turned(kernel, _above), ndim=kernel.ndim + 1, rows=1)
 
 
 def box_interleaved(box: Box, lanes: int) -> Box:
@@ -65,8 +65,11 @@ def _above(offset: Offset) -> Offset:
     return (*offset, 0)
 
 
-def _turned(kernel: Kernel, turn: _Turn, lanes: int) -> Kernel:
-    """The kernel with other offsets, and so many lanes to a step along the last axis of taps."""
+def turned(kernel: Kernel, turn: Turn, axes: Turn = lambda axes: axes, lanes: int = 1) -> Kernel:
+    """The kernel with other offsets, and so many lanes to a step along the last axis of taps.
+
+    `axes` says along which axes windows run that ran along others.
+    """
 
     def body(assigns: tuple[Assign, ...]) -> tuple[Assign, ...]:
         return tuple(Assign(one.name, expression(one.value)) for one in assigns)
@@ -76,7 +79,8 @@ def _turned(kernel: Kernel, turn: _Turn, lanes: int) -> Kernel:
             case Read():
                 return replace(expr, offset=turn(expr.offset))
             case Tap():
-                return replace(expr, origin=turn(expr.origin), lanes=expr.lanes * lanes)
+                origin, along = turn(expr.origin), axes(expr.axes)
+                return replace(expr, origin=origin, axes=along, lanes=expr.lanes * lanes)
             case Reduce():
                 return replace(expr, body=body(expr.body))
             case _:
