@@ -252,6 +252,7 @@ class _Writer:
         # The block has a column for each neighbour of the ends, low | high; and some more, where
         # results are made at every other one, for those of the last end to begin at such a one.
         begin, every, lanes = plan.first[-1], plan.every[-1], plan.border.lanes
+        apart = plan.every[-2]
         wide = [-(-(every * (b - a - 1) + 1 + span) // every) * every for a, b in spans]
         firsts = [begin + every * a + low for a, _ in spans]
         columns = np.concatenate(
@@ -278,21 +279,23 @@ class _Writer:
             self._gathered(k, block, gathered, (1,) * len(nowhere), nowhere)
             blocks.append((block, here, shape))
         made = interior.shape[:-1]
-        if machine.warm > FLAT_ROWS or max(plan.every) > 1 or not machine.flat:
+        if machine.warm > FLAT_ROWS or apart > FLAT_ROWS or not machine.flat:
             width = (len(columns) - 1 - span) // every + 1
             results = [
                 self._block((*made, width), size) for size in machine.sizes[machine.fields :]
             ]
             ran = blocks + [(one, here, (*made, width)) for one in results]
         else:
+            # Rows between those that are wanted are computed as well.
+            width = apart * len(columns) // every
             results = [
-                self._block((*made, len(columns)), size)
-                for size in machine.sizes[machine.fields :]
+                self._block((*made, width), size) for size in machine.sizes[machine.fields :]
             ]
-            long = made[-1] * len(columns)
+            long = (apart * (made[-1] - 1) + 1) * len(columns)
             # The same memory, whose rows are as long.
             ran = [(one, here, (*shape[:-2], plan.spans[-2] + 1, long)) for one, *_ in blocks]
-            ran += [(one, here, (*made[:-1], 1, long - span)) for one in results]
+            long = (long - 1 - span) // every + 1
+            ran += [(one, here, (*made[:-1], 1, long)) for one in results]
         self._run(ran)
         done = 0
         for (a, b), w in zip(spans, wide, strict=True):

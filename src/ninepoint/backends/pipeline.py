@@ -42,6 +42,7 @@ from ..lowering.passes import (
     checked,
     passed,
 )
+from ..lowering.sparse import sparse
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported
 from .backend import Backend, Module, Written
@@ -142,6 +143,7 @@ def compile_understood(
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
         lowered = replace(single if as_in_place else kept, rows=1, every=request.every)
+        lowered = sparse(lowered, request.schedule)
         together = None
     lowered = checked(lowered, reach)
     module = BACKEND.text(

@@ -52,6 +52,7 @@ from ...language.ir import (
     renamed,
 )
 from ...lowering.abreast import abreast, worthwhile
+from ...lowering.columns import columns_of, parts
 from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
@@ -121,6 +122,8 @@ class _Writer:
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         self.constant = _constant(kernel)
         self.every = kernel.every or (1,) * kernel.ndim
+        # The columns that are made of stages of which not all are.
+        self.parts = parts(kernel)
         # Whether every plane of the axis down which stages roll has a turn.
         self.rolls = any(one.count > 1 or isinstance(one.stage, RunningSum) for one in self.kept)
         self.turns = _planes(kernel, self.kept, self.every)
@@ -166,8 +169,13 @@ class _Writer:
         name = f"{self.names[stage.names[0]]}_row"
         match stage:
             case Values():
-                every = self.every[-1] if self._thin(kept) else 1
-                return (self._function(name, stage.body, stage.values, column, every=every),)
+                made = self.parts.get(stage.names[0], (0,))
+                body, values, origins = columns_of(stage.body, stage.values, made)
+                self.known |= {name: self.known[first] for name, first in origins.items()}
+                every = self._step(kept)
+                longer = self._longer(kept)
+                tail = len(stage.body) * longer, len(stage.values) * longer
+                return (self._function(name, body, values, column, "", every, tail),)
             case Histogram():
                 storage = dict(self.kernel.fields)[stage.read.field]
                 fields = {n: self.names[n] for n, _ in self.kernel.fields}
@@ -182,7 +190,7 @@ class _Writer:
     def _running(self, kept: Kept, stage: RunningSum, column: int) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""
         name, body, value = stage.name, stage.body, stage.value
-        every = self.every[-1] if self._thin(kept) else 1
+        every = self._step(kept)
         text = self.names[name]
         self.expressions.types[name] = self._stage_type(name)
         before = Ref(value.dtype, name)
@@ -256,6 +264,7 @@ class _Writer:
         column: int,
         held: str = "",
         every: int = 1,
+        tail: tuple[int, int] = (0, 0),
     ) -> RowFunction:
         sources = {
             n: Source(
@@ -267,12 +276,12 @@ class _Writer:
             for n, d in self.kernel.fields
         }
         sources |= {
-            n: Source(self.names[n], self._stage_type(n), kept.low[-1], self._thin(kept))
+            n: Source(self.names[n], self._stage_type(n), kept.low[-1], self.parts.get(n, ()))
             for n, kept in self.by_name.items()
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach, held, every,
+            self.reach, held, every, tail,
         )  # fmt: skip
 
     def _stage_type(self, name: str) -> str:
@@ -290,13 +299,14 @@ class _Writer:
         outs: list[str],
     ) -> list[str]:
         lines = ["n = out0.shape[out0.ndim - 1]"]
-        if self.every[-1] > 1 and self.kept:
+        if self.every[-1] > 1 and any(one.stage.names[0] not in self.parts for one in self.kept):
             lines.append(f"whole = {self._points('n', -1)}")
         for kept in self.kept:
             for name in kept.stage.names:
-                columns = "whole" if self._columns(kept).startswith("whole") else "n"
-                width = f"padded({columns} + {kept.wider}, {self._item_size(name)})"
-                shape = [str(kept.count), *self._lengths(kept), width]
+                columns = self._columns(kept, int(self._longer(kept) > 0))
+                width = f"padded({columns}, {self._item_size(name)})"
+                apart = [str(n)] if (n := self._count(name)) > 1 else []
+                shape = [str(kept.count), *self._lengths(kept), *apart, width]
                 machine = self._stage_type(name)
                 lines.append(
                     f"{self.names[name]} = np.empty(({', '.join(shape)}), dtype=np.{machine})"
@@ -402,14 +412,25 @@ class _Writer:
         step = self.every[axis]
         return length if step == 1 else f"{step} * {length} - {step - 1}"
 
-    def _thin(self, kept: Kept) -> bool:
-        """Whether a stage is read at a column for each result only, of which not all are made."""
-        return self.every[-1] > 1 and not kept.wider and not isinstance(kept.stage, Histogram)
+    def _count(self, name: str) -> int:
+        """In how many parts a stage is kept."""
+        return len(self.parts.get(name, (0,)))
 
-    def _columns(self, kept: Kept) -> str:
-        """How many columns of a stage are made."""
-        dense = self.every[-1] == 1 or self._thin(kept)
-        return plus("n" if dense else "whole", kept.wider)
+    def _step(self, kept: Kept) -> int:
+        """How far the columns of a row of a stage are from each other."""
+        return self.every[-1] if kept.stage.names[0] in self.parts else 1
+
+    def _longer(self, kept: Kept) -> int:
+        """How many parts of a stage have one column more than the others."""
+        made, step = self.parts.get(kept.stage.names[0], (0,)), self._step(kept)
+        least = (kept.wider - made[-1]) // step
+        return sum((kept.wider - column) // step > least for column in made)
+
+    def _columns(self, kept: Kept, more: int = 0) -> str:
+        """How many columns all parts of a row of a stage have; and so many more."""
+        length = "n" if self._step(kept) == self.every[-1] else "whole"
+        last = self.parts.get(kept.stage.names[0], (0,))[-1]
+        return plus(length, (kept.wider - last) // self._step(kept) + more)
 
     def _rolls(self, axis: int) -> bool:
         """Whether results are made at some of the planes of an axis that all have a turn."""
@@ -447,7 +468,9 @@ class _Writer:
         for kept, group in zip(self.kept, functions, strict=True):
             made = self._made(kept)
             results = [
-                f"row({self.names[n]}, {self._place(kept, made)})" for n in kept.stage.names
+                f"row({self.names[n]}, {self._place(kept, made, part)})"
+                for part in range(self._count(kept.stage.names[0]))
+                for n in kept.stage.names
             ]
             made = (*made[:-1], made[-1] + height(kept.stage) - 1)
             calls = [self._call(one, made, self._columns(kept), results) for one in group]
@@ -547,25 +570,26 @@ class _Writer:
     def _item_size(self, name: str) -> int:
         return np.dtype(self._stage_type(name)).itemsize
 
-    def _place(self, kept: Kept, row: Offset) -> str:
+    def _place(self, kept: Kept, row: Offset, part: int = 0) -> str:
         """Where a stage keeps the row that is `row` from the result's."""
         ring = "0"
         if kept.count > 1:
             turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
             ring = f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"
         inner = range(self.axis + 1, -1)
+        apart = [str(part)] if self._count(kept.stage.names[0]) > 1 else []
         return as_tuple(
-            [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner)]
+            [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner), *apart]
         )
 
     def _call(self, function: RowFunction, row: Offset, columns: str, results: list[str]) -> str:
         """Call a row function for the row of what it makes that is `row` from the result's."""
         arguments: list[str] = []
-        for source, offset in function.rows:
+        for source, offset, part in function.rows:
             at = tuple(a + b for a, b in zip(row, offset or (0,), strict=True))
             kept = self.by_name.get(source)
             if kept is not None:
-                arguments.append(f"row({self.names[source]}, {self._place(kept, at)})")
+                arguments.append(f"row({self.names[source]}, {self._place(kept, at, part)})")
                 continue
             steps = [a - low for a, low in zip(at, self.reach.lo[:-1], strict=False)]
             index = [plus(i, step) for i, step in zip(self.indices, steps, strict=True)]

@@ -16,7 +16,9 @@ lanes (3x3 sum of int8: 2.6 instead of 4.5 Gpixel/s, Zen 4).
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -62,33 +64,37 @@ _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 class Source:
     """A field or a stage: its name in the text, its type, and the column its rows begin at.
 
-    The rows of one that is `thin` have the columns of the results only, if not all are made.  All
-    elements of a row of one that is `constant` are alike, positions along another axis, and only
-    the first is there.
+    Of one that is kept in `parts`, where not all results are made, each row holds every so many
+    columns, from one of these on.  All elements of a row of one that is `constant` are alike,
+    positions along another axis, and only the first is there.
     """
 
     name: str
     machine: str
     column: int
-    thin: bool = False
+    parts: tuple[int, ...] = ()
     constant: bool = False
+
+
+# A source, an offset along all axes but the last, and one of the parts.
+Row: TypeAlias = tuple[str, Offset, int]
 
 
 @dataclass(frozen=True, slots=True)
 class RowFunction:
     """The text of a row function, and what it must be called with.
 
-    `rows` are sources with their offsets along all axes but the last; `others` are scalars
-    and coefficients; `loops` says that it also takes whole fields and the place.  With
-    `noalias` LLVM is promised that no two rows overlap; without it, that the results `apart`
-    overlap nothing.  With `overlap` (64, 9) the last 64 columns are computed by themselves, some
-    for the second time, where a multiple of 64 leaves at least 9.
+    `rows` are sources with their offsets along all axes but the last, and which of their parts it
+    is; `others` are scalars and coefficients; `loops` says that it also takes whole fields and
+    the place.  With `noalias` LLVM is promised that no two rows overlap; without it, that the
+    results `apart` overlap nothing.  With `overlap` (64, 9) the last 64 columns are computed by
+    themselves, some for the second time, where a multiple of 64 leaves at least 9.
     """
 
     name: str
     lines: tuple[str, ...]
     constants: tuple[str, ...]
-    rows: tuple[tuple[str, Offset], ...]
+    rows: tuple[Row, ...]
     others: tuple[str, ...]
     buffers: tuple[tuple[str, int, str], ...]
     loops: bool
@@ -109,31 +115,37 @@ def row_function(
     reach: Box,
     held: str = "",
     every: int = 1,
+    tail: tuple[int, int] = (0, 0),
 ) -> RowFunction:
     """Write the function; `column` is where its row begins, relative to the result's.
 
     `held` names what the row holds already, for a function that changes it.  Its columns are
-    `every` so many of those that it reads.
+    `every` so many of those that it reads; of the first values, as many as `tail` says beside the
+    number of operations for them, it makes one more column.
     """
-    rows = _rows(body, sources)
+    reads = _places(body, sources, column, every)
+    rows = _rows(reads, sources)
     labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     windows = WindowLoops(expressions, storage, names, reach)
     place = "j" if every == 1 else "q0"
     lines = [f"{held} = o0[{place}]"] if held else []
     once: list[str] = []
-    for assign in body:
+    ends = 0
+    for number, assign in enumerate(body):
+        if number == tail[0]:
+            ends = len(lines)
         target, expr = assign.name, assign.value
         match expr:
             case Read():
                 source = sources[expr.field]
                 expressions.types[target] = source.machine
-                step = column + expr.offset[-1] - source.column
-                row = labels[expr.field, expr.offset[:-1]]
+                read, step = reads[target]
+                row = labels[read]
                 if source.constant:
                     once.append(f"{target} = {row}[0]")
                     continue
-                lines.append(f"{target} = {row}[{plus(place if source.thin else 'j', step)}]")
+                lines.append(f"{target} = {row}[{plus(place if source.parts else 'j', step)}]")
             case Element():
                 expressions.types[target] = loaded_type(storage[expr.array])
                 index = ", ".join(map(str, expr.index))
@@ -161,10 +173,14 @@ def row_function(
     else:
         text.append("    for j in range(n):")
     text += ["        " + line for line in (*lines, *stores)]
-    machines = [sources[field].machine for field, _ in rows]
+    if tail[1]:
+        # What all values need there may lie outside of what is given.
+        text += ["    q0 = n", f"    j = {every} * q0"]
+        text += ["    " + line for line in (*lines[:ends], *stores[: tail[1]])]
+    machines = [sources[field].machine for field, *_ in rows]
     machines += [expressions.types[v.name] for v in values if isinstance(v, Ref)]
     overlap = _overlap(body, max((np.dtype(one).itemsize for one in machines), default=1))
-    noalias = _promised(body, len(rows))
+    noalias = _promised(reads.values(), len(rows), every)
     # One result is left to be compared with the rows, which keeps LLVM unsure of these.
     apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
     return RowFunction(
@@ -198,23 +214,39 @@ def _in_vectors(assign: Assign) -> bool:
             return False
 
 
-def _promised(body: tuple[Assign, ...], rows: int) -> bool:
+def _promised(places: Collection[tuple[Row, int]], rows: int, every: int) -> bool:
     """Whether to promise LLVM that the rows do not overlap the results."""
-    reads = sum(isinstance(assign.value, Read) for assign in body)
-    return reads == rows or rows > POINTER_CHECKS
+    # What a turn reads of a row that no other turn reads: with steps several columns may be.
+    apart = {(row, step % every) for row, step in places}
+    return len(apart) == len(places) or rows > POINTER_CHECKS
 
 
-def _rows(body: tuple[Assign, ...], sources: dict[str, Source]) -> list[tuple[str, Offset]]:
+def _places(
+    body: tuple[Assign, ...], sources: dict[str, Source], column: int, every: int
+) -> dict[str, tuple[Row, int]]:
+    """Where each read of a body looks: in which row, and how far from the place there."""
+    found = {}
+    for assign in body:
+        read = assign.value
+        if isinstance(read, Read):
+            source = sources[read.field]
+            step, part = column + read.offset[-1] - source.column, 0
+            if source.parts:
+                step, rest = divmod(step, every)
+                part = source.parts.index(rest)
+            found[assign.name] = (read.field, read.offset[:-1], part), step
+    return found
+
+
+def _rows(places: Mapping[str, tuple[Row, int]], sources: dict[str, Source]) -> list[Row]:
     order = list(sources)
-    found = {(a.value.field, a.value.offset[:-1]) for a in body if isinstance(a.value, Read)}
-    return sorted(found, key=lambda row: (order.index(row[0]), row[1]))
+    found = {row for row, _ in places.values()}
+    return sorted(found, key=lambda row: (order.index(row[0]), *row[1:]))
 
 
-def _labels(
-    rows: list[tuple[str, Offset]], sources: dict[str, Source], taken: set[str]
-) -> dict[tuple[str, Offset], str]:
+def _labels(rows: list[Row], sources: dict[str, Source], taken: set[str]) -> dict[Row, str]:
     """The names of the rows, which no operation has: those of a stage `__` begin so as well."""
-    labels: dict[tuple[str, Offset], str] = {}
+    labels: dict[Row, str] = {}
     for k, row in enumerate(rows):
         name = sources[row[0]].name
         while f"{name}_{k}" in taken:

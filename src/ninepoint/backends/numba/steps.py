@@ -326,7 +326,7 @@ class _Writer:
         """Call a row function for the columns from `start` on."""
         low = _lowest_columns(body)
         arguments: list[str] = []
-        for source, offset in function.rows:
+        for source, offset, _ in function.rows:
             at = tuple(a + b for a, b in zip(row, offset, strict=True))
             kept = self.by_name.get(source)
             if kept is not None:
