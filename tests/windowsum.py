@@ -74,6 +74,9 @@ class WindowSum:
     def interleaved(self, lanes: int) -> WindowSum:
         return self._turned(lambda offset: (*offset[:-1], offset[-1] * lanes))
 
+    def transposed(self, order: tuple[int, ...]) -> WindowSum:
+        return self._turned(lambda offset: tuple(offset[axis] for axis in order))
+
     def levelled(self) -> WindowSum:
         return self._turned(lambda offset: (*offset, 0))
 
