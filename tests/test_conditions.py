@@ -17,8 +17,10 @@ import xarray as xr
 import kernels
 import ninepoint as npt
 from agreement import by_text, compare, draw, expected
+from ninepoint.arrays import layout as layouts
 from ninepoint.arrays.borders import Boundary
 from ninepoint.ghosts import in_memory
+from ninepoint.ghosts.ready import Ready
 
 
 @npt.stencil
@@ -75,10 +77,20 @@ def test_random_kernels(seed: int) -> None:
     compare(drawn, by_text(drawn, cval=1), expected(drawn, cval=1))
 
 
+def done(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have arrays, however small, done in a way that others are."""
+    layouts.layout.cache_clear()
+    if way == "slabs and ends":
+        monkeypatch.setattr(layouts, "WHOLE_BYTES", (0, 0, 0))
+    else:
+        monkeypatch.setattr(Ready, "of", lambda *given: None)
+        monkeypatch.setattr(in_memory, "SMALL", 0)
+
+
 @pytest.mark.parametrize("border", BORDERS, ids=map(str, range(5)))
-@pytest.mark.parametrize("small", [0, 1 << 14])
-def test_every_path(border: Any, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_memory, "SMALL", small)
+@pytest.mark.parametrize("way", ["slabs and ends", "pieces"])
+def test_every_path(border: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    done(way, monkeypatch)
     wanted = heat.debug(field, boundary=border, cval=2)
     for _ in range(2):
         np.testing.assert_array_equal(heat(field, boundary=border, cval=2), wanted)
@@ -99,7 +111,7 @@ def test_every_path(border: Any, small: int, monkeypatch: pytest.MonkeyPatch) ->
     np.testing.assert_array_equal(heat(lazily, boundary=border, cval=2).compute(), wanted)
     some = heat(field, boundary=border, cval=2, every=(2, 3))
     np.testing.assert_array_equal(some, wanted[::2, ::3])
-    if small:
+    if way == "pieces":
         return
     made = far(field, field[::-1], boundary=border, cval=2) if "keep" not in str(border) else ()
     for chunks in [(5, 7), (1, 19)]:
@@ -119,10 +131,11 @@ def test_two_results_and_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     small = rng.random((5, 7))
     border = (npt.dirichlet(wall), (npt.robin(1, 2, np.arange(5)), npt.neumann(0.5)))
     same(far, small, small[::-1], boundary=border)
-    monkeypatch.setattr(in_memory, "SMALL", 0)
     wide = rng.random((12, 14))
     border = (npt.dirichlet(wall), (npt.robin(1, 2, np.arange(12)), "nearest"))
-    same(far, wide, wide[::-1], boundary=border)
+    for way in ("slabs and ends", "pieces"):
+        done(way, monkeypatch)
+        same(far, wide, wide[::-1], boundary=border)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3])
@@ -211,6 +224,39 @@ def test_values_may_change_between_calls() -> None:
         np.testing.assert_array_equal(
             heat(field, boundary=border), heat.debug(field, boundary=border)
         )
+
+
+@pytest.mark.parametrize("shape", [(6, 7), (2, 3, 5, 6)])
+def test_equal_calls_with_other_values(shape: tuple[int, ...]) -> None:
+    """What is kept of a call does not depend on values, save that some of them mean a name."""
+
+    def borders(value: float, values: Any, slope: float) -> Any:
+        yield (npt.dirichlet(value), npt.robin(value, 1.0, values[:-1]))
+        yield ((npt.dirichlet(values), npt.dirichlet(value, at="face")), npt.neumann(slope))
+        yield ((npt.dirichlet(value), npt.dirichlet(2.0)), "nearest")
+        yield (npt.neumann(slope), "mirror")
+        yield (
+            (npt.neumann(lambda step, j: j * slope), "fill"),
+            (npt.robin(1.0, 1.0, slope), "keep"),
+        )
+
+    for value, slope in ((1.0, 0.5), (2.0, 0.0), (-3.0, 0.5), (2, 0)):
+        fresh, values = rng.random(shape), rng.random(shape[-1])
+        for border in borders(abs(value), values, slope):
+            made = heat(fresh, 0.1 * value, boundary=border)
+            np.testing.assert_array_equal(made, heat.debug(fresh, 0.1 * value, boundary=border))
+    for one in (300, -1):
+        with pytest.raises(ValueError, match="whole numbers from 0 to 255"):
+            line(np.ones(9, "uint8"), boundary=((npt.dirichlet(one), npt.dirichlet(7)),))
+        line(np.ones(9, "uint8"), boundary=((npt.dirichlet(3), npt.dirichlet(7)),))
+
+
+def test_whole_numbers_are_computed_with_double_precision() -> None:
+    value, values = np.uint8(200), np.full(19, 200, "uint8")
+    for one in (npt.dirichlet(value, at="face"), npt.robin(value, value, np.uint8(255))):
+        same(line, np.arange(5.0), boundary=one)
+    assert line(np.zeros(4), boundary=npt.dirichlet(value, at="face"))[0] == 3 * 400
+    assert heat(field * 0, boundary=(npt.dirichlet(values, at="face"), "fill"))[0, 1] == 100
 
 
 def test_stages_and_pickles() -> None:

@@ -320,7 +320,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 key = None if more is None else (*key, more)
             short = self._prepared.get(key)
             if short is not None:
-                result = short(bound, leaves, out)
+                # The values of a border are as free as those of the parameters.
+                free = boundary is None or type(boundary) is str
+                result = short(bound if free else (*bound, boundary), leaves, out)
                 if result is not None:
                     return result
                 # It is prepared, and this time the rest is to be done.

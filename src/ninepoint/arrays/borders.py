@@ -53,12 +53,24 @@ class Border:
 
     Along the last one a column may be several `lanes`, elements that lie side by side: what
     stands outside are whole columns.  At a corner the first of the `deciding` axes says what is
-    written where nothing is computed; by default that is the first of all.
+    written where nothing is computed; by default that is the first of all.  At some sides that
+    are "constant" there may be `ghosts`, each of a value of its own (see `shells`).
     """
 
     rules: tuple[tuple[Rule, Rule], ...]
     lanes: int = 1
     deciding: tuple[int, ...] = ()
+    ghosts: tuple[tuple[bool, bool], ...] = ()
+
+    @property
+    def has_constant(self) -> bool:
+        """Whether one constant stands beyond some side."""
+        ghosts = self.ghosts or ((False, False),) * len(self.rules)
+        return any(
+            rule == "constant" and not ghost
+            for pair, own in zip(self.rules, ghosts, strict=True)
+            for rule, ghost in zip(pair, own, strict=True)
+        )
 
     @property
     def ndim(self) -> int:
@@ -180,7 +192,7 @@ class Boundary:
         One value all around is "constant"; and where nothing flows, elements are reflected.
         """
         values = {one.key: one.c for one in self.conditions if one.kind == "dirichlet"}
-        if not self.conditions or not all(_has_name(one) for one in self.conditions):
+        if not self.conditions or not all(one.has_name for one in self.conditions):
             return self, cval
         if len(values) > 1 or (values and (self.uses("fill") or self.uses("constant"))):
             return self, cval
@@ -237,15 +249,6 @@ def _uncounted(boundary: Boundary, ndim: int) -> ValueError:
         f"{'axis' if ndim == 1 else 'axes'}; give one name, or one entry per axis "
         "(a name or a (before, after) pair)."
     )
-
-
-def _has_name(one: Condition) -> bool:
-    """Whether a rule with a name says the same."""
-    if not one.plain:
-        return False
-    if one.kind == "dirichlet":
-        return one.at == "cell"
-    return bool(one.a == 0 and one.c == 0)
 
 
 def _pair(entry: object) -> tuple[Rule | Condition, Rule | Condition]:

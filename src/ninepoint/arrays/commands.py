@@ -28,6 +28,7 @@ import numpy as np
 
 from ninepoint.arrays.borders import Index, Run, source_indices, split
 from ninepoint.arrays.layout import Layout, Region, Shape, around
+from ninepoint.arrays.shells import Shell, strides_of
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
@@ -35,6 +36,9 @@ FLAT_ROWS = 4
 
 _MOVE, _RUN = 0, 1
 _LINE = 64
+
+# Words of the head of a list.
+_HEAD = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,8 @@ class Machine:
     constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
     how many rows are made before the first of a result; `flat` says whether rows may be computed
     as one: positions are those of one row.  Of the last fields, positions, it says `along` which
-    axis they have other elements: along others the first of equal ones is read.
+    axis they have other elements: along others the first of equal ones is read.  With a `shell`
+    the strips of its ghosts follow the list in memory; `together` puts several lists before them.
     """
 
     sizes: tuple[int, ...]
@@ -55,6 +60,7 @@ class Machine:
     warm: int
     flat: bool = True
     along: tuple[int, ...] = ()
+    shell: Shell | None = None
 
     @property
     def copied(self) -> int:
@@ -79,6 +85,21 @@ def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
     if found is None:
         found = plan.made[key] = _Writer(plan, machine, part).written(part.first, part.last)
     return found
+
+
+def together(lists: Sequence[np.ndarray], shell: Shell) -> tuple[np.ndarray, list[slice]]:
+    """Put lists before the strips of their ghosts; gives all of it, and where each list is."""
+    total = sum(map(len, lists))
+    made, cuts, at = np.zeros(total + -(-shell.length // 8), np.int64), [], 0
+    for one in lists:
+        cuts.append(slice(at, at + len(one)))
+        own = made[cuts[-1]]
+        own[:] = one
+        # The strips are the first of all arrays but the caller's.
+        axes, at = int(one[0]), at + len(one)
+        for k in range(len(shell.sizes) * len(shell.strips)):
+            own[_HEAD + k * (2 + axes) + 1] += 8 * (total - at)
+    return made, cuts
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +135,16 @@ class _Writer:
         self.count = 0
         # Bytes of memory that the blocks of a piece take, and that those of any piece did.
         self.used = self.memory = 0
+        self.shell = machine.shell
+        for begins, size in zip(
+            self.shell.begins if self.shell else (), machine.sizes, strict=False
+        ):
+            assert self.shell is not None
+            for strip, begin in zip(self.shell.strips, begins, strict=True):
+                shape = (self.shell.stack, *strip.region.shape)
+                self.own.append(_Own(True, begin, strides_of(shape, size)))
+        # Arrays of as many numbers have all images of the stack.
+        self.whole = self.given + len(self.own)
 
     def written(self, first: int, last: int) -> np.ndarray:
         """The list."""
@@ -127,12 +158,14 @@ class _Writer:
                 zones = zones[2:]
             for zone, keeps in zones:
                 self._zone(k, zone, keeps)
-        length = 5 + len(self.own) * (2 + self.axes) + len(self.words)
-        head = [self.axes, self.given, len(self.own), self.memory, self.count]
-        for one in self.own:
-            start = one.start + 8 * length if one.constant else one.start
-            head += [int(not one.constant), start, *one.strides]
+        length = _HEAD + len(self.own) * (2 + self.axes) + len(self.words)
         constants = np.frombuffer(self.constant_bytes, np.int64)
+        head = [self.axes, self.given, len(self.own), self.memory, self.count]
+        for number, one in enumerate(self.own, self.given):
+            start = one.start + 8 * length if one.constant else one.start
+            # Strips follow the list.
+            start += 8 * len(constants) if number < self.whole else 0
+            head += [int(not one.constant), start, *one.strides]
         return np.concatenate([np.array([*head, *self.words], np.int64), constants])
 
     def _compute(self, box: Region) -> None:
@@ -177,10 +210,14 @@ class _Writer:
         blocks = []
         for k in range(self.machine.copied):
             block = self._block(gather.shape, self.machine.sizes[k])
-            for target, source in gather.copies:
-                self._moved_in(k, block, gather.shape, target, source, k, self.plan.shape)
-            for target, source in gather.patches:
-                self._moved_in(k, block, gather.shape, target, source, block, gather.shape)
+            parts = [(part, k, self.plan.shape) for part in gather.copies]
+            parts += [(part, block, gather.shape) for part in gather.patches]
+            for (target, source), array, limits in parts:
+                if source is None and self.shell is not None:
+                    start = self.plan.source(region).start
+                    self._laid_in(k, block, target, start, gather.shape)
+                else:
+                    self._moved_in(k, block, gather.shape, target, source, array, limits)
             blocks.append((block, (0,) * self.axes, gather.shape))
         whole = self.plan.source(region)
         for k, axis in enumerate(self.machine.along, self.machine.copied):
@@ -218,6 +255,35 @@ class _Writer:
             for one, length in zip(given, lengths, strict=True)
         )
         self._move(field, lengths, to, _Part(array, _firsts(given), (1, *steps)))
+
+    def _laid_in(
+        self, field: int, block: int, target: Index, start: Sequence[int], shape: Shape
+    ) -> None:
+        """Move what stands outside into a block that begins at a position."""
+        places = [range(*one.indices(n)) for one, n in zip(target[1:], shape, strict=True)]
+        low = [a + one.start for a, one in zip(start, places, strict=True)]
+        high = [a + one.stop for a, one in zip(start, places, strict=True)]
+        self._lay(field, block, start, low, high)
+
+    def _lay(
+        self,
+        field: int,
+        block: int,
+        start: Sequence[int],
+        low: Sequence[int],
+        high: Sequence[int],
+    ) -> None:
+        """Move what stands from `low` to `high` into a block that begins at a position."""
+        assert self.shell is not None
+        for piece in self.shell.pieces(low, high):
+            to = self._all(block, tuple(a - b for a, b in zip(piece.start, start, strict=True)))
+            at = self._constant(field)
+            if piece.strip is not None:
+                number = field
+                if piece.strip >= 0:
+                    number = self.given + field * len(self.shell.strips) + piece.strip
+                at = _Part(number, (0, *piece.first), (1, *piece.step))
+            self._move(field, piece.shape, to, at)
 
     def _run_on(self, fields: Sequence[tuple[int, Shape, Shape]], region: Region) -> None:
         """Run on arrays, or parts of such, that hold the neighbours of a region."""
@@ -262,6 +328,7 @@ class _Writer:
             ]
         )
         gathered = _gathered(columns)
+        positions = [first + i for first, w in zip(firsts, wide, strict=True) for i in range(w)]
         rows = plan.source(interior)
         shape = (*rows.shape[:-1], len(columns))
         nowhere = (0,) * (self.axes - 2)
@@ -269,7 +336,11 @@ class _Writer:
         blocks = []
         for k in range(machine.copied):
             block = self._block(shape, machine.sizes[k])
-            self._gathered(k, block, gathered, shape[:-1], rows.start[:-1])
+            inside = [one for one in gathered if self.shell is None or one[0].first >= 0]
+            self._gathered(k, block, inside, shape[:-1], rows.start[:-1])
+            for run, _ in gathered:
+                if run.first < 0 and self.shell is not None:
+                    self._lay_ends(k, block, rows, positions[run.start : run.stop], run.start)
             blocks.append((block, here, shape))
         for k, axis in enumerate(machine.along, machine.copied):
             if axis < len(shape) - 1:
@@ -328,6 +399,22 @@ class _Writer:
                 start = nowhere if own else outer
                 at = _Part(block if own else field, (0, *start, run.first), step)
             self._move(field, lengths, to, at)
+    def _lay_ends(
+        self, field: int, block: int, rows: Region, positions: Sequence[int], column: int
+    ) -> None:
+        """Move what stands outside into columns of a block whose rows are inside."""
+        assert self.shell is not None
+        n = self.plan.shape[-1]
+        reach = max(0, -self.plan.reach.lo[-1]), max(0, self.plan.reach.hi[-1])
+        for low, high in ((-reach[0], 0), (n, n + reach[1])):
+            # Nobody looks at columns that are further away.
+            own = [k for k, position in enumerate(positions) if low <= position < high]
+            if own:
+                first, last = positions[own[0]], positions[own[-1]]
+                start = (*rows.start[:-1], first - column - own[0])
+                self._lay(
+                    field, block, start, (*rows.start[:-1], first), (*rows.stop[:-1], last + 1)
+                )
 
     def _zone(self, k: int, zone: Region, keeps: bool, second: int = 0) -> None:
         """Write what is not computed; a column with a second one so far from it."""
@@ -397,8 +484,8 @@ class _Writer:
         self.count += 1
 
     def _first(self, array: int, first: Shape) -> Shape:
-        """The first element, of the images of this part where an array is the caller's."""
-        return (self.image if array < self.given else 0, *first[1:])
+        """The first element, of the images of this part where an array has them all."""
+        return (self.image if array < self.whole else 0, *first[1:])
 
 
 def _are_columns(one: tuple[Region, bool], other: tuple[Region, bool]) -> bool:

@@ -103,7 +103,7 @@ def call_key(
         if out is None:
             return None
     if boundary is not None and type(boundary) is not str:
-        boundary = _names(boundary)
+        boundary = _border(boundary)
         if boundary is None:
             return None
     if cval is not None and type(cval) is not int:
@@ -144,13 +144,35 @@ def kinds(values: Sequence[Any]) -> Key | None:
     return tuple(parts)
 
 
+def _border(given: Any) -> Hashable | None:
+    """Give a border as something to look up; None if it is none, or has values of other kinds."""
+    conditions: list[Condition] = []
+    key = _rules(given, conditions)
+    if key is None or not conditions or not all(one.has_name for one in conditions):
+        return key
+    values = {one.key for one in conditions if one.kind == "dirichlet"}
+    # With one value or none, conditions mean rules with names: that depends on the value.
+    return key if len(values) > 1 else (key, tuple([one.key for one in conditions]))
+
+
+def _rules(given: Any, conditions: list[Condition]) -> Hashable | None:
+    """Give rules as something to look up, and collect those that are conditions."""
+    if type(given) is str:
+        return given
+    if type(given) is Condition:
+        conditions.append(given)
+        form: Hashable = given.form
+        return form
+    if type(given) is not tuple and type(given) is not list:
+        return None
+    parts = tuple([one if type(one) is str else _rules(one, conditions) for one in given])
+    return None if None in parts else parts
+
+
 def _names(value: Any) -> Hashable | None:
     """Give names, or tuples and lists of them, as something to look up; None if it is neither."""
     if isinstance(value, str | type | np.dtype):
         return value
-    if type(value) is Condition:
-        plain: Hashable = value.key
-        return plain
     if type(value) is not tuple and type(value) is not list:
         return None
     parts = tuple([one if type(one) is str else _names(one) for one in value])

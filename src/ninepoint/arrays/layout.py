@@ -131,7 +131,7 @@ class Layout:
         self.out_shapes = tuple(output.extent.shape for output in self.outputs)
         self.has_fill = border.uses("fill")
         self.has_keep = border.uses("keep")
-        self.has_constant = border.uses("constant")
+        self.has_constant = border.has_constant
         # What others make of this layout, and want to keep with it.
         self.made: Remembered[Any, Any] = Remembered(64)
 

@@ -16,6 +16,7 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from .extending import extended
 from .pieces import SMALL, interior, is_thin, last, piece_of, pieces_of
+from .ready import Ready
 from .sides import Sides
 
 # Does a call on arrays of NumPy with a border of names, and writes to some.
@@ -46,7 +47,11 @@ def applied(
     fields = [np.broadcast_to(field, shape) for field in fields]
     shared = any(np.may_share_memory(one, field) for one in out for field in fields)
     results = [] if shared else list(out)
-    if is_thin(geometry) or math.prod(shape) < SMALL:
+    ready = Ready.of(program, fields, results, geometry, sides.cval, threads)
+    made = None if ready is None else ready(program, fields, sides, results)
+    if made is not None:
+        results = made
+    elif is_thin(geometry) or math.prod(shape) < SMALL:
         results = _whole(call, fields, sides, results)
     else:
         results = results or [

@@ -19,6 +19,9 @@ from ..language.box import Box
 # Where in the place of a rule with a name a condition stands.
 CONDITION = "condition"
 
+# Any type of floats holds numbers up to here.
+_SMALL = 6e4
+
 
 @dataclass(frozen=True)
 class Geometry:
@@ -92,29 +95,66 @@ class Sides:
     @staticmethod
     def of(node: Node, shape: tuple[int, ...], lazy: bool) -> Sides:
         """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
-        first = len(shape) - node.ndim
-        # The first field of each type.
+        return Edges.of(node, shape).sides(node.call.boundary.sides(node.ndim), lazy)
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """The edges of the fields of calls that are alike but for the values of their conditions.
+
+    `types` are those of the fields, each with the first field that has it.
+    """
+
+    shape: tuple[int, ...]
+    types: tuple[tuple[np.dtype, str], ...]
+    cval: Any
+    geometry: Geometry
+
+    @staticmethod
+    def of(node: Node, shape: tuple[int, ...]) -> Edges:
+        """Those of a node on fields of a shape."""
         typed = zip(node.compiled.field_dtypes, node.call.definition.fields, strict=False)
         types = dict(reversed(list(typed)))
-        rules: list[tuple[Any, Any]] = []
         names: list[tuple[str, str]] = []
-        for axis, pair in enumerate(node.call.boundary.sides(node.ndim), first):
+        for before, after in node.call.boundary.sides(node.ndim):
+            names.append((_name(before), _name(after)))
+        core = shape[len(shape) - node.ndim :]
+        geometry = _geometry(core, tuple(node.reaches), tuple(names))
+        return Edges(shape, tuple(types.items()), node.cval, geometry)
+
+    def sides(self, pairs: Sequence[tuple[Any, Any]], lazy: bool = False) -> Sides:
+        """The rules with their values laid along the edges, and checked."""
+        geometry = self.geometry
+        first = len(self.shape) - len(geometry.core)
+        rules = []
+        # Numbers are the same along all edges.
+        known: dict[tuple[int, int], Condition] = {}
+        for axis, (pair, reach) in enumerate(zip(pairs, geometry.reach, strict=True), first):
             laid: list[Any] = []
-            for one in pair:
+            for one, far in zip(pair, reach, strict=True):
                 if isinstance(one, Condition):
-                    one = _laid(one, shape, first, axis, lazy)
-                    for dtype, name in types.items():
-                        _check(one, name, dtype)
+                    found = known.get((id(one), far))
+                    if found is None:
+                        found = self._laid(one, axis, far, lazy)
+                    if one.plain:
+                        known[id(one), far] = found
+                    one = found
                 laid.append(one)
             rules.append((laid[0], laid[1]))
-            before, after = (one if isinstance(one, str) else CONDITION for one in pair)
-            names.append((before, after))
-        geometry = _geometry(shape[first:], tuple(node.reaches), tuple(names))
-        for pair, reach in zip(rules, geometry.reach, strict=True):
-            for one, far in zip(pair, reach, strict=True):
-                if isinstance(one, Condition) and one.kind == "robin":
-                    _check_mix(one, far)
-        return Sides(tuple(rules), node.cval, geometry)
+        return Sides(tuple(rules), self.cval, geometry)
+
+    def _laid(self, one: Condition, axis: int, far: int, lazy: bool) -> Condition:
+        """A condition laid along the end of an axis, beyond which calls look so far."""
+        one = _laid(one, self.shape, len(self.shape) - len(self.geometry.core), axis, lazy)
+        for dtype, name in self.types:
+            _check(one, name, dtype)
+        if one.kind == "robin":
+            _check_mix(one, far)
+        return one
+
+
+def _name(rule: Any) -> str:
+    return rule if isinstance(rule, str) else CONDITION
 
 
 def _bounces(rule: str, reach: int, n: int) -> bool:
@@ -123,18 +163,21 @@ def _bounces(rule: str, reach: int, n: int) -> bool:
 
 def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: bool) -> Condition:
     """A condition whose values have all axes of the fields; along `axis` they are one thick."""
-    others = [shape[k] for k in range(first, len(shape)) if k != axis]
 
     def laid(value: Any) -> Any:
+        if type(value) in (float, int):
+            return value if one.at == "cell" else np.float64(value)
         words = f"npt.{one.kind}"
         if callable(value):
+            others = [shape[k] for k in range(first, len(shape)) if k != axis]
             words = f"'{getattr(value, '__name__', 'function')}' of npt.{one.kind}"
             value = _called(value, one, others)
         if is_chunked(value) and not lazy:
             raise TypeError(f"{words} has values that are yet to be computed; compute them first.")
-        if not getattr(value, "ndim", 0):
-            return wide(value[()] if isinstance(value, np.ndarray) else value)
-        value = on_edge(value, shape, axis, words)
+        if getattr(value, "ndim", 0):
+            value = on_edge(value, shape, axis, words)
+        elif isinstance(value, np.ndarray):
+            value = value[()]
         # Elements are stored as they are given, and all else is computed with double precision.
         return value if one.at == "cell" else wide(value)
 
@@ -169,22 +212,37 @@ def on_edge(value: Any, shape: tuple[int, ...], axis: int, words: str) -> Any:
 
 
 def wide(value: Any) -> Any:
-    """Floats with double precision; whole numbers as they are."""
-    if isinstance(value, float | complex) and not isinstance(value, np.generic):
+    """Numbers with double precision."""
+    if not hasattr(value, "dtype"):
         # What NumPy makes of a number: it divides complex ones otherwise than Python does.
         return np.complex128(value) if isinstance(value, complex) else np.float64(value)
-    kind = getattr(value, "dtype", np.dtype(bool)).kind
-    if kind not in "fc":
-        return value
-    dtype = np.dtype("float64" if kind == "f" else "complex128")
+    dtype = np.dtype("complex128" if value.dtype.kind == "c" else "float64")
     return value if value.dtype == dtype else value.astype(dtype)
 
 
 def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
     """What a function gives for a step and the positions along an edge."""
     name = getattr(function, "__name__", "function")
-    positions = np.meshgrid(*map(np.arange, lengths), indexing="ij", sparse=True)
-    told = ", ".join(("step", *"ijklmn"[: len(lengths)]))
+    last = len(lengths) - 1
+    positions = [np.arange(n).reshape(-1, *(1,) * (last - k)) for k, n in enumerate(lengths)]
+    try:
+        value = function(one.step, *positions)
+    except TypeError:
+        _check_signature(function, name, one, positions)
+        raise
+    if not is_dask(value):
+        value = np.asarray(value)
+    if value.dtype.kind not in "biufc":
+        raise TypeError(
+            f"'{name}' of npt.{one.kind} gave {value!r}; it must give a number, or an array of "
+            "numbers along the edge."
+        )
+    return value
+
+
+def _check_signature(function: Any, name: str, one: Condition, positions: Sequence[Any]) -> None:
+    """Raise where a function does not take what it is called with."""
+    told = ", ".join(("step", *"ijklmn"[: len(positions)]))
     try:
         inspect.signature(function).bind(one.step, *positions)
     except TypeError as error:
@@ -195,15 +253,6 @@ def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
     except ValueError:
         # Functions without a signature, as those of NumPy.
         pass
-    value = function(one.step, *positions)
-    if not is_dask(value):
-        value = np.asarray(value)
-    if value.dtype.kind not in "biufc":
-        raise TypeError(
-            f"'{name}' of npt.{one.kind} gave {value!r}; it must give a number, or an array of "
-            "numbers along the edge."
-        )
-    return value
 
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
@@ -220,7 +269,9 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             f'.astype("float32"){cure}.'
         )
     for value in one.abc:
-        kind = value.dtype.kind if hasattr(value, "dtype") else np.min_scalar_type(value).kind
+        if isinstance(value, float | int):
+            continue
+        kind = value.dtype.kind if hasattr(value, "dtype") else "ic"[isinstance(value, complex)]
         if kind == "c" != dtype.kind:
             raise _unfit(one, name, dtype, "real numbers")
     if one.at == "cell" and not is_chunked(one.c):
@@ -230,6 +281,8 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
 def _check_mix(one: Condition, reach: int) -> None:
     """Raise where a mix says nothing of a ghost."""
     a, b = one.a, one.b
+    if isinstance(a, float) and isinstance(b, float) and a > 0 < b:
+        return
     if is_chunked(a) or is_chunked(b):
         return
     if np.any((a == 0) & (b == 0)):
@@ -249,6 +302,8 @@ def _check_mix(one: Condition, reach: int) -> None:
 def _check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where elements outside cannot be stored as those of a field are."""
     given = one.c
+    if dtype.kind in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
+        return
     if not np.ndim(given):
         try:
             fitting_cval(given, dtype, name)
@@ -264,6 +319,8 @@ def _check_range(one: Condition, name: str, dtype: np.dtype) -> None:
                 raise _unfit(one, name, dtype, _range(dtype))
         elif dtype.kind == "f":
             with np.errstate(all="ignore"):
+                if np.abs(given).max() < _SMALL:
+                    return
                 if np.any(np.isfinite(given) & ~np.isfinite(given.astype(dtype))):
                     raise _unfit(one, name, dtype, _range(dtype))
 

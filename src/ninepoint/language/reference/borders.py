@@ -82,6 +82,7 @@ def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> 
     a, b, c = (_on_edge(value, array.shape, inside, first, axis, rule.step) for value in rule.abc)
     if rule.at == "cell":
         return array.dtype.type(c)
+    a, b, c = map(_wide, (a, b, c))
     inside[axis] = source
     mirrored = _wide(neighbour(array, tuple(inside), rules, cval))
     match rule.kind:
@@ -107,17 +108,12 @@ def _on_edge(
         positions = [np.arange(shape[k]) for k in others if k >= first]
         value = value(step, *np.meshgrid(*positions, indexing="ij"))
     edge = np.broadcast_to(value, [shape[k] for k in others])
-    return _wide(edge[tuple(min(max(inside[k], 0), shape[k] - 1) for k in others)])
+    return edge[tuple(min(max(inside[k], 0), shape[k] - 1) for k in others)]
 
 
 def _wide(value: Any) -> Any:
-    """The number with double precision, as ghosts are computed; whole numbers as they are."""
-    match np.asarray(value).dtype.kind:
-        case "f":
-            return np.float64(value)
-        case "c":
-            return np.complex128(value)
-    return np.asarray(value)[()]
+    """The number with double precision, as ghosts are computed."""
+    return np.complex128(value) if np.asarray(value).dtype.kind == "c" else np.float64(value)
 
 
 def bordered(values: Array, reach: Reach, rules: Rules, cval: Any, field: Array | None) -> Array:
