@@ -148,7 +148,7 @@ def test_arrays_shorter_than_the_reach(n: int) -> None:
         same(line, np.arange(1.0, n + 1), boundary=((before, after),), cval=5)
 
 
-def test_positions() -> None:
+def test_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Positions are those of the whole array, also beside ghosts."""
 
     @npt.stencil
@@ -159,7 +159,13 @@ def test_positions() -> None:
         return d[-1, 0] + d[0, 2] + 100 * p + q
 
     border = (npt.dirichlet(columns), ("valid", npt.neumann(2.0)))
-    same(placed, field, boundary=border)
+    wanted = placed.debug(field, boundary=border)
+    np.testing.assert_array_equal(placed(field, boundary=border), wanted)
+    cut = placed(da.from_array(field, chunks=(5, 7)), boundary=border)
+    np.testing.assert_array_equal(cut.compute(scheduler="sync"), wanted)
+    for way in ("slabs and ends", "pieces"):
+        done(way, monkeypatch)
+        np.testing.assert_array_equal(placed(field, boundary=border), wanted)
     same(placed, field, boundary=border, every=(2, 3))
     same(placed, field, boundary=(npt.robin(1, 2, 3), "wrap"), every=(2, 3))
 

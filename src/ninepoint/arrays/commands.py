@@ -207,19 +207,17 @@ class _Writer:
         if gather is None:
             self._inside(region)
             return
-        blocks = []
+        blocks, whole = [], self.plan.source(region)
         for k in range(self.machine.copied):
             block = self._block(gather.shape, self.machine.sizes[k])
             parts = [(part, k, self.plan.shape) for part in gather.copies]
             parts += [(part, block, gather.shape) for part in gather.patches]
             for (target, source), array, limits in parts:
                 if source is None and self.shell is not None:
-                    start = self.plan.source(region).start
-                    self._laid_in(k, block, target, start, gather.shape)
+                    self._laid_in(k, block, target, whole.start, gather.shape)
                 else:
                     self._moved_in(k, block, gather.shape, target, source, array, limits)
             blocks.append((block, (0,) * self.axes, gather.shape))
-        whole = self.plan.source(region)
         for k, axis in enumerate(self.machine.along, self.machine.copied):
             # Beyond the array no position is asked for.
             first, last = whole.start[axis], whole.stop[axis]
@@ -399,6 +397,7 @@ class _Writer:
                 start = nowhere if own else outer
                 at = _Part(block if own else field, (0, *start, run.first), step)
             self._move(field, lengths, to, at)
+
     def _lay_ends(
         self, field: int, block: int, rows: Region, positions: Sequence[int], column: int
     ) -> None:

@@ -15,6 +15,21 @@ from ..backends.memory import empty
 from .sides import CONDITION, Sides, wide
 
 
+def all_extended(
+    fields: Sequence[Any],
+    positions: int,
+    sides: Sides,
+    start: Sequence[int],
+    stop: Sequence[int],
+) -> list[Any]:
+    """The same part of some fields, of which the last ones are positions, with their ghosts."""
+    given = len(fields) - positions
+    return [
+        extended(field, sides if k < given else sides.nearest, start, stop)
+        for k, field in enumerate(fields)
+    ]
+
+
 def extended(
     field: Any,
     sides: Sides,

@@ -14,7 +14,7 @@ from ..arrays.layout import layout
 from ..arrays.parts import write
 from ..backends.compiled import Bound
 from ..backends.memory import empty
-from .extending import extended
+from .extending import all_extended
 from .pieces import SMALL, interior, is_thin, last, piece_of, pieces_of
 from .ready import Ready
 from .sides import Sides
@@ -52,7 +52,7 @@ def applied(
     if made is not None:
         results = made
     elif is_thin(geometry) or math.prod(shape) < SMALL:
-        results = _whole(call, fields, sides, results)
+        results = _whole(call, fields, program.positions, sides, results)
     else:
         results = results or [
             empty((*shape[: len(shape) - len(core)], *one), dtype)
@@ -60,7 +60,7 @@ def applied(
                 layout(core, program.reaches, outline).out_shapes, program.out_dtypes, strict=True
             )
         ]
-        _in_pieces(call, fields, sides, results)
+        _in_pieces(call, fields, program.positions, sides, results)
     if not shared:
         return results
     for target, result in zip(out, results, strict=True):
@@ -69,11 +69,15 @@ def applied(
 
 
 def _whole(
-    call: Apply, fields: Sequence[Array], sides: Sides, results: Sequence[Array]
+    call: Apply,
+    fields: Sequence[Array],
+    positions: int,
+    sides: Sides,
+    results: Sequence[Array],
 ) -> list[Array]:
     """One call on fields with all their ghosts."""
     piece = piece_of(sides.geometry, -1, None)
-    made = call([extended(f, sides, piece.start, piece.stop) for f in fields], piece.border)
+    made = call(all_extended(fields, positions, sides, piece.start, piece.stop), piece.border)
     cut = [one[last(source)] for one, (_, source) in zip(made, piece.result, strict=True)]
     if not results:
         return [np.ascontiguousarray(one) for one in cut]
@@ -83,7 +87,11 @@ def _whole(
 
 
 def _in_pieces(
-    call: Apply, fields: Sequence[Array], sides: Sides, results: Sequence[Array]
+    call: Apply,
+    fields: Sequence[Array],
+    positions: int,
+    sides: Sides,
+    results: Sequence[Array],
 ) -> None:
     """The interior straight from the fields, and what is beside it from thin pieces."""
     geometry = sides.geometry
@@ -94,7 +102,7 @@ def _in_pieces(
         tuple(one[last(interior(box, geometry))] for one, box in pairs),
     )
     for piece in pieces_of(sides.geometry):
-        arrays = [extended(field, sides, piece.start, piece.stop) for field in fields]
+        arrays = all_extended(fields, positions, sides, piece.start, piece.stop)
         for result, one, (target, source) in zip(
             results, call(arrays, piece.border), piece.result, strict=True
         ):

@@ -16,7 +16,7 @@ from ..arrays.recognise import is_chunked, is_dask
 from ..graph import Graph, Node
 from ..language.box import Box
 from ..language.ir import Length
-from .extending import concatenated, extended
+from .extending import all_extended, concatenated
 from .pieces import interior, is_thin, piece_of
 from .sides import Geometry, Sides
 
@@ -76,7 +76,7 @@ def lazily(
                 zip(geometry.outline.rules, one.border.rules, strict=True)
             )
         )
-        given = [extended(field, sides, one.start, one.stop) for field in broadcast]
+        given = all_extended(broadcast, node.program.positions, sides, one.start, one.stop)
         border = Border(opened)
         results = _told(node, given, border, geometry.core) if told else call(given, border)
         return [

@@ -20,10 +20,12 @@ from ..arrays.layout import Layout, layout
 from ..arrays.numpy import check_values
 from ..arrays.parts import (
     SPLIT_POINTS,
+    are_readable,
     divided,
     has_movable_zones,
     images_together,
     is_readable,
+    itemsize_of,
     machine_of,
 )
 from ..arrays.prepared import LARGE, SHARES
@@ -50,13 +52,16 @@ class Ready:
         depth = len(shape) - program.ndim
         self._program, self._plan, self._shape = program, plan, shape
         self._threads, self._stack = threads, math.prod(shape[:depth])
-        values = check_values(plan, cval, program.field_dtypes, program.out_dtypes)
-        shell = Shell.of(
-            plan, tuple(dtype.itemsize for dtype in program.field_dtypes), self._stack
+        values = check_values(
+            plan, cval, program.field_dtypes, program.out_dtypes, program.positions
         )
+        # Positions are read where they lie.
+        self._given = len(program.field_dtypes) - program.positions
+        dtypes = program.field_dtypes[: self._given]
+        shell = Shell.of(plan, tuple(dtype.itemsize for dtype in dtypes), self._stack)
         self._shell = shell
         self._machine = replace(machine_of(program, plan, values), shell=shell)
-        self._strips = Strips(shell, shape[:depth], program.field_dtypes)
+        self._strips = Strips(shell, shape[:depth], dtypes)
         self._shapes = [(*shape[:depth], *one) for one in plan.out_shapes]
         # Lists and memory for a number of threads.
         self._lists: dict[int, tuple[Array, list[slice]]] = {}
@@ -78,19 +83,23 @@ class Ready:
             any(pair) and n <= max(reach)
             for pair, n, reach in zip(ghosts, geometry.core, geometry.reach, strict=True)
         )
-        if short or not math.prod(shape) or program.positions or not program.takes_commands:
+        if short or not math.prod(shape) or len(program.along) != program.positions:
             return None
-        arrays = zip((*fields, *outs), (*program.field_dtypes, *program.out_dtypes), strict=False)
-        if not all(is_readable(*pair) for pair in arrays):
+        if not program.takes_commands or not are_readable(program, fields):
+            return None
+        if not all(map(is_readable, outs, program.out_dtypes)):
             return None
         if len(shape) - program.ndim > 1 and not all(
             one.flags.c_contiguous for one in (*fields, *outs)
         ):
             return None
         border = _border(geometry, ghosts)
-        itemsize = sum(dtype.itemsize for dtype in program.field_dtypes)
         plan = layout(
-            geometry.core, program.reaches, border, itemsize, every=program.compiled.every
+            geometry.core,
+            program.reaches,
+            border,
+            itemsize_of(program),
+            every=program.compiled.every,
         )
         if not has_movable_zones(program, plan):
             return None
@@ -131,7 +140,7 @@ class Ready:
             self._lists[threads] = self._made(threads)
         made, cuts = self._lists[threads]
         memory = made.copy()
-        self._strips.fill(fields, sides, memory, 8 * cuts[-1].stop)
+        self._strips.fill(fields[: self._given], sides, memory, 8 * cuts[-1].stop)
         depth = len(self._shape) - program.ndim
         arrays = [*fields, *results]
         if depth > 1:

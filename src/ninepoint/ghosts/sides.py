@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
@@ -96,6 +96,12 @@ class Sides:
     def of(node: Node, shape: tuple[int, ...], lazy: bool) -> Sides:
         """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
         return Edges.of(node, shape).sides(node.call.boundary.sides(node.ndim), lazy)
+
+    @cached_property
+    def nearest(self) -> Sides:
+        """Those of positions, of which none is asked for outside: whatever stands there is one."""
+        pairs = (("nearest", "nearest"),) * len(self.rules)
+        return Sides(pairs, 0, replace(self.geometry, rules=pairs))
 
 
 @dataclass(frozen=True, eq=False)
