@@ -22,6 +22,8 @@ PAIRS: dict[str, tuple[Any, Any]] = {
     "mean": (filters.mean, np.mean),
     "maximum": (filters.maximum, np.max),
     "minimum": (filters.minimum, np.min),
+    "erode": (filters.erode, np.min),
+    "dilate": (filters.dilate, np.max),
     "median": (filters.median, at_rank(50)),
     "percentile": (lambda x, **o: filters.percentile(x, 30, **o), at_rank(30)),
     "local_std": (filters.local_std, np.std),

@@ -327,6 +327,8 @@ def erode(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Shrink what is bright: the least value in a window around every point.
@@ -340,6 +342,9 @@ def erode(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -352,9 +357,10 @@ def erode(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -367,7 +373,7 @@ def erode(
     >>> npt.filters.erode(np.array([False, True, True, True, False]))
     array([False, False,  True, False, False])
     """
-    return minimum(x, size, footprint, **options)
+    return minimum(x, size, footprint, min_count=min_count, **options)
 
 
 @over_datasets
@@ -375,6 +381,8 @@ def dilate(
     x: Any,
     size: int | Sequence[int] | None = None,
     footprint: Any = None,
+    *,
+    min_count: int | None = None,
     **options: Unpack[Options],
 ) -> Any:
     """Grow what is bright: the greatest value in a window around every point.
@@ -389,6 +397,9 @@ def dilate(
     footprint : array_like of bool, optional
         Which neighbours of a box are taken, in the place of `size`; of bool, or of 0 and 1. See
         `shapes` for the usual ones.
+    min_count : int, optional
+        Leave NaN out, and give NaN where fewer values than this are left in the window; without
+        it a NaN makes the result NaN. Integers and bools have no NaN to leave out.
     **options
         See `Options`.
 
@@ -401,9 +412,10 @@ def dilate(
     ------
     ValueError
         If `size` is less than 1, `footprint` takes nothing, one of them has more axes than `x`,
-        or both are given.
+        or both are given; if `min_count` is not from 1 to the points of the window.
     TypeError
-        If `size` is not whole, `footprint` holds no truths, or an option is unknown.
+        If `size` or `min_count` is not whole, `footprint` holds no truths, or an option is
+        unknown.
 
     Notes
     -----
@@ -418,7 +430,8 @@ def dilate(
     array([False,  True,  True,  True, False])
     """
     call = Filtering(x, options)
-    return call.ranked(_maximum(call.window(size, footprint), True))
+    window = call.window(size, footprint)
+    return call.ranked(_maximum(window, True, call.least(min_count, window)))
 
 
 def _fraction(rank: int, last: int) -> float | None:
