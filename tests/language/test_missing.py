@@ -214,3 +214,19 @@ def test_large_windows_put_what_is_there_in_a_buffer(q: float) -> None:
         wanted = np.nanquantile(views, q, axis=(-1, -2))
     np.testing.assert_allclose(by_text(kernel, x), wanted)
     np.testing.assert_allclose(kernel.debug(x), by_text(kernel, x))
+
+
+def test_counts_beside_means_are_floats_where_nothing_else_is_asked() -> None:
+    """As floats of one type, in comparisons, as a result, and in lanes that are narrower."""
+
+    @npt.stencil(boundary="valid")
+    def kernel(x, m):
+        w, v = x[-1:2, -1:2], m[-1:2, -1:2]
+        few = np.isnan(w).sum()
+        mean = np.nanmean(w) if (w == w).sum() > 3 else np.nan
+        return mean, few / np.float32(9), few, v.mean(where=v > 2)
+
+    x, m = holes("float32"), np.arange(70, dtype="uint8").reshape(7, 10) % 11
+    for result, of_reference in zip(kernel(x, m), kernel.debug(x, m), strict=True):
+        np.testing.assert_allclose(result, of_reference, rtol=1e-6)
+    assert "f32(-0.0)" in over_nine(np.nanmean).source(x)

@@ -81,7 +81,8 @@ def counted(ops: Operations, window: Value, test: Value) -> Any:
 
 def mean_of(ops: Operations, window: Value, test: Value) -> Any:
     """The mean of what is taken; NaN of nothing."""
-    terms = filled(ops, window, test, 0)
+    # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
+    terms = filled(ops, window, test, 0 if window.atom.dtype.is_complex else -0.0)
     if terms.atom.dtype in (DType.INT, DType.UINT):
         # A sum that does not wrap, for it becomes a float.
         total = reduce(ops, "sum", terms, dtype=DType.F64)
@@ -94,7 +95,7 @@ def squares_of(ops: Operations, window: Value, test: Value) -> Any:
     """The sum of squares about the mean of what is taken."""
     # In two passes, as NumPy does it: nothing cancels.
     apart = ops.binary("-", window, mean_of(ops, window, test))
-    return reduce(ops, "sum", filled(ops, ops.binary("*", apart, apart), test, 0))
+    return reduce(ops, "sum", filled(ops, ops.binary("*", apart, apart), test, -0.0))
 
 
 def _total(kind: ReduceKind, first: int, op: str) -> Builder:

@@ -11,7 +11,19 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, BinaryOp, Cast, Const, Offset, Read
+from ..language.ir import (
+    Assign,
+    Atom,
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Offset,
+    Read,
+    Tap,
+    renamed,
+    renamed_atom,
+)
 from .lines import Lines
 from .ranks import not_nan, sort
 
@@ -21,7 +33,8 @@ class Elements:
     """Where elements are read: a field or a stage, and the offset of the window's first.
 
     `axes` are the core axes along which the window runs; of a window of any shape, `picked` are
-    the indices of its elements.
+    the indices of its elements.  Where there is a `body`, an element is its `result`, computed of
+    what the taps of the body are at the element's offset.
     """
 
     name: str
@@ -29,6 +42,8 @@ class Elements:
     origin: Offset
     axes: Offset
     picked: tuple[Offset, ...] = ()
+    body: tuple[Assign, ...] = ()
+    result: Atom | None = None
 
     @property
     def planes(self) -> tuple[tuple[Offset, tuple[tuple[int, int], ...]], ...]:
@@ -58,13 +73,42 @@ def joined(
     for piece, step, weight in pieces:
         offset = list(piece.origin)
         offset[axis] += step
-        item: Atom = lines.emit(Read(piece.dtype, piece.name, tuple(offset)))
+        item = element(lines, piece, tuple(offset))
         if piece.dtype is DType.BOOL and dtype is not DType.BOOL:
             item = lines.emit(Cast(DType.INT, item))
         elif not piece.dtype.is_integer and piece.dtype is not dtype:
             item = lines.emit(Cast(dtype, item))
         items.append((item, weight))
     return weighed(lines, items, dtype, op)
+
+
+def element(lines: Lines, source: Elements, offset: Offset) -> Atom:
+    """The element at an offset: read, or computed there."""
+    if source.result is None:
+        return lines.emit(Read(source.dtype, source.name, offset))
+    return computed(lines, source.body, source.result, offset)
+
+
+def computed(lines: Lines, body: Sequence[Assign], result: Atom, at: Offset) -> Atom:
+    """What a body gives at an offset, to which those of its taps are added."""
+    alias: dict[str, Atom] = {}
+    for assign in body:
+        value = renamed(assign.value, alias)
+        if isinstance(value, Tap):
+            value = Read(value.dtype, value.field, added(value.origin, at))
+        alias[assign.name] = lines.emit(value)
+    return renamed_atom(result, alias)
+
+
+def relative_to(origin: Offset, body: Sequence[Assign]) -> tuple[Assign, ...]:
+    """A body whose taps are counted from an offset."""
+    back = tuple(-o for o in origin)
+    return tuple(
+        Assign(a.name, replace(a.value, origin=added(a.value.origin, back)))
+        if isinstance(a.value, Tap)
+        else a
+        for a in body
+    )
 
 
 def weighed(
@@ -128,13 +172,13 @@ def read(lines: Lines, source: Elements, axis: int, step: int, dtype: DType) -> 
     """One element, `step` further along an axis, as `dtype`."""
     offset = list(source.origin)
     offset[axis] += step
-    item: Atom = lines.emit(Read(source.dtype, source.name, tuple(offset)))
+    item = element(lines, source, tuple(offset))
     return item if source.dtype is dtype else lines.emit(Cast(dtype, item))
 
 
 def squared(lines: Lines, source: Elements) -> Atom:
     """The square of the first element, an int."""
-    item: Atom = lines.emit(Read(source.dtype, source.name, source.origin))
+    item = element(lines, source, source.origin)
     if source.dtype is not DType.INT:
         item = lines.emit(Cast(DType.INT, item))
     return lines.emit(Binary(DType.INT, "*", item, item))

@@ -5,6 +5,7 @@
     stored        results in their storage types        storage
     widened       averages that integers cannot hold    wide
     windowed      sums that are windows in disguise     linear
+    floating      truths are counted as floats          floating
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
     wholesome     floats that are whole become integers whole
@@ -28,6 +29,7 @@ from ..language.box import Box
 from ..language.frame import Neighborhood
 from ..language.ir import Kernel, Offset
 from .algorithms import staged
+from .floating import floating
 from .linear import windowed
 from .merging import merged
 from .schedule import Schedule
@@ -84,12 +86,14 @@ ROWS: tuple[Pass, ...] = (
 
 # Small windows are done at each point; several rows together share what they have in common.
 IN_PLACE: tuple[Pass, ...] = (
+    ("floating", lambda kernel, _: floating(kernel)),
     ("staged", lambda kernel, request: staged(kernel, request.schedule, in_place=True)),
     *_WRITTEN,
 )
 
 # In rows, but floats are added in the order in which they are in place.
 ROWS_AS_IN_PLACE: tuple[Pass, ...] = (
+    ("floating", lambda kernel, _: floating(kernel)),
     ("staged", lambda kernel, request: staged(kernel, request.schedule, as_in_place=True)),
     *_WRITTEN,
     _SHARED,
