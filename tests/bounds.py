@@ -79,6 +79,10 @@ class Checked:
         if self.written is not None:
             self.written[index] = True
 
+    def view(self, dtype: Any) -> Checked:
+        """The elements as others of the same size."""
+        return Checked(self.array.view(dtype), self.name, self.writeable, self.written)
+
     def check(self, index: Any) -> None:
         if not isinstance(index, tuple):
             index = (index,)
@@ -103,6 +107,10 @@ class _NumPy:
     @staticmethod
     def empty(shape: Any, dtype: Any = np.float64) -> Checked:
         return buffer(shape, dtype)
+
+    @staticmethod
+    def zeros(shape: Any, dtype: Any = np.float64) -> Checked:
+        return Checked(np.zeros(shape, dtype), "a buffer", writeable=True)
 
     @staticmethod
     def array(values: Any, dtype: Any) -> Any:

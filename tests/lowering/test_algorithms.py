@@ -574,7 +574,8 @@ def test_small_windows_are_networks_and_large_ones_are_selected():
         assert not any(isinstance(expr, ir.Reduce) for expr in bodies(kernel))
     large = window_kernel("median", 9, 9, 0, 0)
     assert comparators(lowered(large, "float32")) == 0
-    assert "select(" in text(large, "float32")
+    assert "slid(" in text(large, "float32")
+    assert "select(" in text(lambda x: np.median(x[-4:5, -4:5] * x[-4:5, 4:13]), "float32")
 
 
 def test_large_windows_of_bytes_slide_a_histogram():

@@ -284,11 +284,12 @@ class RunningSum:
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """Elements of a window of a field's last two axes, by their ranks.
+    """Elements of a window of a field, by their ranks.
 
     The first of `names` is the element of rank `rank`, and the second, if there is one, that
-    after it.  `element` reads the first element of the window, which has `shape`; of a window that
-    is no box `runs` are the row, the first column and the length of each run, counted from there.
+    after it; both are NaN where an element is.  `element` reads the first element of the window.
+    That is a box of `shape`, over the last two axes; or its `runs` are, each with the steps to it
+    along axes before the last, its first column and its length, counted from that element.
     Columns are so many `lanes` apart, more than one only where the lowering has interleaved them.
     """
 
@@ -296,8 +297,13 @@ class Histogram:
     element: Assign
     shape: Offset
     rank: int
-    runs: tuple[tuple[int, int, int], ...] = ()
+    runs: tuple[Offset, ...] = ()
     lanes: int = 1
+
+    @property
+    def lines(self) -> tuple[Offset, ...]:
+        """The runs, also of a box."""
+        return self.runs or tuple((row, 0, self.shape[1]) for row in range(self.shape[0]))
 
     @property
     def read(self) -> Read:

@@ -43,6 +43,7 @@ from ..language.ir import (
     atoms,
     renamed,
     renamed_atom,
+    window_indices,
 )
 from . import runs
 from .choices import Method, Refused, Way
@@ -64,6 +65,7 @@ from .elements import (
     weighed,
 )
 from .floating import truths
+from .kept import full
 from .lines import Lines
 from .ranks import interpolated, not_nan, of_sorted, quantile_position, sort
 from .runs import ELEMENT, boxes
@@ -366,7 +368,8 @@ class _Plan:
         if is_picked(reduce):
             if count <= self.schedule.network:
                 return Refused("its elements are no box")
-            return self._by_counting(reduce) if count <= COUNTED else self._by_histogram(reduce)
+            counted = self._by_counting(reduce) if count <= COUNTED else Refused("")
+            return self._by_histogram(reduce) if isinstance(counted, Refused) else counted
         if count <= self.schedule.sorted_columns:
             return self._by_columns(reduce)
         if count <= self.schedule.network:
@@ -374,24 +377,23 @@ class _Plan:
         return self._by_histogram(reduce)
 
     def _by_histogram(self, reduce: Reduce) -> Atom | Refused:
-        tap, ndim = reduce.body[0].value, self.kernel.ndim
+        tap, ndim = _ordered_by(reduce), self.kernel.ndim
         if reduce.kind != "quantile":
-            return Refused("a histogram has no place for NaN")
-        if len(reduce.body) != 1 or not isinstance(tap, Tap):
-            return Refused("its elements are computed, and a histogram needs those of a field")
+            return Refused("what slides along the row has no place for what is left out")
+        if tap is None:
+            return Refused("its elements are computed, and only those of a field slide")
         storage = dict(self.kernel.fields)[tap.field]
-        if storage.kind not in "iu" or storage.itemsize > 2:
-            return Refused(f"a histogram of every {storage} would be too large")
-        if tap.axes not in ((ndim - 2, ndim - 1), (ndim - 1,)):
-            return Refused("a histogram slides along the last axis, over the last two")
-        shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
+        if storage.kind not in "iuf":
+            return Refused(f"elements of {storage} have too few values to slide")
         if len(set(tap.picked)) < len(tap.picked):
             return Refused("elements are picked twice")
+        shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
         low, fraction = quantile_position(math.prod(shape), reduce.quantile)
         wanted = 1 if fraction == 0 else 2
-        element, lines_of = tap.origin, _lines_of(tap)
-        if lines_of:
-            element = tap.offset((tap.picked.index(min(tap.picked)),))
+        element = tap.origin
+        lines_of: tuple[Offset, ...] = ()
+        if tap.axes not in ((ndim - 2, ndim - 1), (ndim - 1,)) or tap.picked:
+            element, lines_of = _runs_of(tap, reduce.shape)
 
         def make(lines: Lines) -> list[Atom]:
             return [lines.emit(Read(tap.dtype, tap.field, element))] * wanted
@@ -399,7 +401,10 @@ class _Plan:
         names = self.stage(
             make, lambda names, body, _: Histogram(names, body[0], shape, low, lines_of)
         )
-        self.ways.append(Way("histogram", ndim - 1, math.prod(shape), False, tap.dtype))
+        short = storage.kind != "f" and storage.itemsize <= 2
+        in_plane = not lines_of or len(lines_of[0]) == 3
+        method: Method = "histogram" if short and in_plane else "placed"
+        self.ways.append(Way(method, ndim - 1, math.prod(shape), False, tap.dtype))
         here = (0,) * ndim
         found = [self.main.emit(Read(tap.dtype, name, here)) for name in names]
         return interpolated(found, fraction, reduce.dtype, self.main.emit)
@@ -692,13 +697,41 @@ class _Plan:
         return pieces
 
 
-def _lines_of(tap: Tap) -> tuple[tuple[int, int, int], ...]:
-    """The row, the first column and the length of each run that is picked, from the first on."""
-    places = sorted(index if len(index) == 2 else (0, *index) for index in tap.picked)
-    return tuple(
-        (place[0] - places[0][0], place[1] - places[0][1], length)
-        for place, length in runs.along_rows((row, column) for row, column in places)
+def _ordered_by(reduce: Reduce) -> Tap | None:
+    """The elements of a field by which those of a window are in order, if they are."""
+    match [assign.value for assign in reduce.body]:
+        case [Tap() as tap]:
+            return tap
+        case [Tap(dtype=dtype) as tap, Cast(storage=storage) as cast]:
+            # To round integers keeps their order.
+            rounded = dtype.is_integer and cast.dtype.is_float and not storage
+            last = reduce.body[-1]
+            return tap if rounded and reduce.result == Ref(cast.dtype, last.name) else None
+        case _:
+            return None
+
+
+def _runs_of(tap: Tap, shape: Offset) -> tuple[Offset, tuple[Offset, ...]]:
+    """The first element of a window, and its runs along the last axis, counted from there.
+
+    Each is the steps to it along the axes before, its first column and its length.
+    """
+    offsets = sorted(full(tap.offset(index)) for index in window_indices(shape))
+    first = offsets[0]
+    depth = min(
+        (k for k in range(len(first) - 2) if any(o[k] != first[k] for o in offsets)),
+        default=len(first) - 2,
     )
+    lines: dict[Offset, list[tuple[int, int]]] = {}
+    for offset in offsets:
+        steps = tuple(a - b for a, b in zip(offset, first, strict=True))
+        lines.setdefault(steps[depth:-1], []).append((0, steps[-1]))
+    found = [
+        (*steps, place[1], length)
+        for steps, places in lines.items()
+        for place, length in runs.along_rows(places)
+    ]
+    return first[-len(tap.origin) :], tuple(found)
 
 
 def _named(

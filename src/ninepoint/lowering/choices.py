@@ -19,6 +19,7 @@ Method: TypeAlias = Literal[
     "histogram",
     "boxes",
     "counted",
+    "placed",
 ]
 
 NO_PRODUCT = "its weights are no product of one factor for each axis"

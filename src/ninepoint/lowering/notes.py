@@ -186,6 +186,8 @@ def _words(step: Way, reduce: Reduce) -> str:
             return f"axis {step.axis}: {step.length} of them merged as far as the rank needs"
         case "histogram":
             return f"axis {step.axis}: a histogram of the {step.length} elements slides along"
+        case "placed":
+            return f"axis {step.axis}: the places of {step.length} elements in order slide along"
         case "counted":
             return f"{step.length} elements counted below each bit of the result, row by row"
         case "boxes":

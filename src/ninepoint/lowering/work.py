@@ -42,6 +42,9 @@ from .machine import machine_type, working_type
 # What one operation that is not in a vector costs: as much as a vector of so many bytes.
 _SCALAR = 64
 
+# How many words of places lie between a median and the next one, about.
+_WORDS = 30
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -112,11 +115,17 @@ class _Count:
                 assert_never(stage)
 
     def _histogram(self, stage: Histogram) -> None:
-        """A column in, a column out, and half the coarse and the fine bins looked at."""
-        height, size = len(stage.runs) or stage.shape[0], self.storage[stage.read.field]
-        self._loads(_SCALAR, 2 * height)
-        self.lanes["int64"] += 4 * height + 2 ** (4 * size)
-        self.vector_bytes += _SCALAR * (4 * height + 2 ** (4 * size))
+        """What enters and what leaves, and where the wanted one is found.
+
+        That is among half the coarse and the fine bins, or some words of places; and to put an
+        element in order takes a few steps for each of its bytes.
+        """
+        size = self.storage[stage.read.field]
+        short = size <= 2 and stage.values[0].dtype.is_integer
+        moved, found = 2 * len(stage.lines), 2 ** (4 * size) if short else 6 * size + _WORDS
+        self._loads(_SCALAR, moved)
+        self.lanes["int64"] += 2 * moved + found
+        self.vector_bytes += _SCALAR * (2 * moved + found)
 
     def body(self, body: tuple[Assign, ...], times: int = 1) -> None:
         for assign in body:

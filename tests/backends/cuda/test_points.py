@@ -122,11 +122,16 @@ def windows_that_are_loops(dtype):
         yield [Given(npt.stencil(schedule=LOOPS)(function), {"x": x}, "reflect")]
 
 
-def large_windows_of_short_integers():
+def large_windows_by_ranks():
     """The CPU slides histograms along a row, and sums down the rows."""
     median = npt.stencil(lambda x: np.median(x[-4:5, -3:4]))
     yield [Given(median, {"x": drawn_numbers("uint8", (9, 11))}, "mirror")]
     yield [Given(median, {"x": drawn_numbers("int16", (7, 6))}, "constant")]
+    ball = npt.shapes.ball(1)
+    around = npt.stencil(schedule=LOOPS)(lambda x: np.quantile(x[-1:2, -1:2, -1:2][ball], 0.3))
+    volume = drawn_numbers("float32", (4, 5, 6))
+    volume[1, 2, 3] = np.nan
+    yield [Given(around, {"x": volume}, "mirror")]
     quarter = npt.stencil(lambda x: np.quantile(x[-35:25], 0.25))
     yield [Given(quarter, {"x": drawn_numbers("int8", (90,))}, "wrap")]
     mean = npt.stencil(lambda x: np.uint8(x[-15:16, -9:10].mean()))
@@ -207,7 +212,7 @@ def test_kernels_by_hand_give_the_bits_of_the_cpu():
     groups = [
         *pairs_of_rules(),
         *(group for d in ("float32", "int8", "uint64") for group in windows_that_are_loops(d)),
-        *large_windows_of_short_integers(),
+        *large_windows_by_ranks(),
         *stacks_that_are_broadcast(),
         *values_that_are_kept(),
         *numbers_of_odd_types(),

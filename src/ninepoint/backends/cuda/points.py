@@ -9,6 +9,7 @@ is needed; beyond the ends of the fields it is computed there, as the border say
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -110,12 +111,14 @@ def points(
 
 
 def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
-    """Loops over the elements of a histogram's window: d0 and d1 are their rows and columns."""
+    """Loops over the elements of a histogram's window: d0, d1, ... are steps along its axes."""
     if not stage.runs:
         return over(stage.shape, body)
     lines: list[str] = []
-    for row, first, length in stage.runs:
-        loop = f"for (int d0 = {row}, d1 = {first}; d1 < {first + length}; d1++) {{"
+    for *steps, first, length in stage.runs:
+        last = len(steps)
+        places = [f"d{k} = {step}" for k, step in enumerate((*steps, first))]
+        loop = f"for (int {', '.join(places)}; d{last} < {first + length}; d{last}++) {{"
         lines += [loop, *("  " + line for line in body), "}"]
     return lines
 
@@ -258,15 +261,21 @@ class _Region(Function):
         read, name, last = stage.read, stage.element.name, self.kernel.ndim - 1
         own = self.operations.declare(name, read)
         flat = last == 0 or (stage.shape[0] == 1 and not stage.runs)
-        along = {last: "d1"} if flat else {last - 1: "d0", last: "d1"}
+        steps = len(stage.lines[0]) - 2
+        along = {last: "d1"} if flat else {last - steps + k: f"d{k}" for k in range(steps + 1)}
         lines, text = self.read(read.field, read.offset, along)
         element = self.fresh(name)
         text = loaded(own, self.sources[read.field].dtype, text)
         inner = [*lines, f"const {C_TYPES[own]} {element} = {text};"]
-        ranks = Ranks(self, own, element, self.operations.known[name])
-        found, names = ranks.lines(
+        item = self.operations.known[name]
+        found, names = Ranks(self, own, element, item).lines(
             lambda body: _over(stage, body), inner, stage.rank, len(stage.names)
         )
+        if item.nan:
+            strange = self.fresh()
+            test = f"{strange} = {strange} | ({element} != {element});"
+            found += [f"bool {strange} = false;", *_over(stage, [*inner, test])]
+            names = [f"({strange} ? {number(own, math.nan)} : {one})" for one in names]
         self.operations.names |= dict(zip(stage.names, names, strict=True))
         self.operations.types |= dict.fromkeys(stage.names, own)
         return found

@@ -49,7 +49,8 @@ _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "support", "compilers", "relative", "emit", "entries", "elements", "commands", "native", "kept"
+    "support", "sorting", "compilers", "relative", "emit", "entries", "elements", "commands",
+    "native", "kept",
 )  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.

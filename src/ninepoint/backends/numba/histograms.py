@@ -18,6 +18,11 @@ from .rows import RowFunction
 from .window_loops import plus
 
 
+def in_bins(stage: Histogram, storage: np.dtype) -> bool:
+    """Whether each value has a bin of its own, and the window lies in a plane."""
+    return storage.kind in "iu" and storage.itemsize <= 2 and len(stage.lines[0]) == 3
+
+
 def bins(storage: np.dtype) -> tuple[int, int]:
     """How many bins the values of a type need, and how many bits a coarse bin covers."""
     bits = 1 if storage.kind == "b" else storage.itemsize * 8

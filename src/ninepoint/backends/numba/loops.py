@@ -56,9 +56,10 @@ from ...lowering.columns import columns_of, parts
 from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
-from .histograms import histogram_function
-from .names import RESERVED, SUPPORT, kernel_expressions, kernel_names
+from .histograms import histogram_function, in_bins
+from .names import RESERVED, SORTING, SUPPORT, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
+from .selecting import selecting_function
 from .turns import NEAR, one_by_one
 from .window_loops import plus
 
@@ -87,7 +88,7 @@ def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
     """The text of a module, of which `lines` come after the imports."""
     text = "\n".join(lines[1:]) + "\n"
     title += ": written by ninepoint; changes made here are lost."
-    return "\n".join([*heading(title, text, {"support": support}), text])
+    return "\n".join([*heading(title, text, {"sorting": SORTING, "support": support}), text])
 
 
 def module(
@@ -179,13 +180,27 @@ class _Writer:
             case Histogram():
                 storage = dict(self.kernel.fields)[stage.read.field]
                 fields = {n: self.names[n] for n, _ in self.kernel.fields}
-                return (histogram_function(name, stage, storage, fields, self.reach, column),)
+                if in_bins(stage, storage):
+                    return (histogram_function(name, stage, storage, fields, self.reach, column),)
+                return (self._selecting(name, stage, storage, kept),)
             case RunningSum():
                 return self._running(kept, stage, column)
             case State():
                 raise AssertionError("states of steps have loops of their own")
             case _:
                 assert_never(stage)
+
+    def _selecting(
+        self, name: str, stage: Histogram, storage: np.dtype, kept: Kept
+    ) -> RowFunction:
+        fields = {n: self.names[n] for n, _ in self.kernel.fields}
+        every = 1
+        if self.axis == -2 and self.kernel.ndim > 1 and len(self.turns[stage.names[0]]) == 1:
+            every = self.every[-2]
+        return selecting_function(
+            name, stage, storage, fields, self.reach, kept.low[-1],
+            (self._up_to(kept), self._columns(kept)), every,
+        )  # fmt: skip
 
     def _running(self, kept: Kept, stage: RunningSum, column: int) -> tuple[RowFunction, ...]:
         """The function that adds a row to a sum, and the one that also takes one away."""
@@ -313,7 +328,8 @@ class _Writer:
                 )
         for function in (*(one for group in functions for one in group), final):
             for buffer, count, machine in function.buffers:
-                lines.append(f"{buffer} = np.empty({count}, dtype=np.{machine})")
+                new = "zeros" if buffer in function.cleared else "empty"
+                lines.append(f"{buffer} = np.{new}({count}, dtype=np.{machine})")
         lines.append("for b in range(out0.shape[0]):")
         depth = 1
         # A kernel of one axis has no rows that could roll.
@@ -404,6 +420,13 @@ class _Writer:
                 length = self._points(length, axis)
             lengths.append(plus(length, kept.high[axis] - kept.low[axis] if kept else 0))
         return lengths
+
+    def _up_to(self, kept: Kept) -> str:
+        """Up to which row a stage is made, counted as those of the result."""
+        if self.kernel.ndim == 1:
+            return "1"
+        length = f"out0.shape[{self.kernel.ndim - 1}]"
+        return plus(self._points(length, -2), kept.high[-2])
 
     # Points of which some results are not made.
 
@@ -598,7 +621,7 @@ class _Writer:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
             arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=False))]
             arguments += [buffer for buffer, _, _ in function.buffers]
-        arguments += [*results, columns]
+        arguments += [*results, columns, *function.given]
         arguments += [self.names[n] for n in function.others]
         return f"{function.name}({', '.join(arguments)})"
 
@@ -674,8 +697,3 @@ def _constant(kernel: Kernel) -> frozenset[str]:
 
 def _moved(offset: Offset, rows: int) -> Offset:
     return (*offset[:-2], offset[-2] + rows, offset[-1])
-
-
-def as_tuple(items: list[str]) -> str:
-    """The text of a tuple."""
-    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"

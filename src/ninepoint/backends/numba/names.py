@@ -42,6 +42,8 @@ SUPPORT = [
     *SHORT.values(),
 ]
 
+SORTING = ("keyed", "ordered", "same_bits", "slid")
+
 BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
 
 # Modules, built-in functions, and what the loops call their own values.
@@ -51,7 +53,15 @@ _WORDS = (
 )
 
 RESERVED = frozenset(
-    {*SUPPORT, *BORDERS, *_WORDS.split(), *keyword.kwlist, *keyword.softkwlist, "__debug__"}
+    {
+        *SUPPORT,
+        *SORTING,
+        *BORDERS,
+        *_WORDS.split(),
+        *keyword.kwlist,
+        *keyword.softkwlist,
+        "__debug__",
+    }
 )
 
 # How the names end of functions and values that belong to a stage or to an operation.
@@ -89,3 +99,8 @@ def kernel_expressions(
     """What writes the operations of a kernel, whose scalars have these names in the text."""
     types = {name: machine_type(dtype, known[name]) for name, dtype in kernel.scalars}
     return Expressions(known, types, {name: names[name] for name, _ in kernel.scalars})
+
+
+def as_tuple(items: list[str]) -> str:
+    """The text of a tuple."""
+    return f"({items[0]},)" if len(items) == 1 else f"({', '.join(items)})"

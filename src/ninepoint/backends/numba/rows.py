@@ -88,7 +88,8 @@ class RowFunction:
     is; `others` are scalars and coefficients; `loops` says that it also takes whole fields and
     the place.  With `noalias` LLVM is promised that no two rows overlap; without it, that the
     results `apart` overlap nothing.  With `overlap` (64, 9) the last 64 columns are computed by
-    themselves, some for the second time, where a multiple of 64 leaves at least 9.
+    themselves, some for the second time, where a multiple of 64 leaves at least 9.  It is told what
+    is `given` besides, and the buffers that are `cleared` are zero when it is first called.
     """
 
     name: str
@@ -96,11 +97,13 @@ class RowFunction:
     constants: tuple[str, ...]
     rows: tuple[Row, ...]
     others: tuple[str, ...]
-    buffers: tuple[tuple[str, int, str], ...]
+    buffers: tuple[tuple[str, int | str, str], ...]
     loops: bool
     noalias: bool
     apart: tuple[str, ...]
     overlap: tuple[int, ...]
+    given: tuple[str, ...] = ()
+    cleared: tuple[str, ...] = ()
 
 
 def row_function(

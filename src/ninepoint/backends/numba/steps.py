@@ -33,8 +33,8 @@ from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
-from .loops import as_tuple, function_lines, once, whole_text
-from .names import BORDERS, SUPPORT, kernel_expressions, kernel_names
+from .loops import function_lines, once, whole_text
+from .names import BORDERS, SUPPORT, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 

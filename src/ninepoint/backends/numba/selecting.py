@@ -1,0 +1,216 @@
+"""Ranks in large windows of any elements: a set of places that slides along the row.
+
+    median of x over 11 x 11, x of float32:
+        the elements of some rows and columns are put in order once, so that each has a place among
+        them; along a row, 11 places leave the window's set and 11 enter it, and the wanted one is
+        found from where the last one was
+
+So a point costs as much as the window has runs along the row, whatever type the elements have.
+What was found for some rows is kept until they are asked for.
+
+Source: J. Suomela, "Median filtering is equivalent to sorting", arXiv:1406.1717, 2014.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...language.box import Box
+from ...language.ir import Histogram, Offset
+from .names import as_tuple
+from .rows import RowFunction
+from .window_loops import loaded_type, plus
+
+# About how many elements are put in order together: their places have 16 bits, and all that is
+# known of them stays in the second cache.
+_TOGETHER = 1 << 16
+
+# How many times as many rows and columns as the window has are put in order together at least.
+_LEAST = 3
+
+# A buffer or a table, whose name in the text ends as that of the function does.
+_OWN = re.compile(r"\$(\w+)")
+
+# Of a window along the row alone one row is enough; so many columns then.
+_COLUMNS = 1 << 13
+
+
+@dataclass(frozen=True, slots=True)
+class _Tile:
+    """So many rows and columns of results; the planes, rows and columns of a window.
+
+    `planes` are steps along the axes before the last two; the window begins at row `top` and
+    column `left`.
+    """
+
+    rows: int
+    columns: int
+    planes: tuple[Offset, ...]
+    top: int
+    left: int
+    height: int
+    width: int
+
+    @property
+    def elements(self) -> int:
+        """How many elements its windows have together."""
+        return len(self.planes) * (self.rows + self.height - 1) * (self.columns + self.width - 1)
+
+
+def selecting_function(
+    name: str,
+    stage: Histogram,
+    storage: np.dtype,
+    fields: dict[str, str],
+    reach: Box,
+    column: int,
+    size: tuple[str, str],
+    every: int = 1,
+) -> RowFunction:
+    """Write the function that finds the elements of these ranks at each point of a row.
+
+    `fields` maps the names of the fields to those in the text; `size` says up to which row and how
+    many columns the stage is made, and `every` of how many rows one is.
+    """
+    machine, ndim, lanes = np.dtype(loaded_type(storage)), reach.ndim, stage.lanes
+    runs = [(0,) * (ndim + 1 - len(run)) + run for run in stage.lines]
+    tile = _tile(runs, lanes, every)
+    steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]
+    # Rows and columns are counted from the first of the window.
+    steps[-2:-1] = [step + tile.top for step in steps[-2:-1]]
+    start = steps[-1] + column + lanes * tile.left
+    further = [f" + $planes[d0, {k}]" if len(tile.planes) > 1 else "" for k in range(ndim - 2)]
+    outer = [f"i{axis}{more}" for axis, more in enumerate(further)]
+    outer = [plus(place, step) for place, step in zip(outer, steps[:-2], strict=True)]
+    down = [plus("i + d", step) for step in steps[-2:-1]]
+    places = ["b", *(f"i{axis}" for axis in range(ndim - 2)), "i"][:ndim]
+    array = fields[stage.read.field]
+    unsigned, several = f"uint{8 * machine.itemsize}", len(stage.names) > 1
+    kept = tile.rows // every
+    buffers: dict[str, tuple[int | str, str]] = {
+        "held": (2 + max(1, ndim - 1), "int64"),
+        "made": (f"{kept * len(stage.names)} * ({size[1]})", unsigned),
+        "keys": (tile.elements, unsigned),
+        "spare": (tile.elements, unsigned),
+        "order": (tile.elements, "uint32"),
+        "turned": (tile.elements, "uint32"),
+        "counts": (256 * machine.itemsize, "int64"),
+        "ranks": (tile.elements, "uint16" if tile.elements <= _TOGETHER else "uint32"),
+        "inside": ((tile.elements + 63) // 64, "uint64"),
+        "starts": (2 * len(runs), "int64"),
+    }
+    outside = places[:-1] if ndim > 1 else places
+    here = {f"$held[{k + 2}]": place for k, place in enumerate(outside)}
+    row = "i" if ndim > 1 else "0"
+    known = [
+        f"$held[0] <= {row} < $held[1]",
+        *(f"{one} == {place}" for one, place in here.items()),
+    ]
+    known += [f"({row} - $held[0]) % {every} == 0"] * (every > 1)
+    body = f"""
+if not ({" and ".join(known)}):
+    $held[0], $held[1] = {row}, min({row} + {tile.rows}, rows0)
+    {"; ".join(f"{one} = {place}" for one, place in here.items())}
+    depth0 = $held[1] - $held[0] + {tile.height - 1}
+    for first0 in range(0, n, {tile.columns}):
+        width0 = min({tile.columns}, n - first0)
+        wide0 = {plus("width0", tile.width - lanes)}
+        at0, valid0 = 0, 0
+        for d0 in range({len(tile.planes)}):
+            for d in range(depth0):
+                bits0 = same_bits(row({array}, {as_tuple(["b", *outer, *down])}), $keys)
+                valid0 += keyed(bits0, {plus("first0", start)}, wide0, $keys, at0, $masks)
+                at0 += wide0
+        keys0, order0 = ordered($keys, $order, $spare, $turned, $counts, at0)
+        for k in range(at0):
+            $ranks[order0[k]] = k
+        words0 = (at0 + 63) // 64
+        for d in range(0, $held[1] - $held[0], {every}):
+            at0 = d // {every} * n + first0
+            slid(
+                keys0, $masks, $ranks, $inside, words0, $runs, $starts, depth0, d, wide0, width0,
+                {lanes}, {stage.rank}, valid0, $made, at0, {f"{kept} * n" if several else 0},
+            )
+at0 = ({row} - $held[0]) // {every} * n
+found0 = same_bits($made, row({array}, {as_tuple(["b"] + ["0"] * (ndim - 1))}))
+for j in range(n):
+    o0[j] = found0[at0 + j]"""
+    if several:
+        body += f"\n    o1[j] = found0[at0 + {kept} * n + j]"
+    tables: dict[str, tuple[Sequence[object], str]] = {
+        "masks": (_masks(machine), "uint64"),
+        "runs": (_runs(runs, tile, lanes), "int64"),
+    }
+    if len(tile.planes) > 1:
+        tables["planes"] = [list(plane) for plane in tile.planes], "int64"
+    own = {word: f"{word}_{name}" for word in (*buffers, *tables)}
+    body = _OWN.sub(lambda word: own[word.group(1)], body)
+    results = [f"o{k}" for k in range(len(stage.names))]
+    arguments = [*fields.values(), *places, *(own[one] for one in buffers), *results, "n", "rows0"]
+    return RowFunction(
+        name,
+        (f"def {name}({', '.join(arguments)}):", *("    " + one for one in body.split("\n")[1:])),
+        tuple(
+            f"{own[word]} = np.array({held}, dtype=np.{dtype})"
+            for word, (held, dtype) in tables.items()
+        ),
+        (),
+        (),
+        tuple((own[word], *one) for word, one in buffers.items()),
+        loops=True,
+        noalias=False,
+        apart=(),
+        overlap=(),
+        given=size[:1],
+        cleared=(own["held"],),
+    )
+
+
+def _tile(runs: list[Offset], lanes: int, every: int) -> _Tile:
+    """What is put in order together, for a window of these runs.
+
+    A run is the steps to its row, its first column and its length.
+    """
+    planes = tuple(sorted({run[:-3] for run in runs}))
+    top, left = min(run[-3] for run in runs), min(run[-2] for run in runs)
+    height = max(run[-3] for run in runs) - top + 1
+    width = lanes * (max(run[-2] + run[-1] for run in runs) - left)
+    if height == 1:
+        rows, columns = every, max(_COLUMNS, _LEAST * width)
+    else:
+        side = math.sqrt(_TOGETHER / len(planes))
+        rows = max(int(side / 2), _LEAST * height) - height + 1
+        rows = max(1, rows // every) * every
+        columns = max(int(2 * side), _LEAST * width)
+    columns = max(1, (columns - width + 1) // lanes) * lanes
+    return _Tile(rows, columns, planes, top, left, height, width)
+
+
+def _runs(runs: list[Offset], tile: _Tile, lanes: int) -> list[int]:
+    """Of each run its plane and its row, where it begins and what comes after it."""
+    found: list[int] = []
+    for *steps, row, first, length in runs:
+        begin = lanes * (first - tile.left)
+        plane = tile.planes.index(tuple(steps))
+        found += [plane, row - tile.top, begin, begin + lanes * length]
+    return found
+
+
+def _masks(machine: np.dtype) -> list[int]:
+    """What `keyed` needs to know of a type, and the bits of NaN."""
+    full = 2 ** (8 * machine.itemsize) - 1
+    top = full // 2 + 1
+    match machine.kind:
+        case "f":
+            bits = np.dtype(f"uint{8 * machine.itemsize}")
+            infinite, nan = (int(machine.type(v).view(bits)) for v in (math.inf, math.nan))
+            return [top, top, full, infinite ^ top, nan]
+        case "i":
+            return [top, top, top, full, 0]
+        case _:
+            return [top, 0, 0, full, 0]
