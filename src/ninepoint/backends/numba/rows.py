@@ -88,8 +88,8 @@ class RowFunction:
     is; `others` are scalars and coefficients; `loops` says that it also takes whole fields and
     the place.  With `noalias` LLVM is promised that no two rows overlap; without it, that the
     results `apart` overlap nothing.  With `overlap` (64, 9) the last 64 columns are computed by
-    themselves, some for the second time, where a multiple of 64 leaves at least 9.  It is told what
-    is `given` besides, and the buffers that are `cleared` are zero when it is first called.
+    themselves, some for the second time, where a multiple of 64 leaves at least 9.  It is told
+    what is `given` besides, and the buffers that are `cleared` are zero when it is first called.
     """
 
     name: str
