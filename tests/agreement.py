@@ -11,6 +11,7 @@ import warnings
 from dataclasses import dataclass
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.compiled import Bound
+from ninepoint.backends.pipeline import compile_lines
 from ninepoint.calls import Call
 from ninepoint.ghosts.in_memory import applied
 from ninepoint.ghosts.sides import Sides
@@ -78,6 +80,16 @@ class Plain:
             last = len(wide) + len(outs)
             writes = [len(wide) <= k < last for k in range(len(arguments))]
             bounds.run(compiled.module.text, arguments, writes)
+
+
+@dataclass(frozen=True)
+class _PlainLines:
+    """What a kernel computes of positions alone, whose text runs as plain Python as well."""
+
+    found: Any
+
+    def bind(self, values: dict[str, Any]) -> Plain:
+        return Plain(compile_lines(self.found).bind(values))
 
 
 @dataclass(frozen=True)
@@ -158,7 +170,8 @@ def with_positions(
     """The fields, and the positions that the kernel asks for: those in its fields."""
     call = Call.of(stencil.definition, scalars, "nearest")
     graph, _ = graph_of(call, [accepted.native(one.dtype) for one in fields], looked=True)
-    return [*fields, *graph.positions([one.shape for one in fields])]
+    with mock.patch.object(npt.graph, "compile_lines", _PlainLines):
+        return [*fields, *graph.positions([one.shape for one in fields])]
 
 
 def by_text(drawn: Drawn, cval: Any = 0) -> tuple[np.ndarray, ...]:

@@ -19,13 +19,13 @@ HERE = Path(__file__).parent
 X, Y = np.arange(12).reshape(3, 4), np.arange(12).reshape(3, 4) * 7
 
 
-@pytest.mark.parametrize("first", only(2, [0, 1000, 2000]))
+@pytest.mark.parametrize("first", only(2, [0, 500, 1000, 1500, 2000]))
 def test_the_same_random_call_through_every_path(first):
     # Some of them go through a GPU too, which is a stand-in here.
     step = 10 if first == 0 and emulator.GXX is not None else 0
     path = os.pathsep.join([str(HERE / "cuda" / "standin"), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "every_path.py", str(first), str(first + 40), str(step)],
+        [sys.executable, "every_path.py", str(first), str(first + 25), str(step)],
         cwd=HERE,
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"} | ({"PYTHONPATH": path} if step else {}),
         capture_output=True,
@@ -38,8 +38,8 @@ def test_the_same_random_call_through_every_path(first):
     arrays, refused = (
         re.search(rf"'{word}': (\d+)", done.stdout) for word in ("arrays", "refused")
     )
-    assert int(arrays[1]) >= 15
-    assert int(refused[1]) >= 5
+    assert int(arrays[1]) >= 9
+    assert int(refused[1]) >= 3
 
 
 # What random calls have found.

@@ -85,10 +85,10 @@ def same(made, wanted):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("first", only(2, [0, 120, 360]))
+@pytest.mark.parametrize("first", only(2, [0, 6, 120, 126, 360, 366]))
 def test_random_kernels(first):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "random_steps.py", str(first), str(first + 12)],
+        [sys.executable, "-W", "error", "random_steps.py", str(first), str(first + 6)],
         cwd=HERE,
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
@@ -97,7 +97,7 @@ def test_random_kernels(first):
     )
     assert done.returncode == 0, done.stderr
     # Seeds are of use where steps are chained, as they are in every third.
-    assert int(done.stdout) >= 2
+    assert int(done.stdout) >= 1
 
 
 RULES = ["fill", "keep", "constant", "nearest", "reflect", "mirror", "wrap"]

@@ -76,10 +76,10 @@ def same(made, wanted):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("first", only(2, [0, 1000, 2000, 3000]))
+@pytest.mark.parametrize("first", only(2, range(0, 4000, 500)))
 def test_random_pipelines(first):
     done = subprocess.run(
-        [sys.executable, "-W", "error", "random_pipelines.py", str(first), str(first + 25)],
+        [sys.executable, "-W", "error", "random_pipelines.py", str(first), str(first + 15)],
         cwd=HERE,
         env=os.environ | {"NUMBA_DISABLE_JIT": "1"},
         capture_output=True,
@@ -88,7 +88,7 @@ def test_random_pipelines(first):
     )
     assert done.returncode == 0, done.stderr
     # Seeds are of use where calls are done in one pass, as they are in more than every other.
-    assert int(done.stdout) >= 8
+    assert int(done.stdout) >= 5
 
 
 # What a stage is.

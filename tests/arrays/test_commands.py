@@ -17,6 +17,7 @@ from ninepoint.arrays.commands import Machine, Part, commands
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.parts import Values, machine_of
 from ninepoint.backends.numba import native
+from thorough import only
 
 # Compiled code is tried between protected pages first.
 pytestmark = pytest.mark.usefixtures("protected_pages")
@@ -120,7 +121,7 @@ def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int) -> None:
     agreement.compare_exactly(tuple(got), wanted)
 
 
-@pytest.mark.parametrize("first", range(300_000, 300_300, BATCH))
+@pytest.mark.parametrize("first", only(18, range(300_000, 300_300, BATCH)))
 def test_commands_of_random_kernels(first: int) -> None:
     for seed in range(first, first + BATCH):
         drawn = agreement.draw(seed)
