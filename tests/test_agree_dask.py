@@ -73,7 +73,7 @@ def assert_same(actual: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...]) 
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("seed", only(8, range(70_000, 70_000 + KERNELS)))
+@pytest.mark.parametrize("seed", only(6, range(70_000, 70_000 + KERNELS)))
 def test_random_kernels_under_random_chunkings(seed):
     rng = Random(seed)
     drawn = agreement.draw(seed, approximate=False)

@@ -211,7 +211,7 @@ def shows_something(name):
     return ">>> " in Path(spec.origin).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", filter(shows_something, NAMES))
+@pytest.mark.parametrize("name", [name for name in NAMES if shows_something(name)])
 def test_examples_in_docstrings(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     module = importlib.import_module(name)

@@ -16,20 +16,21 @@ import agreement
 import ninepoint as npt
 import random_ufuncs
 from ninepoint.planning import plan
+from thorough import only
 
 pytestmark = pytest.mark.usefixtures("protected_pages")
 
 PLAIN, COMPILED, GENERAL, BATCH = 300, 16, 4, 25
 
 
-@pytest.mark.parametrize("first", range(0, PLAIN, BATCH))
+@pytest.mark.parametrize("first", only(8, range(0, PLAIN, BATCH)))
 def test_generated_text_agrees_with_the_reference(first):
     for seed in range(first, first + BATCH):
         drawn = random_ufuncs.draw(seed)
         agreement.compare(drawn, agreement.by_text(drawn), random_ufuncs.expected(drawn))
 
 
-@pytest.mark.parametrize("seed", range(50_000, 50_000 + COMPILED))
+@pytest.mark.parametrize("seed", only(10, range(50_000, 50_000 + COMPILED)))
 def test_compiled_code_agrees_with_the_reference(seed):
     drawn = random_ufuncs.draw(seed, least=0)
     wanted = random_ufuncs.expected(drawn)

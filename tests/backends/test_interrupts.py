@@ -12,6 +12,7 @@ import textwrap
 import pytest
 
 from ninepoint.undisturbed import undisturbed
+from thorough import only
 
 posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -58,7 +59,7 @@ def output(process):
 
 
 @posix
-@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("seed", only(1, [0, 1]))
 def test_interrupted_first_calls(tmp_path, seed):
     """While packages are imported, while Numba compiles, and while files are written."""
     script = f"""

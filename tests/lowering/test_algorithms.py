@@ -485,7 +485,9 @@ MEANS = ["0", "1e3", "1e5", "1e9", "1e12", "1e14"]
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("data", [*MEANS, "ramp", "step", "outliers", "equal", "nearly equal"])
-@pytest.mark.parametrize(("height", "width"), [(9, 9), (12, 12), (31, 31), (1, 200), (45, 4)])
+@pytest.mark.parametrize(
+    ("height", "width"), only(3, [(9, 9), (12, 12), (31, 31), (1, 200), (45, 4)])
+)
 def test_variance_of_floats_keeps_its_digits(data, dtype, height, width):
     """Within 16 units of itself, and the square of the rounding of a mean.
 

@@ -21,7 +21,7 @@ pytestmark = [
 
 HERE = Path(__file__).parent
 SPILLED = HERE / "spilled.json"
-SEEDS = range(20)
+SEEDS = range(15)
 
 # Bytes that another nvcc may spill besides.
 MORE = 64
