@@ -26,7 +26,7 @@ GENERAL = 4
 BATCH = 25
 
 
-@pytest.mark.parametrize("first", only(10, range(0, PLAIN, BATCH)))
+@pytest.mark.parametrize("first", only(14, range(0, PLAIN, BATCH)))
 def test_generated_text_agrees_with_the_reference(first):
     for seed in range(first, first + BATCH):
         drawn = agreement.draw(seed)

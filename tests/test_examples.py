@@ -44,7 +44,7 @@ def test_frames_of_one_client_stay_below_the_limit(tmp_path):
     pytest.importorskip("distributed")
     # A process of its own: what it takes of memory is measured.
     done = subprocess.run(
-        [sys.executable, str(BLOG[1]), "60"],
+        [sys.executable, str(BLOG[1]), "20"],
         capture_output=True,
         text=True,
         check=False,

@@ -14,6 +14,7 @@ import kernels
 import ninepoint as npt
 import unlucky
 from ninepoint.inspecting.asked import asked
+from thorough import only
 
 HERE = Path(__file__).parent
 
@@ -91,12 +92,13 @@ def test_names_in_text():
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize(
-    "names", [("band", "np"), ("row", "padded"), ("out", "dtype"), ("v0_row", "é"), ("b", "range")]
-)
-def test_stages_of_any_name_compile(names):
+PAIRS = [("band", "np"), ("row", "padded"), ("v0_row", "é"), ("out", "dtype"), ("b", "range")]
+
+
+@pytest.mark.parametrize(("first", "second"), only(3, PAIRS))
+def test_stages_of_any_name_compile(first, second):
     x = np.random.default_rng(0).random((700, 700))
-    np.testing.assert_array_equal(two(*names)(x), separately(x))
+    np.testing.assert_array_equal(two(first, second)(x), separately(x))
 
 
 def test_fields_and_stages_of_underscores():
