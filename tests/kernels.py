@@ -123,9 +123,16 @@ def random_boundary(rng: Random, ndim: int, *, rules: tuple[str, ...] = RULES) -
     return tuple(entry() for _ in range(ndim))
 
 
-def random_conditions(rng: Random, shape: tuple[int, ...], kinds: set[str]) -> Any:
-    """A border of values, slopes and names for fields of these kinds; one value for all fields."""
+def random_conditions(
+    rng: Random, shape: tuple[int, ...], kinds: set[str], valid: bool = True, arrays: bool = True
+) -> Any:
+    """A border of values, slopes and names for fields of these kinds; one value for all fields.
+
+    Without `arrays` the values are numbers.
+    """
     names = [rule for rule in RULES if rule not in ("wrap", "keep")]
+    if not valid:
+        names.remove("valid")
 
     def value(axis: int) -> Any:
         whole = not kinds <= {"f", "c"}
@@ -136,12 +143,14 @@ def random_conditions(rng: Random, shape: tuple[int, ...], kinds: set[str]) -> A
         edge = [n for k, n in enumerate(shape) if k != axis]
         values = np.array([number() for _ in range(int(np.prod(edge)))]).reshape(edge)
         way = rng.randrange(4)
+        if not arrays:
+            return number()
         if way == 0:
             return values
         if way == 1:
             return values[:1] if edge else values
         if way == 2:
-            return lambda step, *places: values[tuple(places)] if places else values[()]
+            return lambda step, *places: values[tuple(places)] * (step % 2 == 0)
         return number()
 
     def side(axis: int) -> Any:

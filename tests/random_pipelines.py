@@ -93,7 +93,7 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
         **case.options,
         dtype=dtype,
         overflow=rng.choice(["wrap", "saturate"]),
-        boundary=pipeline.boundary or kernels.random_boundary(rng, ndim, rules=rules),
+        boundary=pipeline.boundary or stage_border(rng, case, rules),
         cval=0 if pipeline.boundary else rng.choice([0, 1]),
         schedule=random_schedule(rng) if rng.random() < 0.5 else Schedule(),
     )(case.function)
@@ -115,6 +115,18 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
     pipeline.calls.append((made, stencil, tuple(fields.items()), others))
     pipeline.types[made] = dtype
     return made
+
+
+def stage_border(rng: Random, case: kernels.Case, rules: tuple[str, ...]) -> Any:
+    """The border of a call: of rules, and of some in ten of numbers and slopes as well."""
+    boundary = kernels.random_boundary(rng, case.ndim, rules=rules)
+    # Of its own, so that all else is what it was.
+    other = Random(case.source)
+    kinds = {np.dtype(dtype).kind for dtype in case.fields.values()}
+    if other.random() < 0.1:
+        given = (1,) * case.ndim
+        return kernels.random_conditions(other, given, kinds, valid=False, arrays=False)
+    return boundary
 
 
 def text(case: kernels.Case, pipeline: Pipeline, fields: dict[str, str]) -> str:
@@ -190,6 +202,10 @@ def drawn_pipeline(rng: Random, axes: tuple[int, ...] = (1, 2, 2, 2, 3)) -> Draw
         others[name] = kernels.values(rng, kind, own, True)
     plain = npt.stencil(**case.options, schedule=schedule)(case.function)
     options = {"boundary": boundary, "cval": rng.choice([0, 1]), "threads": rng.choice([1, 2])}
+    other = Random(case.source)
+    if other.random() < 0.15:
+        kinds = {np.dtype(dtype).kind for dtype in case.fields.values()}
+        options["boundary"] = kernels.random_conditions(other, core, kinds, valid=False)
     return Drawn(pipeline, source, fields, whole, plain, arrays, others, options, shape)
 
 

@@ -411,8 +411,20 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "unfit": (
         lambda: line(np.arange(5, dtype="uint8"), boundary=npt.dirichlet(300)),
         ValueError,
-        "cval=300 does not fit field 1, which is uint8; use a number from 0 to 255, or another "
-        "dtype.",
+        "the values of npt.dirichlet do not fit field 'u', which is uint8; use whole numbers from "
+        "0 to 255, or convert the field.",
+    ),
+    "unfit on Dask": (
+        lambda: line(da.zeros(5, dtype="bool"), boundary=npt.dirichlet(2)),
+        ValueError,
+        "the values of npt.dirichlet do not fit field 'u', which is bool; use whole numbers from "
+        "0 to 1, or convert the field.",
+    ),
+    "unfit steps": (
+        lambda: far.iterate(np.zeros((3, 3), "f2"), field, boundary=npt.dirichlet(1e5), steps=1),
+        ValueError,
+        "the values of npt.dirichlet do not fit field 'u', which is float16; use numbers up to "
+        "6.55e+04, or convert the field.",
     ),
     "unfit fraction": (
         lambda: line(np.arange(5), boundary=((npt.dirichlet(0.5), npt.dirichlet(1)),)),

@@ -20,6 +20,7 @@ from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, last_of
 from .arrays.borders import Border
 from .arrays.every import Steps, steps_of, thinned_length
+from .arrays.fitting import check_range
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .arrays.phases import Finer, cut_shapes, finer, finer_values
@@ -265,6 +266,9 @@ class Graph:
         A call of fewer axes than `axes` names works on the last of them.
         """
         compiled, _, reason = call.compiled([self.dtypes[k] for k in fields])
+        for condition in call.boundary.said:
+            for name, k in zip(call.definition.fields, fields, strict=False):
+                check_range(condition, name, self.dtypes[k])
         if not self.looked:
             call.definition.warn(compiled, reason)
         if axes is not None:

@@ -18,7 +18,7 @@ import itertools
 import math
 import numbers
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -103,6 +103,8 @@ class Boundary:
 
     entries: tuple[tuple[Rule | Condition, Rule | Condition], ...]
     each: bool
+    # The values in the place of which names and `cval` stand.
+    said: tuple[Condition, ...] = field(default=(), compare=False, repr=False)
 
     @staticmethod
     def of(given: object) -> Boundary:
@@ -200,7 +202,9 @@ class Boundary:
         def name(one: Condition) -> Rule:
             return "constant" if one.kind == "dirichlet" else "reflect"
 
-        return self.with_conditions(name), next(iter(values.values()), cval)
+        said = tuple(one for one in self.conditions if one.kind == "dirichlet")[:1]
+        named = replace(self.with_conditions(name), said=said)
+        return named, next(iter(values.values()), cval)
 
     def after(self, step: int) -> Boundary:
         """The same as it is after so many steps of an iteration."""

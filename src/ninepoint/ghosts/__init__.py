@@ -1,4 +1,8 @@
-"""Ghosts: calls whose border has conditions, as calls on what is there and on thin pieces.
+"""Ghosts: calls whose border has conditions.
+
+    strips      ghosts around the fields, of which machine code takes what is not there
+
+Where that cannot be, as on Dask arrays, they are calls on what is there and on thin pieces:
 
     interior    straight from the fields, with no neighbours beyond those sides ("valid")
     pieces      as thick as the call looks: ghosts beside a few rows of the fields
@@ -9,6 +13,7 @@ what the earlier ones have extended; the rules with names hold for what is exten
     sides        the rules of a call, the values of conditions laid along the edges
     naming       values that name their dimensions
     turning      values for calls along other axes than the last
+    strips       all ghosts of fields in memory, `ready` the calls that take them, `alike` again
     extending    parts of fields with their ghosts
     pieces       what a call is cut into
     in_memory    the call on arrays of NumPy, and `lazily` on those of Dask

@@ -10,17 +10,15 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays.borders import Border, Rule, fitting_cval
+from ..arrays.borders import Border, Rule
 from ..arrays.conditions import Condition
+from ..arrays.fitting import check_range, unfit
 from ..arrays.recognise import is_chunked, is_dask, is_xarray
 from ..graph import Node
 from ..language.box import Box
 
 # Where in the place of a rule with a name a condition stands.
 CONDITION = "condition"
-
-# Any type of floats holds numbers up to here.
-_SMALL = 6e4
 
 
 @dataclass(frozen=True)
@@ -279,9 +277,9 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             continue
         kind = value.dtype.kind if hasattr(value, "dtype") else "ic"[isinstance(value, complex)]
         if kind == "c" != dtype.kind:
-            raise _unfit(one, name, dtype, "real numbers")
+            raise unfit(one, name, dtype, "real numbers")
     if one.at == "cell" and not is_chunked(one.c):
-        _check_range(one, name, dtype)
+        check_range(one, name, dtype)
 
 
 def _check_mix(one: Condition, reach: int) -> None:
@@ -303,50 +301,3 @@ def _check_mix(one: Condition, reach: int) -> None:
                 "no value outside has the mix that is asked for; a and b of one sign are right "
                 "for a normal that points outward."
             )
-
-
-def _check_range(one: Condition, name: str, dtype: np.dtype) -> None:
-    """Raise where elements outside cannot be stored as those of a field are."""
-    given = one.c
-    if dtype.kind in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
-        return
-    if not np.ndim(given):
-        try:
-            fitting_cval(given, dtype, name)
-        except ValueError:
-            raise _unfit(one, name, dtype, _range(dtype)) from None
-    elif given.dtype != dtype and given.size:
-        if dtype.kind in "biu":
-            low, high = _limits(dtype)
-            least, most = given.min().item(), given.max().item()
-            whole = given.dtype.kind != "f" or not np.any(given != np.trunc(given))
-            # NaN is neither.
-            if not (low <= least and most <= high and whole):
-                raise _unfit(one, name, dtype, _range(dtype))
-        elif dtype.kind == "f":
-            with np.errstate(all="ignore"):
-                if np.abs(given).max() < _SMALL:
-                    return
-                if np.any(np.isfinite(given) & ~np.isfinite(given.astype(dtype))):
-                    raise _unfit(one, name, dtype, _range(dtype))
-
-
-def _range(dtype: np.dtype) -> str:
-    if dtype.kind in "biu":
-        low, high = _limits(dtype)
-        return f"whole numbers from {low} to {high}"
-    return f"numbers up to {float(np.finfo(dtype).max):.4g}"
-
-
-def _limits(dtype: np.dtype) -> tuple[int, int]:
-    if dtype.kind == "b":
-        return 0, 1
-    info = np.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _unfit(one: Condition, name: str, dtype: np.dtype, cure: str) -> ValueError:
-    return ValueError(
-        f"the values of npt.{one.kind} do not fit field '{name}', which is {dtype}; use {cure}, "
-        "or convert the field."
-    )
