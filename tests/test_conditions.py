@@ -362,6 +362,14 @@ def test_steady_heat(border: Any, exact: Callable[[Any], Any]) -> None:
     np.testing.assert_allclose(made[:, 0], exact((np.arange(4) + 0.5) / 4), rtol=1e-3)
 
 
+def test_what_flows_is_what_is_gained() -> None:
+    """Nothing is lost through a wall without slope; what a slope lets in is as much as it says."""
+    still = heat.iterate(field, 0.2, steps=9, boundary=npt.neumann(0))
+    np.testing.assert_allclose(still.sum(), field.sum())
+    fed = heat.iterate(field, 0.2, steps=9, boundary=((npt.neumann(0.5), npt.neumann(0)), "wrap"))
+    np.testing.assert_allclose(fed.sum() - field.sum(), 9 * 0.2 * 0.5 * len(columns))
+
+
 def _gives(*values: Any) -> Callable[..., Any]:
     def odd(step: int, j: Any) -> Any:
         return np.array(values)

@@ -51,8 +51,9 @@ class Alike:
         return self._ready(program, whole, self._sides(pairs), outs)
 
     def _sides(self, pairs: Pairs) -> Sides:
-        if self._known is not None and self._known[0] is pairs:
-            return self._known[1]
+        known = self._known
+        if known is not None and known[0] is pairs:
+            return known[1]
         sides = self._edges.sides(pairs)
         every = (one for pair in pairs for one in pair if isinstance(one, Condition))
         self._known = (pairs, sides) if all(one.plain for one in every) else None
