@@ -203,6 +203,18 @@ def test_not_compiled_says_why():
     assert "buffer.partition(1)" in caught.value.diagnostic.span.text
 
 
+def test_what_numba_cannot_compile_is_named():
+    """A name of small letters before an address is not taken for words."""
+
+    @npt.stencil(performance_warnings=False)
+    def kernel(x):
+        return np.nanmean(x[-1:2], keepdims=True)
+
+    words = r"(?s)No implementation of function 'nanmean' for these arguments"
+    with pytest.raises(npt.StencilError, match=words):
+        kernel(np.zeros(3))
+
+
 def test_more_than_memory_is_a_memory_error():
     @npt.stencil
     def smooth(x):

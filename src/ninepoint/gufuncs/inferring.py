@@ -259,7 +259,7 @@ def explained(definition: GufuncDefinition) -> Iterator[None]:
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
-_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
+_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
 _SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
            "Not Enough Information", ">>>")  # fmt: skip
 
@@ -298,4 +298,5 @@ def _reason(text: str) -> str:
     useful = [line for line in lines if line and not line.startswith(_SILENT)]
     reason = useful[0] if useful else "Numba gives no reason"
     reason = _FUNCTION.sub(r"'\1'", reason)
+    reason = reason.replace("found for signature", "for these arguments")
     return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", reason).rstrip(".:")

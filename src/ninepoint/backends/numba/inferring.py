@@ -272,7 +272,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 # What Numba says.
 
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?([\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
+_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
 
 
 def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
@@ -301,5 +301,6 @@ def _reason(text: str) -> str:
     ]
     reason = useful[0] if useful else "Numba gives no reason"
     reason = _FUNCTION.sub(r"'\1'", reason)
+    reason = reason.replace("found for signature", "for these arguments")
     reason = re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", reason)
     return reason.rstrip(".:")
