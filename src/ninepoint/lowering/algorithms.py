@@ -197,6 +197,10 @@ class _Plan:
 
     def _over_boxes(self, source: Elements, dtype: DType, op: BinaryOp) -> Atom:
         """Reduce a window of any shape, in boxes that neighbours share."""
+        if source.dtype.is_integer and dtype.is_float:
+            # As integers, in narrow lanes, before they become floats.
+            own = DType.INT if source.dtype is DType.BOOL else source.dtype
+            return self.main.emit(Cast(dtype, self._over_boxes(source, own, op)))
         last = len(source.origin) - 1
         parts: list[Piece] = []
         kept: list[tuple[int, int]] = []

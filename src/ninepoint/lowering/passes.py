@@ -3,6 +3,7 @@
     read          the text became a kernel              language.parse
     simplified    what does nothing goes                analysis.simplify
     stored        results in their storage types        storage
+    picked        what a mask leaves out falls away     picking
     widened       averages that integers cannot hold    wide
     windowed      sums that are windows in disguise     linear
     floating      truths are counted as floats          floating
@@ -32,6 +33,7 @@ from .algorithms import staged
 from .floating import floating
 from .linear import windowed
 from .merging import merged
+from .picking import picked
 from .schedule import Schedule
 from .sharing import shared
 from .storage import stored
@@ -66,6 +68,7 @@ SIMPLIFIED: tuple[Pass, ...] = (("simplified", lambda kernel, _: simplify(kernel
 # Up to windows, however they are written.
 WINDOWED: tuple[Pass, ...] = (
     ("stored", lambda kernel, request: _stored(kernel, request)),
+    ("picked", lambda kernel, request: picked(kernel, request.schedule)),
     ("widened", lambda kernel, _: widened(kernel)),
     ("windowed", lambda k, request: windowed(k, request.schedule, floats=request.fastmath)),
 )
