@@ -264,8 +264,10 @@ class InMemory:
             )
         itemsize = sum(dtype.itemsize for dtype in self._dtypes)
         self.longest = 1
-        pairs = zip([*given, *self._others], dtypes, strict=True)
-        if all(array.shape == shape and plain(array, dtype, last.ndim) for array, dtype in pairs):
+        pairs = list(zip([*given, *self._others], dtypes, strict=True))
+        placed = len(pairs) - len(recorded.graph.places)
+        same = all(array.shape == shape for array, _ in pairs)
+        if same and all(plain(array, dtype, last.ndim) for array, dtype in pairs[:placed]):
             self.longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
         if self.longest > 1:
             for node in recorded.nodes:
@@ -278,7 +280,8 @@ class InMemory:
         self._single = kind(recorded, schedule, plan.threads)
         threads = thread_count(plan.threads)
         thin = partial(kind, recorded, schedule, 1, thin=True)
-        self._passes = Passes(thin, last.ndim, count, threads)
+        placed = len(recorded.graph.places)
+        self._passes = Passes(thin, last.ndim, count, threads, placed)
         self._given = self._states = self._before = given
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
@@ -418,7 +421,11 @@ def positions(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any], steps:
     made = positions_beside(graph, arrays)
     # Several steps in one pass take arrays of one shape.
     whole = is_worth_chains(math.prod(shape) * arrays[0].dtype.itemsize, steps)
-    return [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in made] if whole else made
+    if not whole:
+        return made
+    if any(map(is_cupy, arrays)):
+        return [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in made]
+    return [np.broadcast_to(a, shape) for a in made]
 
 
 def is_worth_chains(size: int, steps: int) -> bool:

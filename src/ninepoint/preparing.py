@@ -28,7 +28,7 @@ from .arrays.prepared import Options, no_way, prepare
 from .arrays.quick import Quick
 from .arrays.recognise import is_cupy
 from .arrays.run import can_fuse
-from .arrays.views import plain, stacked
+from .arrays.views import plain, spread, stacked
 from .backends.memory import empty
 from .backends.threads import thread_count
 from .calls import Call
@@ -342,7 +342,7 @@ def _in_one_pass(
         run_fused(
             program.with_numbers(numbers(leaves)),
             partial(at_ends, leaves),
-            [stacked(field, ndim) for field in given],
+            [stacked(field, ndim) for field in spread(given, program.positions)],
             [stacked(made[value], ndim) for value in group.outputs],
             thread_count(threads),
             group.tile,

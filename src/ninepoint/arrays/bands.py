@@ -142,16 +142,22 @@ class Ends:
 
     What is wrong at the seam creeps in by one reach a call, and never gets to what is wanted.
     The copy is made in the same memory each time: memory that is new to the process costs as
-    much as a call.
+    much as a call.  Of the last fields, `positions`, it is one of a line.
     """
 
     def __init__(
-        self, one_by_one: OneByOne, axis: int, ended: Sides = (True, True), lanes: int = 1
+        self,
+        one_by_one: OneByOne,
+        axis: int,
+        ended: Sides = (True, True),
+        lanes: int = 1,
+        positions: int = 0,
     ) -> None:
         self._one_by_one = one_by_one
         self._axis = axis
         self._ended = ended
         self._lanes = lanes
+        self._positions = positions
         self._held: dict[int, list[Array]] = {}
         self._made: Sequence[Array] = ()
         self._lengths = (0, 0)
@@ -161,10 +167,15 @@ class Ends:
         axis, length = self._axis, sum(lengths) + self._lanes
         n, (low, high) = fields[0].shape[axis + 1], self._ended
         parts = [slice(0, length)] * low + [slice(n - length, n)] * high
-        held = self._memory(len(parts) * length, fields)
-        for field, piece in zip(fields, held, strict=True):
+        held = list(self._memory(len(parts) * length, fields))
+        for field, piece in zip(fields, held, strict=False):
             np.concatenate([field[at(axis, part)] for part in parts], axis + 1, piece)
-        self._made, self._lengths = self._one_by_one(list(held)), lengths
+        for field in fields[len(held) :]:
+            line = _line(field)
+            if line.shape[axis + 1] > 1:
+                line = np.concatenate([line[at(axis, part)] for part in parts], axis + 1)
+            held.append(np.broadcast_to(line, held[0].shape))
+        self._made, self._lengths = self._one_by_one(held), lengths
 
     def write(self, results: Sequence[Array]) -> None:
         """Put the points where they belong."""
@@ -179,13 +190,19 @@ class Ends:
                 result[at(axis, slice(n - after, n))] = last
 
     def _memory(self, length: int, fields: Sequence[Array]) -> list[Array]:
-        """Arrays for the pieces of all fields."""
+        """Arrays for the pieces of all fields but positions."""
         if length not in self._held:
-            before = self._axis + 1
+            before, given = self._axis + 1, fields[: len(fields) - self._positions]
             self._held[length] = [
-                empty((*f.shape[:before], length, *f.shape[before + 1 :]), f.dtype) for f in fields
+                empty((*f.shape[:before], length, *f.shape[before + 1 :]), f.dtype) for f in given
             ]
         return self._held[length]
+
+
+def _line(positions: Array) -> Array:
+    """Positions with one element along axes along which all elements are the same ones."""
+    steps = zip(positions.strides, positions.shape, strict=True)
+    return positions[tuple(slice(1) if step == 0 and n > 1 else ALL for step, n in steps)]
 
 
 # Bands for each thread: the last to begin then ends not much after the others.
@@ -221,7 +238,11 @@ def run_fused(
     run_in_bands(
         lambda region: program,
         lambda axis: Ends(
-            partial(one_by_one, axis), axis, ended[axis], lanes if axis == len(core) - 1 else 1
+            partial(one_by_one, axis),
+            axis,
+            ended[axis],
+            lanes if axis == len(core) - 1 else 1,
+            program.positions,
         ),
         reach,
         [False] * len(core),

@@ -128,11 +128,23 @@ class Chain:
 class Passes:
     """Several steps in one pass over arrays, whose shape is the same for all passes."""
 
-    def __init__(self, single: Callable[[], Single], ndim: int, states: int, threads: int) -> None:
-        """Take what makes single steps on one thread; the first fields are the states."""
+    def __init__(
+        self,
+        single: Callable[[], Single],
+        ndim: int,
+        states: int,
+        threads: int,
+        positions: int = 0,
+    ) -> None:
+        """Take what makes single steps on one thread.
+
+        The first fields are the states, and the last ones `positions`.
+        """
         self._threads = threads
         self._turns = [_Turns(single(), states) for _ in range(ndim)]
-        self._ends = [Ends(turns, axis) for axis, turns in enumerate(self._turns)]
+        self._ends = [
+            Ends(turns, axis, positions=positions) for axis, turns in enumerate(self._turns)
+        ]
 
     def over(self, chain: Chain, core: tuple[int, ...]) -> bool:
         """Whether results may take the place of the states that they are made from.

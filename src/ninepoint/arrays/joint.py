@@ -100,6 +100,9 @@ def joint(
     """
     if any(node.border.uses("keep") or node.resizes for node in nodes):
         return None
+    if program.positions:
+        # Nobody has positions beyond an array.
+        return None
     along = nodes[0].along
     asking = [node for node in nodes if node.border.uses("fill") or node.border.uses("constant")]
     values = [node.cval for node in asking if any(any(look(node, axis)) for axis in along)]

@@ -36,7 +36,7 @@ from .lanes import Lanes, has_lanes, width_of, with_lanes
 from .layout import Region, Shape
 from .recognise import is_cupy
 from .regions import Node, Span, closed, look, needed, reach
-from .views import plain, stacked
+from .views import plain, spread, stacked
 
 # Bytes of all values below which calls are done one after the other: these stay in cache, and the
 # ends of one kernel are done call by call.  (Of float32: two calls on 512x512, 3 MB, 84 us one
@@ -630,7 +630,7 @@ def _fused(
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
     thin = partial(_thin, work, group, whole, margin, along, gives, has, sides)
     bound = laned.within(whole)
-    given = [stacked(field, laned.ndim) for field in flat]
+    given = [stacked(field, laned.ndim) for field in spread(flat, program.positions)]
     made = [results[value] for value in group.outputs]
     made = [stacked(one if lanes is None else lanes.of(one), laned.ndim) for one in made]
     if group.chain is None:
@@ -645,7 +645,10 @@ def _fused(
         )
     else:
         numbers, count = (bound.coefficients, bound.scalars), thread_count(threads)
-        step_by_step = [Ends(partial(thin, axis), axis, sides[axis]) for axis in range(ndim)]
+        step_by_step = [
+            Ends(partial(thin, axis), axis, sides[axis], positions=program.positions)
+            for axis in range(ndim)
+        ]
         run_chain(group.chain, numbers, step_by_step.__getitem__, given, made, count, ended=sides)
     if work.shape is not None:
         work.at |= dict.fromkeys(group.outputs, gives)
@@ -752,7 +755,8 @@ def _can_chain(group: Group, fields: Sequence[Array]) -> bool:
     chain = group.chain
     assert chain is not None
     ndim, shape = chain.compiled.ndim, fields[0].shape
-    pairs = zip(fields, chain.compiled.field_dtypes, strict=True)
+    given = len(fields) - len(chain.compiled.positions)
+    pairs = zip(fields[:given], chain.compiled.field_dtypes, strict=False)
     return all(f.shape == shape and plain(f, dtype, ndim) for f, dtype in pairs) and chain.pays(
         shape[len(shape) - ndim :], group.asked
     )
@@ -761,15 +765,16 @@ def _can_chain(group: Group, fields: Sequence[Array]) -> bool:
 def can_fuse(group: Group, program: Bound, fields: Sequence[Array]) -> bool:
     """Whether these arrays can be read by the kernel of a group, and are worth it."""
     ndim, shape = program.ndim, fields[0].shape
-    if any(field.shape != shape for field in fields) or len(shape) < ndim:
+    given = len(fields) - program.positions
+    if any(field.shape != shape for field in fields[:given]) or len(shape) < ndim:
         return False
-    pairs = zip(fields, program.field_dtypes, strict=True)
+    pairs = zip(fields[:given], program.field_dtypes, strict=False)
     if not all(plain(field, dtype, ndim) for field, dtype in pairs):
         return False
     if not fits(shape[len(shape) - ndim :], program.reaches[0]):
         return False
     if group.asked:
         return True
-    types = [*program.field_dtypes, *_dtypes(group).values()]
+    types = [*program.field_dtypes[:given], *_dtypes(group).values()]
     size: int = math.prod(shape) * sum(dtype.itemsize for dtype in types)
     return size > CACHED

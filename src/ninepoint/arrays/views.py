@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -16,6 +17,15 @@ def plain(array: Array, dtype: np.dtype, ndim: int) -> bool:
     if array.ndim <= ndim + 1:
         return array.shape[-1] == 1 or array.strides[-1] == array.itemsize
     return bool(array.flags.c_contiguous)
+
+
+def spread(arrays: Sequence[Array], positions: int) -> list[Array]:
+    """The arrays, of which the last are positions, all of the shape of the first."""
+    given = len(arrays) - positions
+    return [
+        *arrays[:given],
+        *(np.broadcast_to(array, arrays[0].shape) for array in arrays[given:]),
+    ]
 
 
 def stacked(array: Array, ndim: int) -> Array:

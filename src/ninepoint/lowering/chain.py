@@ -27,8 +27,8 @@ import numpy as np
 
 from ..language.box import Box
 from ..language.dtypes import DType, value_type
-from ..language.ir import Assign, Atom, Kernel, Offset, Read, Ref, State, Values
-from .fusion import Naming, Part, inlined, parts_of, renumbered, stages_of, unfit
+from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, State, Values
+from .fusion import Naming, Part, inlined, parts_of, positions_of, renumbered, stages_of, unfit
 from .kept import full, needed, rolling_axis
 from .schedule import Schedule
 
@@ -249,6 +249,7 @@ class _Chain:
             body=body,
             outputs=outputs,
             stages=tuple(self.stages),
+            positions=self._positions(),
         )
         if plain:
             named = {name for stage in kernel.stages for name in stage.names}
@@ -283,6 +284,12 @@ class _Chain:
         # What was made before has been filled already.
         self.edges.results = tuple(absent.get(value) for value in wanted)
         return (*body, *reads), tuple(outputs)
+
+    def _positions(self) -> tuple[Position, ...]:
+        """What the last of the fields are."""
+        found = {name: one for link in self.links for name, one in positions_of(link.part).items()}
+        placed = self.fields[len(self.fields) - len(found) :]
+        return tuple(found[name] for name, _ in placed)
 
     # The arrays in which values stand.
 

@@ -29,6 +29,7 @@ from ..language.ir import (
     Histogram,
     Kernel,
     Offset,
+    Position,
     Read,
     Reduce,
     Ref,
@@ -91,9 +92,11 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
     scalars: dict[str, DType] = {}
     coefficients: dict[str, tuple[np.dtype, Offset]] = {}
     values: dict[str, Atom] = {}
+    positions: dict[str, Position] = {}
     body: tuple[Assign, ...] = ()
     for position, part in enumerate(parts):
         kernel, names = part.kernel, part.names
+        positions |= positions_of(part)
         fields |= {part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values}
         scalars |= {names.get(n, n): d for n, d in kernel.scalars}
         coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
@@ -111,15 +114,25 @@ def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
             reads.append(Assign(f"{name}_0", Read(value.dtype, name, (0,) * parts[0].kernel.ndim)))
             value = Ref(value.dtype, f"{name}_0")
         results.append(value)
+    placed = [(name, fields.pop(name)) for name in positions]
     return Kernel(
         ndim=parts[0].kernel.ndim,
-        fields=tuple(fields.items()),
+        fields=(*fields.items(), *placed),
         scalars=tuple(scalars.items()),
         coefficients=tuple((n, d, s) for n, (d, s) in coefficients.items()),
         body=(*body, *reads),
         outputs=tuple(results),
         stages=tuple(stages),
+        positions=tuple(positions.values()),
     )
+
+
+def positions_of(part: Part) -> dict[str, Position]:
+    """The positions that a part reads, by their names in the whole."""
+    kernel = part.kernel
+    placed = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    pairs = zip(placed, kernel.positions, strict=True)
+    return {part.sources[name]: one for (name, _), one in pairs}
 
 
 class Naming:

@@ -121,7 +121,7 @@ class _Writer:
         # The names of the indices along all axes but the last.
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
-        self.constant = _constant(kernel)
+        self.constant = constant_in_rows(kernel)
         self.every = kernel.every or (1,) * kernel.ndim
         # The columns that are made of stages of which not all are.
         self.parts = parts(kernel)
@@ -688,7 +688,7 @@ def _planes(kernel: Kernel, kept: Sequence[Kept], every: Offset) -> dict[str, fr
     return {name: frozenset(planes) for name, planes in found.items()}
 
 
-def _constant(kernel: Kernel) -> frozenset[str]:
+def constant_in_rows(kernel: Kernel) -> frozenset[str]:
     """The fields that are constant along a row: positions along another axis."""
     labels = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
     pairs = zip(labels, kernel.positions, strict=True)

@@ -33,7 +33,7 @@ from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
-from .loops import function_lines, once, whole_text
+from .loops import constant_in_rows, function_lines, once, whole_text
 from .names import BORDERS, SUPPORT, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
@@ -67,6 +67,7 @@ class _Writer:
         self.axis = rolling_axis(kernel)
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
+        self.constant = constant_in_rows(kernel)
         self.ends = needed(kernel, stored=True)
         self.axes = edges.axes
         boxes = [(kept.low, kept.high) for kept in self.kept] + list(self.ends.values())
@@ -110,7 +111,7 @@ class _Writer:
     def _function(self, name: str, stage: Stage) -> RowFunction:
         low = _lowest_columns(stage.body)
         sources = {
-            n: Source(self.names[n], computed_name(d), low.get(n, 0))
+            n: Source(self.names[n], computed_name(d), low.get(n, 0), constant=n in self.constant)
             for n, d in self.kernel.fields
         }
         sources |= {n: Source(self.names[n], self._type(n), low.get(n, 0)) for n in self.by_name}
@@ -336,6 +337,9 @@ class _Writer:
                 continue
             first = _text(start, {"": low[source], "before1": -self.reach.lo[-1]})
             index = [self._index(axis, at) for axis in range(-self.kernel.ndim, -1)]
+            if source in self.constant:
+                arguments.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
+                continue
             arguments.append(f"row_from({self.names[source]}, {as_tuple(['b', *index])}, {first})")
         arguments += [*results, count, *(self.names[n] for n in function.others)]
         return f"{function.name}({', '.join(arguments)})"
