@@ -11,6 +11,10 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
+from ninepoint import preparing
+from ninepoint.arrays import run as arrays_run
+from ninepoint.arrays.bands import run_fused
+from ninepoint.lowering.schedule import Schedule
 
 X = np.random.default_rng(0).integers(0, 99, (9, 11)).astype("int32")
 
@@ -259,3 +263,27 @@ def test_positions_of_large_arrays_are_read_where_they_lie(threads):
         # Rows with gaps go through copies, block by block.
         np.testing.assert_array_equal(box(np.repeat(x, 2, 2)[..., ::2], threads=threads), wanted)
     np.testing.assert_array_equal(box(x.T, axes=(2, 1, 0), threads=threads).T, wanted)
+
+
+def test_calls_that_ask_for_positions_are_one_pass(monkeypatch):
+    passes = []
+
+    def counted(*args, **options):
+        passes.append(1)
+        return run_fused(*args, **options)
+
+    for module in (preparing, arrays_run):
+        monkeypatch.setattr(module, "run_fused", counted)
+    stages = Schedule(stages=(("s", "rows"), ("t", "rows")))
+    one = npt.stencil(boundary="nearest", schedule=stages)(staged.__wrapped__)
+    x = np.random.default_rng(4).integers(0, 99, (33, 41)).astype("int32")
+    wanted = staged(x)
+    stack = np.stack([x, x])[:, None]
+    lazy = da.from_array(x, chunks=(17, 20))
+    for count in (1, 2, 3):
+        np.testing.assert_array_equal(one(x), wanted)
+        np.testing.assert_array_equal(one(stack, threads=2)[1, 0], wanted)
+        assert len(passes) == 2 * count
+    np.testing.assert_array_equal(one(x.T, axes=(1, 0)).T, wanted)
+    np.testing.assert_array_equal(one(lazy).compute(scheduler="sync"), wanted)
+    assert len(passes) > 6

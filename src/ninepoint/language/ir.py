@@ -392,9 +392,9 @@ class Kernel:
     field or a stage; every offset has `ndim` entries.  `fields` and `coefficients` pair each
     name with its storage type, `scalars` each name with its value type; as a kernel is read,
     its last scalars are the `lengths`, and its last fields the `positions`, which are read at the
-    point itself; as a part of another kernel, at the points of its stage.  The loops make `rows` rows of the result at once; only
-    the lowering asks for more than one.  Result p is made at point `every` * p, where that is
-    not empty.
+    point itself; as a part of another kernel, at the points of its stage.  The loops make `rows`
+    rows of the result at once; only the lowering asks for more than one.  Result p is made at
+    point `every` * p, where that is not empty.
     """
 
     ndim: int
