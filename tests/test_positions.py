@@ -174,6 +174,21 @@ def test_several_steps_in_one_pass():
     np.testing.assert_array_equal(heat.iterate(u, 0.1, steps=9), wanted)
 
 
+@npt.stencil(boundary="wrap")
+def unread(u, r):
+    v = parity(u)
+    w = heat(u, r)
+    return w[0, 0] + 0.1 * w[0, 1] + v.shape[0] * 0
+
+
+def test_several_steps_of_which_nobody_reads_a_part():
+    u = np.random.default_rng(5).random((700, 600))
+    wanted = u
+    for _ in range(9):
+        wanted = unread(wanted, 0.1)
+    np.testing.assert_array_equal(unread.iterate(u, 0.1, steps=9), wanted)
+
+
 @npt.stencil(neighborhood=((1, 2),))
 def declared(x):
     return x[1] * npt.index(x)

@@ -423,7 +423,9 @@ def positions(graph: Graph, wanted: Sequence[int], arrays: Sequence[Any], steps:
     whole = is_worth_chains(math.prod(shape) * arrays[0].dtype.itemsize, steps)
     if not whole:
         return made
-    if any(map(is_cupy, arrays)):
+    read = sum(len(node.compiled.positions) for node in graph.needed(wanted))
+    if read < len(made) or any(map(is_cupy, arrays)):
+        # A chain takes those that nobody needs for ordinary fields.
         return [np.ascontiguousarray(np.broadcast_to(a, shape)) for a in made]
     return [np.broadcast_to(a, shape) for a in made]
 

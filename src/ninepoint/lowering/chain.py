@@ -286,10 +286,10 @@ class _Chain:
         return (*body, *reads), tuple(outputs)
 
     def _positions(self) -> tuple[Position, ...]:
-        """What the last of the fields are."""
+        """What the last of the fields are, if these are all positions that there are."""
         found = {name: one for link in self.links for name, one in positions_of(link.part).items()}
-        placed = self.fields[len(self.fields) - len(found) :]
-        return tuple(found[name] for name, _ in placed)
+        names = [name for name, _ in self.fields[len(self.fields) - len(found) :]]
+        return tuple(found[name] for name in names) if found.keys() == set(names) else ()
 
     # The arrays in which values stand.
 
