@@ -87,6 +87,37 @@ def _nan_median(reach: int) -> Problem:
     )
 
 
+def _median_of_floats(radius: int) -> Problem:
+    shape = windowed.disk(radius)
+    return Problem(
+        f"median over disk({radius}) of floats",
+        windowed.stencil(_shaped(np.median, shape)),
+        (windowed.filtered(lambda n, x, out: _scipy_median(n, x, shape, out)),),
+        near=(radius, radius),
+        group=GROUP,
+        dtypes=("float32", "float64"),
+        shapes=((512, 512),),
+    )
+
+
+def _erosion(radius: int) -> Problem:
+    shape = windowed.disk(radius)
+    bytes_ = shape.astype(np.uint8)
+    return Problem(
+        f"minimum over disk({radius})",
+        windowed.stencil(_shaped(np.min, shape)),
+        (
+            windowed.filtered(lambda n, x, out: n.minimum_filter(x, footprint=shape, output=out)),
+            windowed.opencv(lambda cv2, x: cv2.erode(x, bytes_), interior=True),
+            windowed.skimage(lambda m, x: m.erosion(x, bytes_), "morphology", interior=True),
+        ),
+        near=(radius, radius),
+        group=GROUP,
+        dtypes=("uint8",),
+        shapes=_IMAGES,
+    )
+
+
 def _dilation(radius: int) -> Problem:
     shape = windowed.disk(radius)
     bytes_ = shape.astype(np.uint8)
@@ -130,6 +161,10 @@ def _scipy_median(n: Any, x: np.ndarray, shape: np.ndarray, out: np.ndarray) -> 
     n.median_filter(x, footprint=shape, output=out)
 
 
+def _scipy_minimum(n: Any, x: np.ndarray, shape: np.ndarray, out: np.ndarray) -> None:
+    n.minimum_filter(x, footprint=shape, output=out)
+
+
 def _scipy_mean(n: Any, x: np.ndarray, shape: np.ndarray, out: np.ndarray) -> None:
     sums = n.correlate(x.astype(np.int32), shape.astype(np.int32))
     np.rint(sums / np.count_nonzero(shape), out=out, casting="unsafe")
@@ -139,27 +174,51 @@ def _whole_mean(w):
     return (2 * w.sum() + w.size) // (2 * w.size)
 
 
-def _opening(radius: int) -> Problem:
+def _opened(shape: np.ndarray, stencil: Any) -> Any:
+    erode, dilate = stencil(_shaped(np.min, shape)), stencil(_shaped(np.max, shape))
+
+    def opening(x):
+        return dilate(erode(x))[0, 0]
+
+    return opening
+
+
+def _closed(shape: np.ndarray, stencil: Any) -> Any:
+    erode, dilate = stencil(_shaped(np.min, shape)), stencil(_shaped(np.max, shape))
+
+    def closing(x):
+        return erode(dilate(x))[0, 0]
+
+    return closing
+
+
+def _bright(shape: np.ndarray, stencil: Any) -> Any:
+    erode, dilate = stencil(_shaped(np.min, shape)), stencil(_shaped(np.max, shape))
+
+    def white_tophat(x):
+        return np.uint8(x[0, 0] - dilate(erode(x))[0, 0])
+
+    return white_tophat
+
+
+def _morphology(name: str, radius: int, build: Any, scipys: str, cv: str) -> Problem:
     shape = windowed.disk(radius)
     bytes_ = shape.astype(np.uint8)
-
-    def build(stencil: Any) -> Any:
-        erode, dilate = stencil(_shaped(np.min, shape)), stencil(_shaped(np.max, shape))
-
-        def opening(x):
-            return dilate(erode(x))[0, 0]
-
-        return stencil(opening)
-
     return Problem(
-        f"opening by disk({radius})",
-        ours.staged(build, "reflect"),
+        f"{name} by disk({radius})",
+        ours.staged(lambda stencil: stencil(build(shape, stencil)), "reflect"),
         (
-            windowed.filtered(lambda n, x, out: n.grey_opening(x, footprint=shape, output=out)),
-            windowed.opencv(
-                lambda cv2, x: cv2.morphologyEx(x, cv2.MORPH_OPEN, bytes_), interior=True
+            windowed.filtered(
+                lambda n, x, out: getattr(n, scipys)(x, footprint=shape, output=out)
             ),
-            windowed.skimage(lambda m, x: m.opening(x, bytes_), "morphology", interior=True),
+            windowed.opencv(
+                lambda cv2, x: cv2.morphologyEx(x, getattr(cv2, cv), bytes_), interior=True
+            ),
+            windowed.skimage(
+                lambda m, x: getattr(m, name.replace(" ", "_"))(x, bytes_),
+                "morphology",
+                interior=True,
+            ),
         ),
         near=(2 * radius, 2 * radius),
         group=GROUP,
@@ -337,7 +396,12 @@ WINDOWS: tuple[Problem, ...] = (
     _rank("median", _middle, 2, _scipy_median),
     _rank("median", _middle, 5, _scipy_median),
     _rank("mean", _whole_mean, 5, _scipy_mean),
-    _opening(3),
+    _median_of_floats(5),
+    _erosion(3),
+    _rank("minimum", np.min, 5, _scipy_minimum),
+    _morphology("opening", 3, _opened, "grey_opening", "MORPH_OPEN"),
+    _morphology("closing", 3, _closed, "grey_closing", "MORPH_CLOSE"),
+    _morphology("white tophat", 3, _bright, "white_tophat", "MORPH_TOPHAT"),
     _colours(
         "mean",
         _mean,
