@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .peers import Peer, Tolerance, as_array, ours, windowed
+from .peers import Peer, Tolerance, as_array, halide_sizes, ours, windowed
 from .problem import Problem
 
 GROUP = "windows"
@@ -425,6 +425,7 @@ WINDOWS: tuple[Problem, ...] = (
             windowed.opencv(
                 lambda cv2, x: cv2.resize(x, None, fx=0.5, fy=0.5, interpolation=cv2.INTER_AREA)
             ),
+            halide_sizes.pool(),
             windowed.plain(lambda x: x.reshape(len(x) // 2, 2, x.shape[1] // 2, 2).mean((1, 3))),
         ),
         near=(1, 1),
@@ -452,6 +453,7 @@ WINDOWS: tuple[Problem, ...] = (
         windowed.calling("ninepoint", "ninepoint", _pyramid, threads=True),
         (
             windowed.opencv(lambda cv2, x: _thrice(cv2.pyrDown)(x)),
+            halide_sizes.pyramid(),
             windowed.calling("SciPy", "scipy", _scipy_pyramid),
         ),
         near=(2, 2),

@@ -74,18 +74,20 @@ def halide(
     near: tuple[int, ...],
     result: Callable[[np.dtype], Any] = lambda given: given,
     schedules: Mapping[str, Schedule] = SCHEDULES,
+    sizes: Callable[[int], int] = lambda length: length,
     **options: Any,
 ) -> Peer:
     """A peer from `algorithm(hl, input, axes)`, which leaves out `near` at the border.
 
     `near` is for all axes of the array, in its order; Halide's first axis is the last of NumPy.
+    `sizes` gives the length of the result for that of the array, where it is another.
     """
 
     def prepare(x: np.ndarray, threads: int) -> Any:
         import halide as hl
 
         dtype = np.dtype(result(x.dtype))
-        shape = [length - 2 * reach for length, reach in zip(x.shape, near, strict=True)]
+        shape = [sizes(n) - 2 * reach for n, reach in zip(x.shape, near, strict=True)]
         out = np.zeros(shape, dtype)
         source = hl.Buffer(x, reverse_axes=True)
         target = hl.Buffer(out, reverse_axes=True)
@@ -111,7 +113,8 @@ def halide(
             works[name] = (stages[-1], given)
         given, stages, _ = build()
         if x.ndim > 1:
-            works["Mullapudi2016"] = (_scheduled(hl, given, stages[-1], x, near, threads), given)
+            made = _scheduled(hl, given, stages[-1], (x.shape, shape), near, threads)
+            works["Mullapudi2016"] = (made, given)
         best = min(works, key=lambda name: _tried(works[name][0], target))
         chosen = works[best]
 
@@ -126,13 +129,18 @@ def halide(
 
 
 def _scheduled(
-    hl: Any, given: Any, last: Any, x: np.ndarray, near: tuple[int, ...], threads: int
+    hl: Any,
+    given: Any,
+    last: Any,
+    shapes: tuple[Sequence[int], Sequence[int]],
+    near: tuple[int, ...],
+    threads: int,
 ) -> Any:
     plugin = Path(hl.__file__).parent / "lib64" / "libautoschedule_mullapudi2016.so"
     hl.load_plugin(str(plugin))
-    shape, reaches = x.shape[::-1], near[::-1]
-    given.set_estimates([(0, length) for length in shape])
-    last.set_estimates([(r, length - 2 * r) for r, length in zip(reaches, shape, strict=True)])
+    (before, after), reaches = (shape[::-1] for shape in shapes), near[::-1]
+    given.set_estimates([(0, length) for length in before])
+    last.set_estimates(list(zip(reaches, after, strict=True)))
     pipeline = hl.Pipeline(last)
     target = hl.get_jit_target_from_environment()
     options = hl.AutoschedulerParams("Mullapudi2016", {"parallelism": str(threads)})
