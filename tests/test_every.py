@@ -231,6 +231,16 @@ def alike(x):
     return 3 * x[-3, 0] - x[2, -2] + x[0:2, 0:3].max()
 
 
+@pytest.mark.parametrize("border", ["keep", "valid"])
+def test_rows_of_lanes_are_made_where_they_are_wanted(border):
+    colours = np.moveaxis(FILM, 0, -1).copy()
+    wanted = alike(colours, axes=(0, 1), boundary=border)
+    for every in [(2, 1), (3, 2)]:
+        for _ in range(2):
+            made = alike(colours, axes=(0, 1), every=every, boundary=border)
+            same(made, wanted[:: every[0], :: every[1]])
+
+
 @pytest.mark.parametrize("every", [2, (1, 3)])
 def test_stacks_that_lie_innermost(every):
     steps = (every,) * 2 if isinstance(every, int) else every

@@ -101,9 +101,13 @@ class Node:
     @property
     def full(self) -> Node:
         """The same call, which makes all points."""
-        if not self.thins:
+        return self.with_steps((1,) * self.ndim)
+
+    def with_steps(self, every: Steps) -> Node:
+        """The same call with other steps."""
+        if every == self.every:
             return self
-        call = replace(self.call, every=1)
+        call = replace(self.call, every=every if max(every) > 1 else 1)
         types = self.compiled.field_dtypes
         types = types[: len(types) - len(self.compiled.positions)]
         return replace(self, call=call, compiled=call.compiled(types)[0])

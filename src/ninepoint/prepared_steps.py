@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 from .arrays.arranging import Run, are_writable, listed
 from .arrays.axes import behind
 from .arrays.borders import Array
-from .arrays.every import thinned
-from .arrays.lanes import has_lanes
+from .arrays.every import Steps, thinned, thinned_copy
+from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
 from .arrays.parts import write
 from .arrays.prepared import Options, prepare
@@ -156,8 +156,12 @@ def one_by_one(
 def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
     along = behind(axes, max(field.ndim for field in fields), node.ndim)
-    if node.thins and (not node.compiled.every or has_lanes(fields, along)):
-        return _thinned(node, fields, axes, threads)
+    if node.thins:
+        steps = (1,) * node.ndim
+        if node.compiled.every and not is_cupy(fields[0]):
+            steps = steps_made(fields, along, node.every)
+        if steps != node.every:
+            return _thinned(node, steps, fields, axes, threads)
     options = Options(node.border, node.cval, threads)
     if is_cupy(fields[0]):
         # Imported here: CuPy is optional, and the caller has it.
@@ -167,9 +171,12 @@ def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: in
     return prepare(node.program, node.compiled.entry, fields, options, out, axes)
 
 
-def _thinned(node: Node, fields: Sequence[Array], axes: Any, threads: int | None) -> Run:
-    """Prepare a call that makes all points, and take those that are wanted."""
-    whole = run_of(node.full, fields, axes, None, threads)
+def _thinned(
+    node: Node, steps: Steps, fields: Sequence[Array], axes: Any, threads: int | None
+) -> Run:
+    """Prepare a call that has such steps, or none, and take the points that are wanted."""
+    whole = run_of(node.with_steps(steps), fields, axes, None, threads)
+    rest = tuple(k // step for k, step in zip(node.every, steps, strict=True))
     rank = max(field.ndim for field in fields)
     along = behind(axes, rank, node.ndim)
 
@@ -177,11 +184,12 @@ def _thinned(node: Node, fields: Sequence[Array], axes: Any, threads: int | None
         made = whole(fields, numbers, None)
         if made is None:
             return None
-        results = [thinned(one, node.every, along) for one in listed(made)]
-        targets = listed(out)
         if out is None:
-            targets = [one.copy(order="K") for one in results]
-        elif are_writable(targets, ()):
+            copies = tuple(thinned_copy(one, rest, along) for one in listed(made))
+            return copies[0] if len(copies) == 1 else copies
+        results = [thinned(one, rest, along) for one in listed(made)]
+        targets = listed(out)
+        if are_writable(targets, ()):
             for target, one in zip(targets, results, strict=True):
                 write(target, one)
         else:

@@ -53,9 +53,9 @@ class Joint:
         """It makes all points."""
         return False
 
-    @property
-    def full(self) -> Joint:
+    def with_steps(self, every: Steps) -> Joint:
         """It makes all points."""
+        assert max(every) == 1, every
         return self
 
     @property

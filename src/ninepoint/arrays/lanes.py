@@ -18,6 +18,7 @@ from typing import TypeVar
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Border
+from ninepoint.arrays.every import Steps
 from ninepoint.arrays.layout import Shape
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
@@ -162,14 +163,25 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     return tuple(sorted(range(core), key=lambda axis: (lengths[axis] != 1, -steps[axis])))
 
 
-def has_lanes(fields: Sequence[Array], along: Sequence[int]) -> bool:
-    """Whether the stack of fields of one shape lies innermost, beside these axes."""
+def steps_made(fields: Sequence[Array], along: Sequence[int], every: Steps) -> Steps:
+    """The steps that are not undone by a stack that lies innermost, beside these axes.
+
+    Rows of lanes have no steps: to copy them image by image would take longer.
+    """
     if any(field.shape != fields[0].shape for field in fields) or fields[0].ndim < -min(along):
-        return False
+        return every
     ends = tuple(range(-len(along), 0))
     moved = [np.moveaxis(field, along, ends) for field in fields]
     found = lanes(moved, (), len(along))
-    return found is not None and bool(found.inner)
+    if found is None or not found.inner:
+        return every
+    made = (*every[:-1], 1)
+    return made if _has_steps(found, made) else (1,) * len(every)
+
+
+def _has_steps(found: Lanes, every: Steps) -> bool:
+    """Whether a program with steps takes lanes that lie so."""
+    return not found.turn and found.count < LEVELS and every[-1] == 1
 
 
 def width_of(fields: Sequence[Array], core: int) -> int:
@@ -198,7 +210,7 @@ def with_lanes(
     The fields have one shape and core axes last; the program knows the lengths that it asks for.
     """
     found = lanes(fields, outs, program.ndim)
-    if found is None or (program.every and found.inner):
+    if found is None or (program.every and found.inner and not _has_steps(found, program.every)):
         return None
     if found.turn:
         transposed = program.transposed(found.turn)

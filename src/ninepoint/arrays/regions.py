@@ -53,9 +53,8 @@ class Node(Protocol):
     def thins(self) -> bool:
         """Whether some points are not made, because of `every`."""
 
-    @property
-    def full(self) -> Node:
-        """The same call, which makes all points."""
+    def with_steps(self, every: Steps) -> Node:
+        """The same call with other steps."""
 
     @property
     def resizes(self) -> bool:

@@ -29,10 +29,10 @@ from .again import Again
 from .axes import Behind
 from .bands import Ends, Sides, fits, run_fused
 from .borders import Array, Border, Rule
-from .every import thinned
+from .every import Steps, thinned_copy
 from .iterating import Chain, run_chain
 from .joint import Joint
-from .lanes import Lanes, has_lanes, width_of, with_lanes
+from .lanes import Lanes, steps_made, width_of, with_lanes
 from .layout import Region, Shape
 from .recognise import is_cupy
 from .regions import Node, Span, closed, look, needed, reach
@@ -323,13 +323,17 @@ def _full(nodes: Sequence[Node], outs: Mapping[int, Array]) -> Mapping[int, Arra
     return {value: out for value, out in outs.items() if value not in thin} if thin else outs
 
 
-def _thinned(nodes: Sequence[Node], made: dict[int, Array]) -> dict[int, Array]:
-    """What nodes give that make all points, where some are not wanted."""
+def _thinned(
+    nodes: Sequence[Node], made: dict[int, Array], before: Steps = ()
+) -> dict[int, Array]:
+    """What is wanted of what nodes give that make all points, or have the steps `before`."""
     for node in nodes:
         if node.thins:
+            done = before or (1,) * len(node.every)
+            steps = tuple(k // step for k, step in zip(node.every, done, strict=True))
             for value in set(node.outputs) & made.keys():
                 # A copy, for the rest of the memory is needed by nobody.
-                made[value] = thinned(made[value], node.every, node.along).copy(order="K")
+                made[value] = thinned_copy(made[value], steps, node.along)
     return made
 
 
@@ -478,11 +482,11 @@ def _node(
     outs: Mapping[int, Array],
 ) -> dict[int, Array]:
     """What one node makes; notes where it stands."""
-    if node.thins and _makes_all(node, fields):
-        made = _node(work, node.full, fields, threads, _full([node], outs))
+    if node.thins and (steps := _steps(node, fields)) != node.every:
+        made = _node(work, node.with_steps(steps), fields, threads, _full([node], outs))
         if work.noted is not None:
             work.noted.otherwise()
-        return _thinned([node], made)
+        return _thinned([node], made, steps)
     border, along = node.border, node.along
     fields = phases.cut_fields(fields, node.fields, work.finer)
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
@@ -529,12 +533,11 @@ def _node(
     return dict(zip(node.outputs, results, strict=True))
 
 
-def _makes_all(node: Node, fields: Sequence[Array]) -> bool:
-    """Whether all points are made, where some are not wanted."""
+def _steps(node: Node, fields: Sequence[Array]) -> Steps:
+    """The steps with which a node is done, after which what is not wanted is left out."""
     if not node.program.every or any(map(is_cupy, fields)):
-        return True
-    # Rows of lanes have no steps: to copy them image by image would take longer.
-    return has_lanes(fields, node.along)
+        return (1,) * len(node.every)
+    return steps_made(fields, node.along, node.every)
 
 
 def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:
