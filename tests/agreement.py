@@ -68,18 +68,26 @@ class Plain:
         return found and Plain(found)
 
     def run(self, fields: list[np.ndarray], outs: list[np.ndarray]) -> None:
-        wide = [f.astype("float32") if f.dtype == np.float16 else f for f in fields]
         compiled = self.bound.compiled
+        wide = [_as_taken(one, compiled.module.halves) for one in fields]
         scalars = [
             kind.numpy.type(value)
             for kind, value in zip(compiled.scalar_types, self.bound.scalars, strict=True)
         ]
-        arguments = [*wide, *outs, *self.bound.coefficients, *scalars]
+        taken = [_as_taken(one, compiled.module.halves) for one in outs]
+        arguments = [*wide, *taken, *self.bound.coefficients, *scalars]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             last = len(wide) + len(outs)
             writes = [len(wide) <= k < last for k in range(len(arguments))]
             bounds.run(compiled.module.text, arguments, writes)
+
+
+def _as_taken(array: np.ndarray, halves: bool) -> np.ndarray:
+    """The array as a text takes it: half floats by their bits, or widened."""
+    if array.dtype != np.float16:
+        return array
+    return array.view("uint16") if halves else array.astype("float32")
 
 
 @dataclass(frozen=True)

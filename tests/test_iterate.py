@@ -775,3 +775,25 @@ def test_no_steps_take_an_empty_list_of_whole_numbers():
     masked = npt.stencil(lambda u, k: u[0] & k)
     u = np.arange(5)
     np.testing.assert_array_equal(masked.iterate(u, [], steps=0), u)
+
+
+def test_states_that_lie_otherwise_in_memory():
+    u, before, speed = image(), image(seed=1), image("float32", seed=2) / np.float32(1000)
+    wanted = wave.iterate(u, before, speed, steps=9)
+    gaps = np.zeros((41, 106), "float32")
+    gaps[:, ::2] = u
+    record = np.zeros((41, 53), [("x", "u1"), ("y", "float32")])
+    record["y"] = u
+    for one in (
+        np.asfortranarray(u),
+        gaps[:, ::2],
+        u[::-1].copy()[::-1],
+        u.astype(">f4"),
+        record["y"],
+    ):
+        held = one.tobytes()
+        same(wave.iterate(one, before.T.copy().T, speed[:, ::-1].copy()[:, ::-1], steps=9), wanted)
+        assert one.tobytes() == held
+    turned = np.asfortranarray(u), np.asfortranarray(before)
+    assert wave.iterate(*turned, speed, steps=9, out=turned) is not None
+    same(turned, wanted)

@@ -14,6 +14,7 @@ import numpy as np
 from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
+from .arrays.copying import copied
 from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
 from .arrays.parts import write
@@ -266,10 +267,15 @@ class InMemory:
         self.longest = 1
         pairs = list(zip([*given, *self._others], dtypes, strict=True))
         placed = len(pairs) - len(recorded.graph.places)
-        same = all(array.shape == shape for array, _ in pairs)
-        if same and all(plain(array, dtype, last.ndim) for array, dtype in pairs[:placed]):
+        if all(array.shape == shape for array, _ in pairs):
             self.longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
         if self.longest > 1:
+            # Axes in another order, gaps, other bytes: one copy costs less than single steps.
+            whole = [
+                array if k >= placed or plain(array, dtype, last.ndim) else copied(array, dtype)
+                for k, (array, dtype) in enumerate(pairs)
+            ]
+            given, self._others = whole[:count], whole[count:]
             for node in recorded.nodes:
                 one = node.compiled
                 geometry = layout(core, one.reaches, node.border)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninepoint.arrays.borders import Array, Border
+from ninepoint.arrays.copying import copied
 from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.merging import Merging, looks_at_points, merging
@@ -142,7 +143,7 @@ class Arrangement:
             views.append(self._turned)
             field = self._turned(field)
         if self._small and not alike and not is_readable(field, dtype):
-            views.append(partial(np.array, dtype=dtype, order="C"))
+            views.append(partial(copied, dtype=dtype))
         if len(views) > 1:
             return partial(_one_after_another, views)
         return views[0] if views else None

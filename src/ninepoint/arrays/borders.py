@@ -25,6 +25,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 import numpy as np
 
 from ninepoint.arrays.conditions import Condition, named_function
+from ninepoint.arrays.copying import copy_to
 from ninepoint.backends.memory import empty
 
 Rule: TypeAlias = Literal[
@@ -462,7 +463,10 @@ class Gather:
         """Give the block, C-contiguous and of `dtype`; `cval` stands where nothing else does."""
         block: Array = empty((array.shape[0], *self.shape), dtype)
         for target, source in self.copies:
-            block[target] = cval if source is None else array[source]
+            if source is None:
+                block[target] = cval
+            else:
+                copy_to(block[target], array[source])
         for target, source in self.patches:
             block[target] = cval if source is None else block[source]
         return block

@@ -17,6 +17,7 @@ import numpy as np
 
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Machine, Part, commands
+from ninepoint.arrays.copying import copied
 from ninepoint.arrays.layout import Layout, Region
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
@@ -365,7 +366,7 @@ def _run_block(
         elif is_readable(field, dtype):
             blocks.append(field[source])
         else:
-            blocks.append(np.array(field[source], dtype, order="C"))
+            blocks.append(copied(field[source], dtype))
     places = zip(fields[given:], program.along, strict=True)
     blocks += [_stretched(field, axis, plan.source(region)) for field, axis in places]
     results: list[Array] = []

@@ -72,7 +72,8 @@ class Module:
     `warm` is how many rows (or planes) of stages are made before the first of the result; where
     it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
     bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
-    that it read outside its neighborhood; `places` says where each of its reads stands.
+    that it read outside its neighborhood; `places` says where each of its reads stands.  It
+    takes `halves`, half floats, as they are, or else as float32.
     """
 
     text: str
@@ -80,6 +81,7 @@ class Module:
     kept: int = 0
     checked: bool = False
     places: tuple[str, ...] = ()
+    halves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +214,9 @@ class Backend(Protocol):
         *,
         together: Kernel | None = None,
         fastmath: bool,
+        dtypes: Sequence[np.dtype] = (),
     ) -> Module:
-        """Write a kernel whose outputs are in their storage types already.
+        """Write a kernel whose outputs are in their storage types already, the `dtypes`.
 
         `together` is the same with several rows made at once, for the arrays that gain by it.
         The `edges` of a chain say what is written at the ends of its arrays, between its steps.

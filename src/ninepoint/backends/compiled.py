@@ -166,7 +166,12 @@ class Compiled(Lowered):
         """What another form of the kernel is compiled to."""
         reach = joined(reaches)
         module = self.backend.text(
-            checked(kernel, reach), title, reach, together=together, fastmath=self.fastmath
+            checked(kernel, reach),
+            title,
+            reach,
+            together=together,
+            fastmath=self.fastmath,
+            dtypes=self.out_dtypes,
         )
         return replace(self, module=module, reaches=reaches, written=None)
 

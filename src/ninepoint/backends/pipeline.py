@@ -152,6 +152,7 @@ def compile_understood(
         reach,
         together=together,
         fastmath=request.fastmath,
+        dtypes=dtypes,
     )
     shown = kept if together else lowered
     compiled = replace(
@@ -251,7 +252,8 @@ def compile_chain(
     kernel, edges = chained(links, fields, states, steps, request.schedule)
     kernel = checked(merged(checked(kernel, reach)), reach)
     title = f"{steps} steps of {name}"
-    module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath)
+    types = links[-1].types
+    module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath, dtypes=types)
     compiled = _compiled(
         kernel, name, module, (reach,) * len(states), links[-1].types, request.fastmath
     )
@@ -281,7 +283,9 @@ def compile_fused(
     whole = checked(merged(checked(inlined(whole, request.schedule), margin)), margin)
     single = renumbered(whole, named)
     kernel = checked(BACKEND.schedule(single, request.schedule), margin)
-    module = BACKEND.text(kernel, name, margin, fastmath=request.fastmath)
+    module = BACKEND.text(
+        kernel, name, margin, fastmath=request.fastmath, dtypes=tuple(out_dtypes)
+    )
     compiled = _compiled(
         kernel, name, module, (margin,) * len(outputs), tuple(out_dtypes), request.fastmath
     )

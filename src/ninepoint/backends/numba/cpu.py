@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,12 @@ class Numba:
         *,
         together: Kernel | None = None,
         fastmath: bool,
+        dtypes: Sequence[np.dtype] = (),
     ) -> Module:
         """Write the loops of a kernel, or of a chain with what is written at the ends."""
         if edges is None or kernel.ndim == 1:
-            return loops.module(kernel, title, reach, together, fastmath=fastmath)
+            halves = [k for k, dtype in enumerate(dtypes) if dtype == np.float16]
+            return loops.module(kernel, title, reach, together, fastmath=fastmath, halves=halves)
         return steps.module(kernel, edges, title, reach, fastmath=fastmath)
 
     def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:
@@ -56,7 +58,7 @@ class Numba:
                 module.text,
                 lowered.name,
                 _types(lowered),
-                functools.partial(_signature, lowered, module.checked),
+                functools.partial(_signature, lowered, module),
                 lowered.fastmath,
                 module.checked,
                 lowered.alone,
@@ -65,9 +67,11 @@ class Numba:
             band = functools.partial(silent, lowered.scalar_types, band)
         if module.checked:
             band = functools.partial(_checked, lowered, module.places, band)
-        if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes):
-            band = functools.partial(_widened, len(lowered.field_dtypes), band)
-        return band
+        if np.float16 not in (*lowered.field_dtypes, *lowered.out_dtypes):
+            return band
+        if not module.halves:
+            return functools.partial(_widened, len(lowered.field_dtypes), band)
+        return band if self.takes_commands(lowered, module) else functools.partial(_viewed, band)
 
     def from_disk(self, lowered: Lowered, module: Module) -> bool:
         """Tell whether a text that was loaded had been compiled before."""
@@ -76,7 +80,7 @@ class Numba:
 
     def takes_commands(self, lowered: Lowered, module: Module) -> bool:
         """Tell whether a text that was loaded takes whole arrays, with a list of commands."""
-        if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes):
+        if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes) and not module.halves:
             return False
         types = _types(lowered)
         return cache.takes_commands(module.text, lowered.name, types, lowered.fastmath)
@@ -103,7 +107,7 @@ def _types(lowered: Lowered) -> tuple[Any, ...]:
     )
 
 
-def _signature(lowered: Lowered, checked: bool) -> Any:
+def _signature(lowered: Lowered, module: Module) -> Any:
     """The Numba signature of the text's function."""
     # Imported here, not above: `import ninepoint` must not import Numba.
     from numba import from_dtype, types
@@ -111,12 +115,26 @@ def _signature(lowered: Lowered, checked: bool) -> Any:
     def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
         return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
 
+    def stored(dtype: np.dtype) -> np.dtype:
+        return np.dtype("uint16") if module.halves and dtype == np.float16 else dtype
+
     return types.void(
-        *(array(d, lowered.ndim + 1, True) for d in lowered.field_dtypes),
-        *(array(d, lowered.ndim + 1, False) for d in lowered.out_dtypes),
+        *(array(stored(d), lowered.ndim + 1, True) for d in lowered.field_dtypes),
+        *(array(stored(d), lowered.ndim + 1, False) for d in lowered.out_dtypes),
         *(array(d, n, True) for d, n in lowered.coefficient_types),
         *(from_dtype(d.numpy) for d in lowered.scalar_types),
-        *((array(np.dtype("int64"), 1, False),) if checked else ()),
+        *((array(np.dtype("int64"), 1, False),) if module.checked else ()),
+    )
+
+
+def _viewed(band: Callable[..., None], *arguments: Any) -> None:
+    """Run a text that takes half floats as 16-bit integers."""
+    half = np.dtype("float16")
+    band(
+        *(
+            one.view("uint16") if isinstance(one, np.ndarray) and one.dtype == half else one
+            for one in arguments
+        )
     )
 
 

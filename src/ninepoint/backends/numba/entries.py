@@ -341,7 +341,7 @@ def _fits(builder: Any, array: Any, kind: Any, fewer: Any = None) -> Any:
     tests = [
         of_axes,
         builder.icmp_signed("==", found, flags),
-        builder.icmp_signed("==", _field(builder, at, native.KIND, _BYTE), _BYTE(ord(dtype.kind))),
+        _of_kind(builder, _field(builder, at, native.KIND, _BYTE), dtype),
         builder.icmp_signed(
             "==", _field(builder, at, native.ITEMSIZE, _WORD), _WORD(dtype.itemsize)
         ),
@@ -351,6 +351,14 @@ def _fits(builder: Any, array: Any, kind: Any, fewer: Any = None) -> Any:
     for test in tests[1:]:
         fits = builder.and_(fits, test)
     return fits
+
+
+def _of_kind(builder: Any, found: Any, dtype: Any) -> Any:
+    """Whether an array is of the kind of a dtype; to the code half floats are integers."""
+    fits = builder.icmp_signed("==", found, _BYTE(ord(dtype.kind)))
+    if dtype != "uint16":
+        return fits
+    return builder.or_(fits, builder.icmp_signed("==", found, _BYTE(ord("f"))))
 
 
 def _array(context: Any, builder: Any, array: Any, kind: Any) -> Any:

@@ -57,11 +57,11 @@ from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
 from .histograms import histogram_function, in_bins
-from .names import RESERVED, SORTING, SUPPORT, as_tuple, kernel_expressions, kernel_names
+from .names import HALVES, RESERVED, SORTING, SUPPORT, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .selecting import selecting_function
 from .turns import NEAR, one_by_one
-from .window_loops import plus
+from .window_loops import loaded_type, plus
 
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
@@ -84,11 +84,14 @@ def heading(title: str, text: str, names: Mapping[str, Sequence[str]]) -> list[s
     return [*lines, ""]
 
 
-def whole_text(title: str, lines: Sequence[str], support: Sequence[str]) -> str:
+def whole_text(
+    title: str, lines: Sequence[str], support: Sequence[str], halves: Sequence[str] = ()
+) -> str:
     """The text of a module, of which `lines` come after the imports."""
     text = "\n".join(lines[1:]) + "\n"
     title += ": written by ninepoint; changes made here are lost."
-    return "\n".join([*heading(title, text, {"sorting": SORTING, "support": support}), text])
+    known = {"halves": halves, "sorting": SORTING, "support": support}
+    return "\n".join([*heading(title, text, known), text])
 
 
 def module(
@@ -98,17 +101,24 @@ def module(
     together: Kernel | None = None,
     *,
     fastmath: bool = False,
+    halves: Sequence[int] = (),
 ) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types.
 
     `together` is the same kernel, with several rows made at once where an array gains by it.
+    The `halves` of the outputs are stored as half floats.
     """
-    return _Writer(kernel, reach, together).module(title, fastmath)
+    return _Writer(kernel, reach, together, tuple(halves)).module(title, fastmath)
 
 
 class _Writer:
-    def __init__(self, kernel: Kernel, reach: Box, together: Kernel | None) -> None:
+    def __init__(
+        self, kernel: Kernel, reach: Box, together: Kernel | None, halves: tuple[int, ...]
+    ) -> None:
         self.kernel = kernel
+        # What slides along rows knows elements as they are computed with.
+        self.converts = not any(isinstance(stage, Histogram) for stage in kernel.stages)
+        self.halves = halves if self.converts else ()
         self.together = together
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
@@ -132,7 +142,8 @@ class _Writer:
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
         outs = [f"out{k}" for k in range(len(kernel.outputs))]
-        final = self._function("band_row", kernel.body, kernel.outputs, 0, every=self.every[-1])
+        every = self.every[-1]
+        final = self._function("band_row", kernel.body, kernel.outputs, 0, every=every, last=True)
         many = self._several()
         written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
@@ -152,11 +163,11 @@ class _Writer:
         lines = function_lines(written.values(), fastmath=fastmath)
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, several, outs)]
-        text = whole_text(title, lines, SUPPORT)
+        text = whole_text(title, lines, SUPPORT, HALVES)
         rows = sum(
             kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
         )
-        return Module(text, self.warm, rows)
+        return Module(text, self.warm, rows, halves=self.converts)
 
     @property
     def warm(self) -> int:
@@ -244,7 +255,7 @@ class _Writer:
         if self.together is not None:
             written = abreast(self.together, "r")
             self.known |= ranges(written)
-            return [self._function("band_rows", written.body, written.outputs, 0)]
+            return [self._function("band_rows", written.body, written.outputs, 0, last=True)]
         if self.kernel.rows == 1:
             return []
         several: list[RowFunction | None] = []
@@ -253,7 +264,7 @@ class _Writer:
             name = self.names[kept.stage.names[0]]
             several.append(self._rows_at_once(f"{name}_rows", f"{name}_r", body, values, column))
         body, values = self.kernel.body, self.kernel.outputs
-        return [*several, self._rows_at_once("band_rows", "r", body, values, 0)]
+        return [*several, self._rows_at_once("band_rows", "r", body, values, 0, last=True)]
 
     def _rows_at_once(
         self,
@@ -262,6 +273,7 @@ class _Writer:
         body: tuple[Assign, ...],
         values: tuple[Atom, ...],
         column: int,
+        last: bool = False,
     ) -> RowFunction | None:
         """The function of this name, whose operations have names that begin with `prefix`."""
         kernel = replace(self.kernel, body=body, outputs=values)
@@ -269,7 +281,7 @@ class _Writer:
             return None
         written = abreast(kernel, prefix)
         self.known |= ranges(written)
-        return self._function(name, written.body, written.outputs, column)
+        return self._function(name, written.body, written.outputs, column, last=last)
 
     def _function(
         self,
@@ -280,13 +292,15 @@ class _Writer:
         held: str = "",
         every: int = 1,
         tail: tuple[int, int] = (0, 0),
+        last: bool = False,
     ) -> RowFunction:
         sources = {
             n: Source(
                 self.names[n],
-                d.name if d != "float16" else "float32",
+                loaded_type(d),
                 self.reach.lo[-1],
                 constant=n in self.constant,
+                half=self.converts and d == np.float16,
             )
             for n, d in self.kernel.fields
         }
@@ -296,8 +310,13 @@ class _Writer:
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach, held, every, tail,
+            self.reach, held, every, tail, self._halves(len(values)) if last else (),
         )  # fmt: skip
+
+    def _halves(self, count: int) -> tuple[int, ...]:
+        """Which of the results of so many rows are half floats: those of the first row first."""
+        outputs = len(self.kernel.outputs)
+        return tuple(k for k in range(count) if k % outputs in self.halves)
 
     def _stage_type(self, name: str) -> str:
         stage = self.by_name[name].stage

@@ -44,6 +44,9 @@ SUPPORT = [
 
 SORTING = ("keyed", "ordered", "same_bits", "slid")
 
+# What it uses of half floats.
+HALVES = ("float32_of_half", "half_of_float32")
+
 BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
 
 # Modules, built-in functions, and what the loops call their own values.

@@ -45,7 +45,7 @@ from ...language.ir import (
 from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
 from .expressions import Expressions
-from .window_loops import WindowLoops, loaded_type, plus
+from .window_loops import WindowLoops, from_half, loaded_type, plus, to_half
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -66,7 +66,8 @@ class Source:
 
     Of one that is kept in `parts`, where not all results are made, each row holds every so many
     columns, from one of these on.  All elements of a row of one that is `constant` are alike,
-    positions along another axis, and only the first is there.
+    positions along another axis, and only the first is there.  Those of
+    `half` floats are converted as they are loaded.
     """
 
     name: str
@@ -74,6 +75,7 @@ class Source:
     column: int
     parts: tuple[int, ...] = ()
     constant: bool = False
+    half: bool = False
 
 
 # A source, an offset along all axes but the last, and one of the parts.
@@ -119,18 +121,21 @@ def row_function(
     held: str = "",
     every: int = 1,
     tail: tuple[int, int] = (0, 0),
+    halves: tuple[int, ...] = (),
 ) -> RowFunction:
     """Write the function; `column` is where its row begins, relative to the result's.
 
     `held` names what the row holds already, for a function that changes it.  Its columns are
     `every` so many of those that it reads; of the first values, as many as `tail` says beside the
-    number of operations for them, it makes one more column.
+    number of operations for them, it makes one more column.  The
+    `halves` of its results are half floats.
     """
     reads = _places(body, sources, column, every)
     rows = _rows(reads, sources)
     labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-    windows = WindowLoops(expressions, storage, names, reach)
+    converts = any(source.half for source in sources.values())
+    windows = WindowLoops(expressions, storage, names, reach, converts)
     place = "j" if every == 1 else "q0"
     lines = [f"{held} = o0[{place}]"] if held else []
     once: list[str] = []
@@ -148,7 +153,8 @@ def row_function(
                 if source.constant:
                     once.append(f"{target} = {row}[0]")
                     continue
-                lines.append(f"{target} = {row}[{plus(place if source.parts else 'j', step)}]")
+                element = f"{row}[{plus(place if source.parts else 'j', step)}]"
+                lines.append(f"{target} = {from_half(element) if source.half else element}")
             case Element():
                 expressions.types[target] = loaded_type(storage[expr.array])
                 index = ", ".join(map(str, expr.index))
@@ -159,7 +165,9 @@ def row_function(
                 raise AssertionError(expr)
             case _:
                 lines.append(f"{target} = {expressions.text(target, expr)}")
-    stores = [f"o{k}[{place}] = {expressions.atom(value)}" for k, value in enumerate(values)]
+    stored = [expressions.atom(value) for value in values]
+    stored = [to_half(one) if k in halves else one for k, one in enumerate(stored)]
+    stores = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
     loops = any(isinstance(assign.value, Reduce) for assign in body)
     others = _others(body, values, kernel)
     arguments = [labels[row] for row in rows]

@@ -40,6 +40,8 @@ class WindowLoops:
     storage: dict[str, np.dtype]
     names: dict[str, str]
     reach: Box
+    # Whether half floats are converted where they are read.
+    halves: bool = False
     constants: list[str] = field(default_factory=list)
     buffers: list[tuple[str, int, str]] = field(default_factory=list)
 
@@ -110,6 +112,8 @@ class WindowLoops:
                 index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
                 self._as_stored(inner, expr.field)
                 text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
+                if self.halves and self.storage[expr.field] == np.float16:
+                    text = from_half(text)
                 if sparse:
                     zero = f"{SHORT[types[inner]]}(0)"
                     text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
@@ -323,6 +327,16 @@ def _added(shape: Offset, inner: list[str], sums: dict[str, str]) -> list[str]:
 def loaded_type(storage: np.dtype) -> str:
     """The machine type of an element once it is loaded."""
     return "float32" if storage == np.float16 else storage.name
+
+
+def from_half(text: str) -> str:
+    """The element of a half float, as a float32."""
+    return f"float32_of_half({text})"
+
+
+def to_half(text: str) -> str:
+    """A float as the element of a half float."""
+    return f"half_of_float32({text})"
 
 
 def plus(name: str, step: int) -> str:
