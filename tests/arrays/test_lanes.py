@@ -215,4 +215,7 @@ def test_explain_says_how() -> None:
     turned = np.zeros((140, 130), "uint8").T
     text = str(uneven.explain(turned))
     assert "axes        in memory in the order (1, 0): the kernel is transposed" in text
+    text = str(uneven.explain(np.zeros((9, 26), "uint8")[:, ::2]))
+    assert "strides     copied in blocks: field 1, for its rows have gaps: 2 bytes" in text
+    assert "for its rows run backwards" in str(curved.explain(VOLUME, VOLUME[..., ::-1]))
     assert "copied in blocks: a kernel that runs down rows" in str(far_median.explain(turned))

@@ -263,6 +263,32 @@ def told_order(program: Code, fields: Sequence[Array]) -> str:
     return f"in memory in the order {turn}: the kernel is transposed, and results lie so as well"
 
 
+def told_copies(program: Code, fields: Sequence[Array]) -> str:
+    """Which fields are copied in blocks and why, in words; empty where none is."""
+    found = with_lanes(program, fields)
+    lain = fields if found is None else [found[0].of(field) for field in fields]
+    reasons = [
+        f"field {k + 1}, for {reason}"
+        for k, (array, dtype) in enumerate(zip(lain, program.field_dtypes, strict=False))
+        if (reason := _unreadable(array, dtype))
+    ]
+    return f"copied in blocks: {'; '.join(reasons)}" if reasons else ""
+
+
+def _unreadable(array: Array, dtype: np.dtype) -> str:
+    """Why a program cannot read an array where it lies; empty if it can."""
+    if array.dtype != dtype:
+        return "its bytes are in another order"
+    if not array.flags.aligned:
+        return "its elements are not aligned"
+    step = array.strides[-1]
+    if array.shape[-1] < 2 or step in (0, array.itemsize):
+        return ""
+    if step < 0:
+        return "its rows run backwards"
+    return f"its rows have gaps: {step} bytes from one element of {array.itemsize} to the next"
+
+
 def made_like(program: Code, fields: Sequence[Array], shape: Shape, dtype: np.dtype) -> Array:
     """An array that lies in memory as a result of a program on such fields, core axes last."""
     found = with_lanes(program, fields)

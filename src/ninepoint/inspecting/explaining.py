@@ -14,7 +14,7 @@ from ..analysis.ranges import ranges
 from ..arrays import numpy as on_numpy
 from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
-from ..arrays.lanes import told, told_order
+from ..arrays.lanes import told, told_copies, told_order
 from ..arrays.recognise import is_dask, is_device, is_xarray
 from ..backends.numba.interpreted import interpreted
 from ..chaining import unfit
@@ -94,7 +94,9 @@ def stack_text(one: Asked, named: Mapping[str, Any]) -> str:
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = one.graph[0].nodes[-1].program
     stack, order = told(program, whole), told_order(program, whole)
-    return (stack and f"\n  stack       {stack}") + (order and f"\n  axes        {order}")
+    copies = "" if "copied" in stack + order else told_copies(program, whole)
+    lines = {"stack": stack, "axes": order, "strides": copies}
+    return "".join(f"\n  {name:11} {words}" for name, words in lines.items() if words)
 
 
 def _cut(array: Any) -> bool:
