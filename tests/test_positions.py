@@ -14,6 +14,7 @@ import ninepoint as npt
 from ninepoint import preparing
 from ninepoint.arrays import run as arrays_run
 from ninepoint.arrays.bands import run_fused
+from ninepoint.backends.pipeline import BACKEND
 from ninepoint.lowering.schedule import Schedule
 
 X = np.random.default_rng(0).integers(0, 99, (9, 11)).astype("int32")
@@ -302,3 +303,20 @@ def test_calls_that_ask_for_positions_are_one_pass(monkeypatch):
     np.testing.assert_array_equal(one(x.T, axes=(1, 0)).T, wanted)
     np.testing.assert_array_equal(one(lazy).compute(scheduler="sync"), wanted)
     assert len(passes) > 6
+
+
+def test_other_shapes_chunks_and_numbers_compile_nothing(monkeypatch):
+    for steps in (1, 2):
+        elsewhere.iterate(X.astype("int64"), 1, steps=steps)
+    wanted = elsewhere(X, 1)
+
+    def refused(*args):
+        raise AssertionError("something is compiled")
+
+    monkeypatch.setattr(type(BACKEND), "load", refused)
+    for shape in ((4, 6), (1, 1), (2, 3, 5), (3, 70_000)):
+        elsewhere(np.resize(X, shape), 2)
+    for chunks in ((1, 11), (4, 3), (9, 1)):
+        lazy = elsewhere(da.from_array(X, chunks=chunks), 1)
+        np.testing.assert_array_equal(lazy.compute(scheduler="sync"), wanted)
+    elsewhere.iterate(X.astype("int64"), lambda step: step, steps=3)

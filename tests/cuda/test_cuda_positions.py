@@ -55,3 +55,14 @@ def test_steps(cupy):
     np.testing.assert_array_equal(there, wanted)
     sent = heat.iterate(u, lambda step: 0.1, steps=3, device="cuda")
     np.testing.assert_array_equal(sent, wanted)
+
+
+@npt.stencil(boundary="constant", cval=0.5)
+def moment(x):
+    i, j = npt.index(x)
+    return x[0, 1] * (i + j)
+
+
+def test_a_fractional_constant_is_none_of_positions(cupy):
+    x = X.astype("float32")
+    np.testing.assert_array_equal(moment(cupy.asarray(x)).get(), moment(x))

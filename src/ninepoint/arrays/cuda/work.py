@@ -84,8 +84,13 @@ def one_call(program: Bound, options: Options) -> Work:
 
     def source() -> tuple[Source, tuple[Any, ...]]:
         found = source_of(compiled, border)
+        given = program.field_dtypes[: len(program.field_dtypes) - program.positions]
+        # Beside positions, which nobody reads beyond an array, stands anything.
         return found, tuple(
-            dtype.type(fitting_cval(cval, dtype, "the result")) for _, dtype, _ in found.constants
+            dtype.type(fitting_cval(cval, dtype, "the result"))
+            if rule == "fill" or dtype in given
+            else dtype.type(0)
+            for _, dtype, rule in found.constants
         )
 
     def extents(core: Shape) -> list[Region]:
