@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
+from ninepoint.arrays import commands
 from thorough import only
 
 RNG = np.random.default_rng(0)
@@ -167,3 +168,26 @@ def test_an_out_of_no_numbers_is_refused():
 def test_dask_refuses_it_as_before():
     with pytest.raises(TypeError, match="out= is for NumPy arrays"):
         kernel(da.from_array(FILM), out=np.empty(FILM.shape, "float32"))
+
+
+@npt.stencil
+def turned(x, y):
+    return 2 * x[0, 1] + y[1, -1] - y[-3, 0], y[0, 1] - x[-1, 0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("rule", ["nearest", "reflect", "wrap", "constant", "keep"])
+def test_results_take_the_place_of_fields(rule, threads, monkeypatch):
+    # Many bands, each of which is moved over what the one before it has read.
+    monkeypatch.setattr(commands, "_BAND", 64)
+    options = {"boundary": rule, "threads": threads}
+    for shape in [(7, 11), (61, 13), (2, 43, 9)]:
+        x, y = RNG.random((2, *shape))
+        for fields, out in [("xy", "xy"), ("xy", "yx"), ("xx", "xz"), ("xy", "zx")]:
+            wanted = turned(*({"x": x, "y": y}[name] for name in fields), **options)
+            # More than once: calls that come again are prepared.
+            for _ in range(2):
+                now = {"x": x.copy(), "y": y.copy(), "z": np.empty_like(x)}
+                made = tuple(now[name] for name in out)
+                turned(*(now[name] for name in fields), **options, out=made)
+                np.testing.assert_array_equal(made, wanted)

@@ -16,10 +16,14 @@ it is also one long row, with as many copies below it as the stencil looks down,
     6 7 8         6 7 8 . . .
 
 so that the ends are computed as one row.  What comes out where two rows meet is dropped.
+
+Results that take the place of fields are made in bands, in memory of their own.  A band is moved to
+its place once the next one has been made, which may read what stood there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,6 +37,9 @@ from ninepoint.arrays.shells import Shell, strides_of
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
+
+# Bytes of the results of a band that is moved to its place later: it stays in a core's cache.
+_BAND = 1 << 18
 
 _MOVE, _RUN = 0, 1
 _LINE = 64
@@ -70,12 +77,16 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some images of a stack, and the points from `first` on and before `last` in them."""
+    """Some images of a stack, and the points from `first` on and before `last` in them.
+
+    The results may lie `over` fields, element by element.
+    """
 
     start: int
     stop: int
     first: int
     last: int
+    over: bool = False
 
 
 def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
@@ -100,6 +111,14 @@ def together(lists: Sequence[np.ndarray], shell: Shell) -> tuple[np.ndarray, lis
         for k in range(len(shell.sizes) * len(shell.strips)):
             own[_HEAD + k * (2 + axes) + 1] += 8 * (total - at)
     return made, cuts
+
+
+def band_rows(plan: Layout, machine: Machine, images: int) -> int:
+    """How many rows of so many images are made before they are moved over a field."""
+    sizes = machine.sizes[machine.fields :]
+    row = images * sum(sizes) * math.prod(plan.shape[1:])
+    # What stands two bands before is read by nobody any more.
+    return max(2 * plan.spans[0] + 1, _BAND // max(1, row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +164,54 @@ class _Writer:
                 self.own.append(_Own(True, begin, strides_of(shape, size)))
         # Arrays of as many numbers have all images of the stack.
         self.whole = self.given + len(self.own)
+        # Bytes that stay, and the blocks for the results of a band that begins at a row.
+        self.held = 0
+        self.band: tuple[int, Sequence[int]] | None = None
+        self.over = part.over
 
     def written(self, first: int, last: int) -> np.ndarray:
         """The list."""
+        if self.over:
+            self._make_over(first, last)
+        else:
+            self._make(first, last)
+        length = _HEAD + len(self.own) * (2 + self.axes) + len(self.words)
+        constants = np.frombuffer(self.constant_bytes, np.int64)
+        head = [self.axes, self.given, len(self.own), self.memory, self.count]
+        for number, one in enumerate(self.own, self.given):
+            start = one.start + 8 * length if one.constant else one.start
+            # Strips follow the list.
+            start += 8 * len(constants) if number < self.whole else 0
+            head += [int(not one.constant), start, *one.strides]
+        return np.concatenate([np.array([*head, *self.words], np.int64), constants])
+
+    def _make_over(self, first: int, last: int) -> None:
+        """Make results in the place of fields."""
+        machine, shape = self.machine, self.plan.shape
+        rows = min(band_rows(self.plan, machine, self.stack), last - first)
+        sizes = machine.sizes[machine.fields :]
+        blocks = [[self._block((rows, *shape[1:]), size) for size in sizes] for _ in range(2)]
+        self.held = self.used
+        made: list[tuple[int, int]] = []
+        for start in range(first, last, max(1, rows)):
+            self.band = start, blocks[len(made) % 2]
+            made.append((start, min(start + rows, last)))
+            self._make(*made[-1])
+            if len(made) > 1:
+                self._move_band(*made[-2], blocks[len(made) % 2])
+        if made:
+            self._move_band(*made[-1], blocks[(len(made) - 1) % 2])
+
+    def _move_band(self, first: int, last: int, blocks: Sequence[int]) -> None:
+        """Move the results of a band to their place."""
+        self.band, shape = None, self.plan.shape
+        for number, block in enumerate(blocks, self.machine.fields):
+            to = self._all(number, (first, *(0 for _ in shape[1:])))
+            at = self._all(block, (0,) * len(shape))
+            self._move(number, (last - first, *shape[1:]), to, at)
+
+    def _make(self, first: int, last: int) -> None:
+        """Compute points, and write what is not computed."""
         self._compute(self.plan.computed.within(first, last))
         for k, output in enumerate(self.plan.outputs if self.machine.zones else ()):
             zones = [(zone.within(first, last), keeps) for zone, keeps in output.zones]
@@ -158,15 +222,6 @@ class _Writer:
                 zones = zones[2:]
             for zone, keeps in zones:
                 self._zone(k, zone, keeps)
-        length = _HEAD + len(self.own) * (2 + self.axes) + len(self.words)
-        constants = np.frombuffer(self.constant_bytes, np.int64)
-        head = [self.axes, self.given, len(self.own), self.memory, self.count]
-        for number, one in enumerate(self.own, self.given):
-            start = one.start + 8 * length if one.constant else one.start
-            # Strips follow the list.
-            start += 8 * len(constants) if number < self.whole else 0
-            head += [int(not one.constant), start, *one.strides]
-        return np.concatenate([np.array([*head, *self.words], np.int64), constants])
 
     def _compute(self, box: Region) -> None:
         plan = self.plan
@@ -302,7 +357,7 @@ class _Writer:
         self._run([*fields, *outs])
         for move in moves:
             self._move(*move)
-        self.used = 0
+        self.used = self.held
 
     def _ends(self, interior: Region, box: Region) -> None:
         """Compute the points before and after the interior in each of its rows."""
@@ -380,7 +435,7 @@ class _Writer:
                     number = machine.fields + k
                     to, at = self._all(number, first), self._all(results[k], made_at)
                     self._move(number, wanted.shape, to, at)
-        self.used = 0
+        self.used = self.held
 
     def _gathered(
         self, field: int, block: int, runs: Sequence[tuple[Run, bool]], made: Shape, outer: Shape
@@ -471,20 +526,27 @@ class _Writer:
 
     def _move(self, k: int, lengths: Shape, to: _Part, at: _Part) -> None:
         """Move elements of the type of field or output `k`."""
-        self.words += (_MOVE, self.machine.sizes[k], to.array, at.array, self.stack, *lengths)
-        self.words += (*self._first(to.array, to.first), *to.step)
-        self.words += (*self._first(at.array, at.first), *at.step)
+        there, first = self._placed(to.array, to.first)
+        here, begin = self._placed(at.array, at.first)
+        self.words += (_MOVE, self.machine.sizes[k], there, here, self.stack, *lengths)
+        self.words += (*first, *to.step, *begin, *at.step)
         self.count += 1
 
     def _run(self, arrays: Sequence[tuple[int, Shape, Shape]]) -> None:
         self.words.append(_RUN)
         for array, first, lengths in arrays:
-            self.words += (array, *self._first(array, first), self.stack, *lengths)
+            number, begin = self._placed(array, first)
+            self.words += (number, *begin, self.stack, *lengths)
         self.count += 1
 
-    def _first(self, array: int, first: Shape) -> Shape:
-        """The first element, of the images of this part where an array has them all."""
-        return (self.image if array < self.whole else 0, *first[1:])
+    def _placed(self, array: int, first: Shape) -> tuple[int, Shape]:
+        """An array and its first element, of the images of this part where it has all."""
+        if array >= self.given:
+            return array, (self.image if array < self.whole else 0, *first[1:])
+        if self.band is None or array < self.machine.fields:
+            return array, (self.image, *first[1:])
+        start, blocks = self.band
+        return blocks[array - self.machine.fields], (0, first[1] - start, *first[2:])
 
 
 def _are_columns(one: tuple[Region, bool], other: tuple[Region, bool]) -> bool:

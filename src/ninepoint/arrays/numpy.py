@@ -21,7 +21,14 @@ from ninepoint.arrays.borders import Array, Border, fitting_cval
 from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging
-from ninepoint.arrays.parts import SPLIT_POINTS, Values, itemsize_of, over_stack, write
+from ninepoint.arrays.parts import (
+    SPLIT_POINTS,
+    Values,
+    itemsize_of,
+    over_stack,
+    takes_over,
+    write,
+)
 from ninepoint.arrays.recognise import is_device
 from ninepoint.arrays.strided import overlaps_itself
 from ninepoint.backends.backend import Code
@@ -107,12 +114,15 @@ def apply(
         shapes = [(*lead, *shape) for shape in plan.out_shapes]
     if threads is not None or plan.points * math.prod(lead) >= SPLIT_POINTS:
         threads = thread_count(threads)
+    count = threads or 1
+    over = shared and lanes is None and takes_over(program, plan, arrays, targets, count)
+    shared = shared and not over
     if out is None or shared:
         dtypes = tuple(native(o.dtype) for o in targets) if shared else dtypes
         results = [empty(*pair) for pair in zip(shapes, dtypes, strict=True)]
     else:
         results = targets if lanes is None else [lanes.of(o) for o in targets]
-    over_stack(program, plan, values, arrays, results, threads or 1)
+    over_stack(program, plan, values, arrays, results, count, over)
     if out is not None and not shared:
         return given[0] if len(given) == 1 else tuple(given)
     if lanes is not None:
@@ -144,17 +154,20 @@ def _at_points(
     if out is not None:
         given = checked_out(out, [shape] * len(program.out_dtypes), program.out_dtypes, None)
         shared = any(np.may_share_memory(o, array) for o in given for array in arrays)
-    targets = [] if shared else given
-    found = merging([*arrays, *targets])
+    found = merging([*arrays, *given])
     fields = [found.of(array) for array in arrays]
     itemsize = itemsize_of(program)
     plan = layout(found.merged[-1:], program.reaches, border, itemsize)
     values = check_values(plan, cval, program.field_dtypes, program.out_dtypes, program.positions)
-    results = [found.of(one) for one in targets]
-    results = results or [empty(found.merged, dtype) for dtype in program.out_dtypes]
+    results = [found.of(one) for one in given]
     if threads is not None or arrays[0].size >= SPLIT_POINTS:
         threads = thread_count(threads)
-    over_stack(program, plan, values, fields, results, threads or 1)
+    count = threads or 1
+    over = shared and takes_over(program, plan, fields, results, count)
+    shared = shared and not over
+    if out is None or shared:
+        results = [empty(found.merged, dtype) for dtype in program.out_dtypes]
+    over_stack(program, plan, values, fields, results, count, over)
     if out is None:
         given = [found.back(one) for one in results]
     elif shared:

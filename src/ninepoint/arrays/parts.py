@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from time import perf_counter
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.borders import Array
-from ninepoint.arrays.commands import Machine, Part, commands
+from ninepoint.arrays.commands import Machine, Part, band_rows, commands
 from ninepoint.arrays.copying import copied
 from ninepoint.arrays.layout import Layout, Region
 from ninepoint.backends.backend import Code
@@ -60,25 +61,29 @@ def over_stack(
     fields: list[Array],
     outs: list[Array],
     threads: int,
+    over: bool = False,
 ) -> None:
-    """Make the stack one axis, without a copy where strides allow it, and run."""
+    """Make the stack one axis, without a copy where strides allow it, and run.
+
+    The results may lie `over` fields, where `takes_over` says so.
+    """
     core = len(plan.shape)
     lead = fields[0].shape[:-core]
     if not lead:
         flat = [field[None] for field in fields], [out[None] for out in outs]
-        return _over_parts(program, plan, values, *flat, threads)
+        return _over_parts(program, plan, values, *flat, threads, over)
     if len(lead) == 1:
-        return _over_parts(program, plan, values, fields, outs, threads)
+        return _over_parts(program, plan, values, fields, outs, threads, over)
     if 0 in lead:
         return None
     if all(_mergeable(array, len(lead)) for array in (*fields, *outs)):
         flat = [_merged(field, core) for field in fields], [_merged(out, core) for out in outs]
-        return _over_parts(program, plan, values, *flat, threads)
+        return _over_parts(program, plan, values, *flat, threads, over)
     inner = math.prod(lead[1:]) * max(1, math.prod(plan.shape))
     if inner > BLOCK:
         for k in range(lead[0]):
             parts = [field[k] for field in fields], [out[k] for out in outs]
-            over_stack(program, plan, values, *parts, threads)
+            over_stack(program, plan, values, *parts, threads, over)
         return None
     # Tiny images in a stack of odd strides: many of them at a time, through a copy.
     for k in range(0, lead[0], BLOCK // inner):
@@ -89,6 +94,40 @@ def over_stack(
         for out, computed in zip(outs, fresh, strict=True):
             out[cut] = computed.reshape(out[cut].shape)
     return None
+
+
+def takes_over(
+    program: Code, plan: Layout, fields: Sequence[Array], outs: Sequence[Array], threads: int
+) -> bool:
+    """Whether results can be written to the place of fields while these are read.
+
+    Those that share memory must be the same elements.  What a row is made of is then read before
+    it is written; on several threads, where nobody reads rows that another one writes.
+    """
+    readable = all(map(is_readable, fields, program.field_dtypes)) and all(
+        map(is_readable, outs, program.out_dtypes)
+    )
+    if not (readable and program.takes_commands and has_movable_zones(program, plan)):
+        return False
+    if any(out.shape != fields[0].shape for out in outs):
+        return False
+    lead = len(outs[0].shape) - len(plan.shape)
+    if lead > 1 and not all(_mergeable(array, lead) for array in (*fields, *outs)):
+        return False
+    known = program.in_row or (not plan.spans[0],) * len(fields)
+    for field, in_row in zip(fields, known, strict=True):
+        shared = [out for out in outs if np.may_share_memory(out, field)]
+        if not all(_is_same(out, field) for out in shared):
+            return False
+        if shared and not in_row and (threads > 1 or "wrap" in plan.border.rules[0]):
+            return False
+    return True
+
+
+def _is_same(one: Array, other: Array) -> bool:
+    """Whether two arrays of one shape are the same elements."""
+    places = (array.__array_interface__["data"][0] for array in (one, other))
+    return one.dtype == other.dtype and one.strides == other.strides and len(set(places)) == 1
 
 
 def _mergeable(array: Array, lead: int) -> bool:
@@ -110,6 +149,7 @@ def _over_parts(
     fields: list[Array],
     outs: list[Array],
     threads: int,
+    over: bool = False,
 ) -> None:
     """Compute every part, and write the zones. Arrays have one stack axis."""
     stack = fields[0].shape[0]
@@ -119,7 +159,9 @@ def _over_parts(
     together: Callable[[Sequence[Part]], None] | None = None
     if program.takes_commands and readable:
         run = partial(_run_commands, program, plan, values, fields, outs)
-        if stack <= images_together(program, plan):
+        if over:
+            run = _laid_over(run)
+        elif stack <= images_together(program, plan):
             together = partial(_run_together, program, plan, values, fields, outs, threads)
     elif program.takes_elements and _are_exact(program, fields, outs):
         run = partial(_run_elements, program, fields, outs)
@@ -128,6 +170,11 @@ def _over_parts(
     _share(run, together, program, plan, stack, threads)
     if not (program.takes_commands and readable and has_movable_zones(program, plan)):
         write_zones(program, plan, values, fields, outs)
+
+
+def _laid_over(run: Callable[[Part], None]) -> Callable[[Part], None]:
+    """Give what runs parts whose results lie over fields."""
+    return lambda part: run(replace(part, over=True))
 
 
 def _share(
@@ -207,12 +254,16 @@ def _run_commands(
     """Compute a part by machine code."""
     machine = machine_of(program, plan, values)
     together = images_together(program, plan)
+    if part.over:
+        # A band is a few rows of each of them.
+        rows = band_rows(plan, machine, 1)
+        together = min(together, max(1, rows // (2 * plan.spans[0] + 1)))
     if part.stop - part.start <= together:
         program.run(fields, outs, commands(plan, machine, part))
         return
     for k in range(part.start, part.stop, together):
         cut = slice(k, min(k + together, part.stop))
-        told = commands(plan, machine, Part(0, cut.stop - cut.start, part.first, part.last))
+        told = commands(plan, machine, replace(part, start=0, stop=cut.stop - cut.start))
         program.run([field[cut] for field in fields], [out[cut] for out in outs], told)
 
 

@@ -38,6 +38,7 @@ from ninepoint.arrays.parts import (
     itemsize_of,
     machine_of,
     over_stack,
+    takes_over,
     write_zones,
 )
 from ninepoint.arrays.trials import Choice
@@ -135,6 +136,10 @@ def _prepare(
         zones = partial(write_zones, program, plan, values)
     given = len(fields) - program.positions
     short = _short(entry, shapes, program.out_dtypes, len(lead), given, told, zones)
+    if out is not None:
+        machine = machine_of(program, plan, values)
+        over = partial(commands, plan, machine, replace(whole, over=True))
+        short = _over_fields(short, entry, program, plan, len(lead), over)
     if points < SPLIT_POINTS or options.threads == 1:
         return short
     if program.pace and program.pace[0] * points > SURE:
@@ -258,6 +263,33 @@ def _short(
         return results[0] if len(results) == 1 else tuple(results)
 
     return one if given == 1 and len(shapes) == 1 and lead < 2 and zones is None else several
+
+
+def _over_fields(
+    short: Run,
+    entry: Callable[..., None],
+    program: Code,
+    plan: Layout,
+    lead: int,
+    over: Callable[[], Array],
+) -> Run:
+    """The same where results may be written to the place of fields, by a list of their own."""
+
+    def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
+        made = short(fields, numbers, out)
+        results = listed(out)
+        if made is not None or not results or not are_writable(results, ()):
+            return made
+        if not takes_over(program, plan, fields, results, 1):
+            return None
+        blocks = [*fields, *results]
+        if lead > 1:
+            # Lists of commands know one axis for the stack.
+            blocks = [array.reshape(-1, *array.shape[lead:]) for array in blocks]
+        entry(*blocks, *numbers, over())
+        return results[0] if len(results) == 1 else tuple(results)
+
+    return call
 
 
 def _results(

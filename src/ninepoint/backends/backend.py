@@ -48,6 +48,8 @@ class Lowered:
     along: tuple[int, ...] = field(default=(), kw_only=True)
     # The step along each axis, where it computes some points only.
     every: tuple[int, ...] = field(default=(), kw_only=True)
+    # Of each field whether it is read in the row of a result only; nothing if that is not known.
+    in_row: tuple[bool, ...] = field(default=(), kw_only=True)
 
     @property
     def ndim(self) -> int:
@@ -113,6 +115,10 @@ class Code(Protocol):
     @property
     def every(self) -> tuple[int, ...]:
         """Along each axis, of how many points it computes one; nothing if it computes all."""
+
+    @property
+    def in_row(self) -> tuple[bool, ...]:
+        """Of each field whether it is read in a result's own row only; nothing if unknown."""
 
     @property
     def field_dtypes(self) -> tuple[np.dtype, ...]:

@@ -264,6 +264,11 @@ class Bound:
         return self.compiled.every
 
     @property
+    def in_row(self) -> tuple[bool, ...]:
+        """Of each field whether it is read in the row of a result only; nothing if unknown."""
+        return self.compiled.in_row
+
+    @property
     def takes_commands(self) -> bool:
         """Whether it takes whole arrays with commands, whatever the neighbours are."""
         return self.compiled.takes_commands

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..analysis.footprint import reaches
+from ..analysis.footprint import extents, reaches
 from ..language import errors
 from ..language.box import Box, joined
 from ..language.ir import Kernel, Lines
@@ -164,6 +164,7 @@ def compile_understood(
         scalars=(*_named(arguments, Value), *kernel.lengths),
         phases=count,
         every=request.every,
+        in_row=_in_row(kernel),
     )
     made = Forms(
         kernel,
@@ -180,6 +181,13 @@ def compile_understood(
     )
     compiled.forms.append(made)
     return made
+
+
+def _in_row(kernel: Kernel) -> tuple[bool, ...]:
+    """Of each field whether it is read in the row of a result only."""
+    read = [one for assign in kernel.body for one in extents(assign.value)]
+    far = {name for name, low, high in read if low[0] or high[0]}
+    return tuple(name not in far for name, _ in kernel.fields)
 
 
 def _together(looks: Sequence[Box], phases: int) -> tuple[Box, ...]:
