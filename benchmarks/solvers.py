@@ -77,7 +77,7 @@ SOLVERS: tuple[Problem, ...] = (
     Problem(
         "fdtd 2-D, 40 steps",
         solvers.waves(40),
-        (solvers.waves_by_loops(40), solvers.waves_by_slices(40)),
+        (solvers.waves_call_by_call(40), solvers.waves_by_loops(40), solvers.waves_by_slices(40)),
         near=(1, 1),
         group=GROUP,
         steps=40,

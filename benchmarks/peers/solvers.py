@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from . import Peer
-from .ours import NAME
+from .ours import NAME, SEPARATE
 
 State = tuple[np.ndarray, ...]
 
@@ -91,6 +91,39 @@ def magnetic(h, right, down):
 
 
 def waves(steps: int) -> Peer:
+    """A step as one stencil, in which the row that is driven is known by its position."""
+
+    def prepare(x: np.ndarray, threads: int) -> Any:
+        import ninepoint as npt
+
+        def driven(e, h, drive):
+            i, _ = npt.index()
+            return drive if i == 0 else e[0, 0] - 0.5 * (h[0, 0] - h[-1, 0])
+
+        right, down = npt.stencil(boundary="keep")(electric_right), npt.stencil(driven)
+
+        def step(hz, ex, ey, drive):
+            r, d = right(ex, hz), down(ey, hz, drive)
+            turned = hz[0, 0] - 0.7 * (r[0, 1] - r[0, 0] + d[1, 0] - d[0, 0])
+            return turned, r[0, 0], d[0, 0]
+
+        iterate = npt.stencil(boundary="keep")(step).iterate
+        ex, ey, hz = _waves(x)
+        out = tuple(map(np.empty_like, (hz, ex, ey)))
+
+        def work() -> np.ndarray:
+            drive = np.arange(steps, dtype=x.dtype)
+            made: State = iterate(hz, ex, ey, drive, steps=steps, out=out, threads=threads)
+            return made[0]
+
+        return work
+
+    return Peer(NAME, "ninepoint", prepare, threads=True)
+
+
+def waves_call_by_call(steps: int) -> Peer:
+    """Each field by a call of its own, in the place of what it was."""
+
     def prepare(x: np.ndarray, threads: int) -> Any:
         import ninepoint as npt
 
@@ -108,7 +141,7 @@ def waves(steps: int) -> Peer:
 
         return work
 
-    return Peer(NAME, "ninepoint", prepare, threads=True)
+    return Peer(SEPARATE, "ninepoint", prepare, threads=True)
 
 
 def waves_by_slices(steps: int) -> Peer:

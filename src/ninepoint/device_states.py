@@ -106,16 +106,17 @@ class OnDevice:
         if shorter is not None:
             self._chains[rest], self.shorter = shorter, True
 
-    def forward(self, first: int, length: int) -> None:
+    def forward(self, first: int, length: int) -> int:
         """Do the steps in one pass over memory, or one by one where they cannot be."""
         chain = self._chains.get(length)
         numbers = None if chain is None else self._recorded.over(first, length)
         with cuda.beside(self._states):
             if chain is not None and numbers is not None:
                 self._follow(partial(self._pass, chain, numbers))
-                return
+                return length
             for step in range(first, first + length):
                 self._follow(partial(self._step, step))
+        return length
 
     def _follow(self, do: Callable[[list[Any], list[Any]], None]) -> None:
         """Make the next state, and go on with it."""
@@ -209,13 +210,13 @@ class Sent(OnDevice):
             shapes = [self._shape] * len(self._dtypes)
             self._back = on_numpy.checked_out(out, shapes, self._dtypes, None)
 
-    def forward(self, first: int, length: int) -> None:
+    def forward(self, first: int, length: int) -> int:
         """Do the steps, from what was shown of the state, if it was."""
         if self._shown is not None:
             for state, shown in zip(self._states, self._shown, strict=True):
                 driver.refill(state, shown)
             self._shown = None
-        super().forward(first, length)
+        return super().forward(first, length)
 
     def ends(self, step: int) -> bool:
         """Show a copy of the state."""

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,7 @@ from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
 from .arrays.parts import write
 from .arrays.recognise import is_cupy
+from .arrays.repeating import Repeats
 from .arrays.views import plain, stacked
 from .backends.compiled import Compiled
 from .backends.memory import empty
@@ -39,6 +40,9 @@ WORTH = 1 << 28
 
 # Elements that are compared at once to see how far a step went.
 COMPARED = 1 << 16
+
+# Steps for which it is not worth finding out how machine code could repeat them.
+FEW = 8
 
 # Steps that take no longer [s] are done before one wonders how far they are.
 _SOON = 1.0
@@ -207,8 +211,8 @@ class Advance(Protocol):
     longest: int
     shorter: bool
 
-    def forward(self, first: int, length: int) -> None:
-        """Do so many steps from `first` on."""
+    def forward(self, first: int, length: int) -> int:
+        """Do so many steps from `first` on, or some of them; how many were done."""
 
     def ends(self, step: int) -> bool:
         """Show the state after so many steps, and say whether it is the last."""
@@ -224,9 +228,12 @@ def iterate(state: Advance, scalars: Scalars, plan: Iteration) -> list[Any]:
         for first, length, looked in blocks(
             plan.steps, plan.every, state.longest, apart, state.shorter
         ):
-            scalars.forget(first)
-            state.forward(first, length)
-            advanced(length)
+            done = 0
+            while done < length:
+                scalars.forget(first + done)
+                some = state.forward(first + done, length - done)
+                advanced(some)
+                done += some
             if looked and state.ends(first + length):
                 break
     return state.final()
@@ -269,7 +276,8 @@ class InMemory:
         placed = len(pairs) - len(recorded.graph.places)
         if all(array.shape == shape for array, _ in pairs):
             self.longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
-        if self.longest > 1:
+        self._chained = self.longest > 1
+        if self._chained:
             # Axes in another order, gaps, other bytes: one copy costs less than single steps.
             whole = [
                 array if k >= placed or plain(array, dtype, last.ndim) else copied(array, dtype)
@@ -282,12 +290,16 @@ class InMemory:
                 on_numpy.check_values(
                     geometry, node.call.cval, one.field_dtypes, one.out_dtypes, len(one.positions)
                 )
+        else:
+            # As many as somebody lets pass by: those that end soon are done in one go.
+            self.longest, self.shorter = max(1, plan.steps), True
         kind = GhostSteps if has_ghosts(recorded.graph) else Steps
         self._single = kind(recorded, schedule, plan.threads)
-        threads = thread_count(plan.threads)
-        thin = partial(kind, recorded, schedule, 1, thin=True)
-        placed = len(recorded.graph.places)
-        self._passes = Passes(thin, last.ndim, count, threads, placed)
+        # What repeats steps, and from which arrays to which; nothing before it was asked for, or
+        # where it cannot be.
+        self._repeats: Repeats | None = None
+        self._turns: list[int] = []
+        self._repeatable = True
         self._given = self._states = self._before = given
         # Whether nobody else has the states, and arrays that may be written to.
         self._owned = False
@@ -310,18 +322,50 @@ class InMemory:
             elif not _shared(target, arrays[:count]):
                 self._spare = target
 
-    def forward(self, first: int, length: int) -> None:
-        """Do the steps in one pass over memory, or one by one where they cannot be a chain."""
+    def forward(self, first: int, length: int) -> int:
+        """Do steps in one pass over memory, or one by one where they cannot be a chain."""
+        if not self._chained:
+            done = self._repeat(first, length) if self._owned and length > 1 else 0
+            length = done or 1
+            if done:
+                return done
         numbers = self._recorded.over(first, length) if length > 1 else None
         if numbers is not None:
             self._pass(first, length, numbers)
-            return
+            return length
         for step in range(first, first + length):
             results = self._results()
             # What the caller gave may be of any kind.
             do = self._single if self._owned else self._single.general
             do(step, [*self._states, *self._others], results)
             self._follow(results)
+        return length
+
+    @cached_property
+    def _passes(self) -> Passes:
+        """What does several steps in one pass, and the ends step by step."""
+        thin = partial(Steps, self._recorded, self._schedule, 1, thin=True)
+        threads, placed = thread_count(self._plan.threads), len(self._recorded.graph.places)
+        return Passes(thin, self._ndim, len(self._dtypes), threads, placed)
+
+    def _repeat(self, first: int, most: int) -> int:
+        """Do some steps, `most` at the most, without coming back for each; how many they were."""
+        if not self._repeatable or (self._repeats is None and most < FEW):
+            return 0
+        spare = self._results()
+        turns = [self._states, spare], [spare, self._states]
+        if self._repeats is not None and self._turns in map(_places, turns):
+            self._repeats.turn = int(self._turns == _places(turns[1]))
+        else:
+            self._repeats = self._single.repeats(first, self._states, spare, self._others)
+            self._turns, self._repeatable = _places(turns[0]), self._repeats is not None
+        self._spare = spare
+        if self._repeats is None:
+            return 0
+        done = self._repeats(most)
+        self._states, self._spare = turns[done % 2]
+        self._before = self._spare
+        return done
 
     def _pass(self, first: int, length: int, numbers: Numbers) -> None:
         graph, wanted = self._recorded.graph, self._recorded.wanted
@@ -364,6 +408,11 @@ class InMemory:
         if self._target or self._states is not self._given:
             return self._target or self._states
         return [np.array(state) for state in self._states]
+
+
+def _places(states: Sequence[Sequence[np.ndarray]]) -> list[int]:
+    """Which arrays these are; those that repeated steps know are kept by them."""
+    return [id(array) for some in states for array in some]
 
 
 def begun(
@@ -449,15 +498,14 @@ def _longest(
     plan: Iteration,
 ) -> int:
     """How many steps to do in one pass over memory, for states of `size` bytes."""
-    if unfit(recorded.graph, recorded.wanted, schedule):
+    worth = schedule.steps or is_worth_chains(size, plan.steps)
+    if not worth or unfit(recorded.graph, recorded.wanted, schedule):
         return 1
     reach = step_reach(recorded.graph, recorded.wanted)
     compiled = recorded.nodes[-1].compiled
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if schedule.steps:
         return block_length(reach, core, itemsize, schedule.steps)
-    if not is_worth_chains(size, plan.steps):
-        return 1
     together = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
     return even_length(block_length(reach, core, itemsize), together)
 

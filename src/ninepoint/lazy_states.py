@@ -81,7 +81,7 @@ class InChunks:
         if has_ghosts(graph):
             self.longest = 1
 
-    def forward(self, first: int, length: int) -> None:
+    def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""
         if self._later >= max(LATER, LEAST * self._tasks):
             self._states = _held(self._states)
@@ -90,6 +90,7 @@ class InChunks:
         self._before = self._states
         self._states = [*self._call(self._states, each, first), *self._states[self._count :]]
         self._later += self._tasks
+        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, which is computed for it; the next steps go on from there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from .arrays.joint import Joint
 from .arrays.numpy import apply
 from .arrays.prepared import Options, prepare
 from .arrays.recognise import refuse_foreign
+from .arrays.repeating import Calling, Repeats
 from .arrays.run import CACHED, Block
 from .backends.compiled import Bound
 from .backends.memory import empty
@@ -89,6 +90,11 @@ class Recorded:
         # The shape of the whole state, which single calls on parts of it are told.
         self.core: tuple[int, ...] = ()
         self._at: tuple[int, tuple[Graph, list[Bound]]] | None = None
+
+    @property
+    def varying(self) -> bool:
+        """Whether scalars change from step to step."""
+        return bool(self._scalars.varying)
 
     def at(self, step: int) -> tuple[Graph, list[Bound]]:
         """The graph of a step, and what its calls run."""
@@ -171,6 +177,14 @@ class Calls:
         out = tuple(outs) if len(outs) > 1 else outs[0]
         apply(program, fields, border=one.border, cval=one.cval, out=out, threads=one.threads)
 
+    def calling(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> Calling:
+        """One call as what repeats it is told."""
+        return Calling(program, fields, outs, self._options)
+
+
+# A call, what it runs, and on which arrays.
+Single: TypeAlias = tuple[Calls, tuple[Bound, Sequence[Array], Sequence[Array]]]
+
 
 class _JointCalls:
     """The calls of a step as one."""
@@ -199,9 +213,10 @@ class _JointCalls:
             self._known = bounds, program
         return self._known[1]
 
-    def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do a step."""
-        self._call(program, [fields[k] for k in self._one.fields], [outs[k] for k in self._order])
+    def of(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> Single:
+        """A step."""
+        fields, outs = [fields[k] for k in self._one.fields], [outs[k] for k in self._order]
+        return self._call, (program, fields, outs)
 
 
 class Steps:
@@ -232,24 +247,53 @@ class Steps:
         if len(self._calls) == 1:
             self._calls[0](self._recorded.at(step)[1][0], fields, outs)
             return
+        singles = self._singles(step, fields, outs)
+        if not singles:
+            self.general(step, fields, outs)
+        for call, on in singles:
+            call(*on)
+
+    def repeats(
+        self, step: int, one: Sequence[Array], other: Sequence[Array], others: Sequence[Array]
+    ) -> Repeats | None:
+        """All steps like one, from the states `one` to `other` and back, if they can be repeated.
+
+        The `others` are fields that stay; all arrays are contiguous and no others' than ours.
+        """
+        if self._recorded.varying:
+            return None
+        turns = [
+            self._singles(step, [*given, *others], made)
+            for given, made in ((one, other), (other, one))
+        ]
+        if not all(turns):
+            return None
+        calls = [[call.calling(*on) for call, on in turn] for turn in turns]
+        return Repeats.of(calls, self._threads)
+
+    def _singles(
+        self, step: int, fields: Sequence[Array], outs: Sequence[Array]
+    ) -> Sequence[Single]:
+        """The calls of one step; none where they are done together, or not on such arrays."""
+        graph, bounds = self._recorded.at(step)
+        if len(self._calls) == 1:
+            return [(self._calls[0], (bounds[0], fields, outs))]
         shape = outs[0].shape
         if not self._alike or any(field.shape != shape for field in fields):
-            self.general(step, fields, outs)
-            return
-        graph, bounds = self._recorded.at(step)
+            return []
         nodes = self._recorded.nodes
         if self._joint is not None and self._joint.takes(shape):
             program = self._joint.program(nodes, bounds)
             if program is not None:
-                self._joint(program, fields, outs)
-                return
+                return [self._joint.of(program, fields, outs)]
         if not self._thin and self._together(graph, shape):
-            self.general(step, fields, outs)
-            return
+            return []
         values = dict(enumerate(fields)) | self._held(shape)
         values |= zip(nodes[-1].outputs, outs, strict=True)
-        for node, call, bound in zip(nodes, self._calls, bounds, strict=True):
-            call(bound, [values[k] for k in node.fields], [values[k] for k in node.outputs])
+        return [
+            (call, (bound, [values[k] for k in node.fields], [values[k] for k in node.outputs]))
+            for node, call, bound in zip(nodes, self._calls, bounds, strict=True)
+        ]
 
     def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from arrays of any kind."""
@@ -323,6 +367,11 @@ class GhostSteps(Steps):
             if made is not None:
                 return
         self.general(step, fields, outs)
+
+    def repeats(
+        self, step: int, one: Sequence[Array], other: Sequence[Array], others: Sequence[Array]
+    ) -> Repeats | None:
+        """Nothing: what lies beyond the ends is made anew for each step."""
 
     def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from arrays of any kind."""

@@ -17,8 +17,8 @@ it is also one long row, with as many copies below it as the stencil looks down,
 
 so that the ends are computed as one row.  What comes out where two rows meet is dropped.
 
-Results that take the place of fields are made in bands, in memory of their own.  A band is moved to
-its place once the next one has been made, which may read what stood there.
+Results that take the place of fields are made in bands, in memory of their own.  A band is moved
+to its place once the next one has been made, which may read what stood there.
 """
 
 from __future__ import annotations

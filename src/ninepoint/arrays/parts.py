@@ -104,9 +104,7 @@ def takes_over(
     Those that share memory must be the same elements.  What a row is made of is then read before
     it is written; on several threads, where nobody reads rows that another one writes.
     """
-    readable = all(map(is_readable, fields, program.field_dtypes)) and all(
-        map(is_readable, outs, program.out_dtypes)
-    )
+    readable = are_readable(program, fields) and all(map(is_readable, outs, program.out_dtypes))
     if not (readable and program.takes_commands and has_movable_zones(program, plan)):
         return False
     if any(out.shape != fields[0].shape for out in outs):
@@ -158,7 +156,7 @@ def _over_parts(
     readable = are_readable(program, fields) and all(map(is_readable, outs, program.out_dtypes))
     together: Callable[[Sequence[Part]], None] | None = None
     if program.takes_commands and readable:
-        run = partial(_run_commands, program, plan, values, fields, outs)
+        run: Callable[[Part], None] = partial(_run_commands, program, plan, values, fields, outs)
         if over:
             run = _laid_over(run)
         elif stack <= images_together(program, plan):

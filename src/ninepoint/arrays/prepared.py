@@ -120,14 +120,7 @@ def _prepare(
     )
     long = _long(program, plan, values, shapes, options.threads)
     stack = math.prod(lead)
-    if (
-        points > LARGE
-        or stack > images_together(program, plan)
-        or not program.takes_commands
-        or not are_readable(program, fields)
-        or not all(map(is_readable, outs, program.out_dtypes))
-        or (len(lead) > 1 and not all(a.flags.c_contiguous for a in (*fields, *outs)))
-    ):
+    if not takes_list(program, plan, fields, outs):
         return long
     whole = Part(0, stack, 0, plan.shape[0])
     told = commands(plan, machine_of(program, plan, values), whole)
@@ -146,6 +139,21 @@ def _prepare(
         return long
     shared = long if zones else _shared(program, plan, values, shapes, len(lead), options.threads)
     return _timed(short, shared, long)
+
+
+def takes_list(
+    program: Code, plan: Layout, fields: Sequence[Array], outs: Sequence[Array]
+) -> bool:
+    """Whether a call is one list of commands on the arrays themselves."""
+    lead = fields[0].shape[: -len(plan.shape)]
+    return (
+        fields[0].size <= LARGE
+        and math.prod(lead) <= images_together(program, plan)
+        and program.takes_commands
+        and are_readable(program, fields)
+        and all(map(is_readable, outs, program.out_dtypes))
+        and (len(lead) < 2 or all(a.flags.c_contiguous for a in (*fields, *outs)))
+    )
 
 
 def _timed(short: Run, shared: Run, long: Run) -> Run:

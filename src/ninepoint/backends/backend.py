@@ -21,6 +21,7 @@ from ..language.dtypes import DType
 from ..language.ir import Kernel, Length, Position
 from ..lowering.chain import Edges
 from ..lowering.schedule import Schedule
+from .repeated import Held
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +195,14 @@ class Code(Protocol):
 
     def run_elements(self, fields: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
         """Compute arrays of any strides; results in the place of fields are allowed."""
+
+    def held(
+        self,
+        fields: Sequence[np.ndarray],
+        outs: Sequence[np.ndarray],
+        lists: Sequence[np.ndarray],
+    ) -> Held | None:
+        """Keep what is needed to carry out lists of commands again and again, if that can be."""
 
     def run_parts(
         self,

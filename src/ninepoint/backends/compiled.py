@@ -18,6 +18,7 @@ from ..lowering.sharing import shared
 from ..lowering.transposing import box_transposed, in_order, transposed
 from .backend import Backend, Lowered, Module, Written
 from .elements import Elements
+from .repeated import Held
 from .threads import handoff, run_parts
 
 
@@ -137,7 +138,9 @@ class Compiled(Lowered):
         kernel = replace(kernel, every=every) if every else self.backend.schedule(kernel, schedule)
         reaches = tuple(box_transposed(box, order) for box in self.reaches)
         made = self._of(title, kernel, None, reaches)
-        return replace(made, written=Written(title, kernel, None, single, schedule), every=every)
+        # Rows are others now.
+        written = Written(title, kernel, None, single, schedule)
+        return replace(made, written=written, every=every, in_row=())
 
     def _made_interleaved(self, lanes: int) -> Compiled | None:
         if self.written is None:
@@ -330,6 +333,18 @@ class Bound:
     def handoff(self) -> float:
         """How long it takes to share lists of commands among threads [s]."""
         return handoff(self.compiled.backend.together(self.compiled.entry))
+
+    def held(
+        self,
+        fields: Sequence[np.ndarray],
+        outs: Sequence[np.ndarray],
+        lists: Sequence[np.ndarray],
+    ) -> Held | None:
+        """What machine code needs to carry out lists of commands again and again, if it can."""
+        together = self.compiled.backend.together(self.compiled.entry)
+        if together is None:
+            return None
+        return Held(together, (*fields, *outs, *self.coefficients, *self.scalars), lists)
 
     def run_parts(
         self,

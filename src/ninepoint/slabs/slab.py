@@ -83,7 +83,7 @@ class Slab:
         self._needs: dict[int, list[Span]] = {}
         self._program: tuple[list[dict[str, Any]], Program, tuple[int, ...]] | None = None
 
-    def forward(self, first: int, length: int) -> None:
+    def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on."""
         needs = self._needed(length)
         own, need = self._own, needs[self._part]
@@ -91,7 +91,7 @@ class Slab:
         self._exchange(self._states, self._frame, needs)
         others = self._beside(needs)
         if own[0] == own[1]:
-            return
+            return length
         program, fields = self._steps(first, length)
         count = len(self._states)
         given = [
@@ -113,6 +113,7 @@ class Slab:
             if not np.may_share_memory(target, result):
                 target[...] = result
         self._states, self._spare = self._spare, self._states
+        return length
 
     def ends(self, step: int) -> bool:
         """Show the state, and say whether it is the last for any of the parts."""

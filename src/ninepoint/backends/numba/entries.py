@@ -216,8 +216,11 @@ def _together(kernel: _Kernel, block: Any) -> None:
     with cgutils.for_range(builder, parts) as loop:
         called.commands(builder.add(loop.index, _WORD(before)))
     lists = builder.add(builder.ptrtoint(called.arguments, _WORD), _WORD(8 * before))
-    held = cgutils.alloca_once(builder, _WORD, 3)
-    for k, word in enumerate((*called.held(arrays, others), lists)):
+    # Who keeps all of it (see `..repeated`) is told how many bytes stand at the first two places.
+    size = kernel.context.get_abi_sizeof(_values_type(kernel))
+    sizes = _WORD(8 * kernel.arrays * (kernel.axes + 1)), _WORD(size)
+    held = cgutils.alloca_once(builder, _WORD, 5)
+    for k, word in enumerate((*called.held(arrays, others), lists, *sizes)):
         builder.store(word, builder.gep(held, [_INT(k)]))
     thread = called.python("PyEval_SaveThread", _POINTER)
     kind = ir.FunctionType(_WORD, [_WORD, _WORD, part.type, _WORD, _WORD])
