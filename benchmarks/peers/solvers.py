@@ -100,7 +100,10 @@ def waves(steps: int) -> Peer:
             i, _ = npt.index()
             return drive if i == 0 else e[0, 0] - 0.5 * (h[0, 0] - h[-1, 0])
 
-        right, down = npt.stencil(boundary="keep")(electric_right), npt.stencil(driven)
+        right, down = (
+            npt.stencil(boundary="keep")(electric_right),
+            npt.stencil(boundary="nearest")(driven),
+        )
 
         def step(hz, ex, ey, drive):
             r, d = right(ex, hz), down(ey, hz, drive)
