@@ -12,7 +12,7 @@ import xarray as xr
 
 import ninepoint as npt
 from ninepoint import preparing
-from ninepoint.arrays import run as arrays_run
+from ninepoint.arrays import fused
 from ninepoint.arrays.bands import run_fused
 from ninepoint.backends.pipeline import BACKEND
 from ninepoint.lowering.schedule import Schedule
@@ -288,7 +288,7 @@ def test_calls_that_ask_for_positions_are_one_pass(monkeypatch):
         passes.append(1)
         return run_fused(*args, **options)
 
-    for module in (preparing, arrays_run):
+    for module in (preparing, fused):
         monkeypatch.setattr(module, "run_fused", counted)
     stages = Schedule(stages=(("s", "rows"), ("t", "rows")))
     one = npt.stencil(boundary="nearest", schedule=stages)(staged.__wrapped__)

@@ -12,7 +12,8 @@ import numpy as np
 from ninepoint.arrays.again import Again
 from ninepoint.arrays.borders import Border, source_indices
 from ninepoint.arrays.layout import Region
-from ninepoint.arrays.run import Block, run
+from ninepoint.arrays.run import run
+from ninepoint.arrays.work import Block
 from ninepoint.language.box import Box
 
 Offset = tuple[int, ...]

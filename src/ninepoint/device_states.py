@@ -18,7 +18,7 @@ from .arrays import numpy as on_numpy
 from .arrays.accepted import as_field, native
 from .arrays.cuda import understood
 from .arrays.parts import write
-from .arrays.run import Block
+from .arrays.work import Block
 from .backends.cuda import driver
 from .graph import Graph
 from .iteration import Iteration, begun

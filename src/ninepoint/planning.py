@@ -19,7 +19,7 @@ from .analysis.footprint import extents
 from .arrays.bands import KEPT, NARROW
 from .arrays.iterating import Chain
 from .arrays.joint import Joint, joint
-from .arrays.run import AtOnce
+from .arrays.work import AtOnce
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_fused
 from .graph import Graph, Node, reads

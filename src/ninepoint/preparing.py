@@ -21,13 +21,13 @@ from .arrays.axes import behind, whole_shape
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
+from .arrays.fused import can_fuse
 from .arrays.lanes import made_like, width_of
 from .arrays.merging import looks_at_points, merging
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way, prepare
 from .arrays.quick import Quick
 from .arrays.recognise import is_cupy
-from .arrays.run import can_fuse
 from .arrays.views import plain, spread, stacked
 from .backends.memory import empty
 from .backends.threads import thread_count

@@ -22,7 +22,8 @@ from .arrays.numpy import broadcast_shape
 from .arrays.phases import check_device, cut_shapes, finer_values
 from .arrays.recognise import is_cupy
 from .arrays.regions import Span, hull, mixed, needed
-from .arrays.run import Block, run
+from .arrays.run import run
+from .arrays.work import Block
 from .chaining import in_steps
 from .device_groups import on_gpu
 from .graph import Graph, Node

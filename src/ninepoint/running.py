@@ -18,7 +18,7 @@ from .arrays.every import thinned, thinned_chunks
 from .arrays.parts import write
 from .arrays.phases import check_device, cut_chunks, cut_fields, cut_shapes, finer_values
 from .arrays.recognise import is_chunked, is_cupy, is_device, is_xarray
-from .arrays.run import Block
+from .arrays.work import Block
 from .backends.memory import empty
 from .calls import Call
 from .graph import Graph, repeated

@@ -27,7 +27,7 @@ from .arrays.cuda import understood
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.regions import Span, fields_span, mixed, needed
-from .arrays.run import Block, Domain
+from .arrays.work import Block, Domain
 from .backends.cuda import driver
 from .backends.cuda.lanes import Lane, copied
 from .graph import Node

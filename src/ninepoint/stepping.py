@@ -10,13 +10,14 @@ import numpy as np
 
 from .arrays.arranging import Run
 from .arrays.borders import Array, Boundary
+from .arrays.fused import CACHED
 from .arrays.iterating import Numbers
 from .arrays.joint import Joint
 from .arrays.numpy import apply
 from .arrays.prepared import Options, prepare
 from .arrays.recognise import refuse_foreign
 from .arrays.repeating import Calling, Repeats
-from .arrays.run import CACHED, Block
+from .arrays.work import Block
 from .backends.compiled import Bound
 from .backends.memory import empty
 from .ghosts import alone, at_step

@@ -14,7 +14,8 @@ import ninepoint as npt
 from ninepoint.arrays.chunked import pieces
 from ninepoint.arrays.chunked.faces import Faces, compute, cut
 from ninepoint.arrays.layout import Region
-from ninepoint.arrays.run import Block, run
+from ninepoint.arrays.run import run
+from ninepoint.arrays.work import Block
 from ninepoint.calls import Call
 from ninepoint.graph import graph_of
 from ninepoint.lowering.schedule import Schedule

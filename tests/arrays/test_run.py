@@ -8,7 +8,8 @@ import pytest
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.regions import needed, wraps
-from ninepoint.arrays.run import Block, Domain, run
+from ninepoint.arrays.run import run
+from ninepoint.arrays.work import Block, Domain
 from windowsum import Alone, Call, inside, program, random_calls, window
 
 

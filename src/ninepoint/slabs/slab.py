@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays.borders import Array
 from ..arrays.layout import Region
 from ..arrays.regions import Span
-from ..arrays.run import Block, Domain
+from ..arrays.work import Block, Domain
 from ..backends.memory import empty
 from ..iteration import Iteration, change
 from ..program import Program

@@ -29,7 +29,7 @@ from ..layout import Region, Shape
 from ..parts import write
 from ..recognise import is_cupy
 from ..regions import Span
-from ..run import Block, Domain
+from ..work import Block, Domain
 from .pieces import Offset, Piece, Source, pieces
 from .places import in_memory, nothing
 from .repeated import repeated

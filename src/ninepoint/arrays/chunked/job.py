@@ -19,7 +19,7 @@ from ..borders import Array
 from ..layout import Region, Shape
 from ..recognise import is_cupy
 from ..regions import Node
-from ..run import Block
+from ..work import Block
 from .places import in_memory
 from .repeated import Known, repeated
 

@@ -25,7 +25,7 @@ import numpy as np
 from ...remembered import Remembered
 from ..layout import Region, Shape, around
 from ..regions import Span, fields_span, reach, wraps
-from ..run import Domain
+from ..work import Domain
 from .outputs import outputs_of
 from .repeated import Known
 

@@ -23,7 +23,7 @@ from ..blocks import Part, parts
 from ..borders import Array
 from ..layout import Region, Shape
 from ..regions import Span
-from ..run import Block
+from ..work import Block
 from .grid import Chunks, cuts_of
 from .job import Job, bare
 from .layer import Key, Place

@@ -19,7 +19,7 @@ from ..blocks import Part, parts
 from ..borders import Array
 from ..layout import Region, Shape
 from ..regions import Span
-from ..run import Block, Domain
+from ..work import Block, Domain
 from .edges import taken
 from .grid import Chunks, aligned
 from .job import Job

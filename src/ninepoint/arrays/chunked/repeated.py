@@ -9,7 +9,7 @@ from ...remembered import Remembered
 from ..again import Again
 from ..borders import Array
 from ..layout import Region
-from ..run import Block
+from ..work import Block
 
 if TYPE_CHECKING:
     from .job import Work
