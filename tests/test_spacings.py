@@ -155,6 +155,62 @@ def test_coordinates_without_a_spacing(along, words):
         heat(npt.lazy(given), 0.1)
 
 
+@pytest.mark.parametrize(
+    ("along", "given"),
+    [
+        ([3.0, 1.0, 0.5], "data['lat']"),
+        (np.array([9, 4, 1], "uint8"), "data['lat'].astype('float64')"),
+        (
+            np.array(["2020", "2021", "2022"], "datetime64[ns]"),
+            "(data['lat'] - data['lat'][0]) / np.timedelta64(1, 's')",
+        ),
+        (np.array([1, 2, 4], "timedelta64[s]"), "data['lat'] / np.timedelta64(1, 's')"),
+    ],
+)
+def test_uneven_coordinates_are_fields(along, given):
+    @npt.stencil(boundary="valid")
+    def per_distance(u, x):
+        return (u[1, 0] - u[-1, 0]) / (x[1, 0] - x[-1, 0])
+
+    data = field(rows=3).assign_coords(lat=along)
+    with pytest.raises(ValueError, match="not evenly spaced") as raised:
+        slopes(data)
+    assert f"x[1, 0] - x[-1, 0]; the call gives {given} for it." in str(raised.value)
+    x = eval(given, {"data": data, "np": np})
+    numbers = x.values.astype("float64")
+    wanted = (data[:, 2] - data[:, 0]).values / (numbers[2] - numbers[0])
+    cut = data.chunk({"lat": 2, "lon": 4})
+    for one in (data, cut):
+        for _ in range(2):
+            made = per_distance(one, x).compute(scheduler="sync")
+            assert np.allclose(made.values[:, 0], wanted, rtol=1e-14, atol=0)
+
+
+@pytest.mark.parametrize("rule", ["fill", "nearest", "mirror", "wrap", "constant"])
+def test_lines_are_repeated_beyond_every_border(rule):
+    """A field of one column or row is the same as the one that has all elements."""
+
+    @npt.stencil(boundary=rule, cval=3)
+    def pulled(u, y, x):
+        return u[1, -1] * y[1, 0] - u[-1, 0] / y[-1, 1] + x[0, 1] * y[0, 0] - x[-1, -1]
+
+    da = pytest.importorskip("dask.array")
+    u = np.random.default_rng(0).random((2, 7, 9)) + 1
+    y, x = u[0, :, :1] + 1, u[1, 0] + 2
+    full = [np.ascontiguousarray(np.broadcast_to(one, u.shape)) for one in (y, x)]
+    wanted = pulled(u, *full)
+    for _ in range(2):
+        assert np.array_equal(pulled(u, y, x), wanted)
+        cut = pulled(da.from_array(u, chunks=(1, 3, 4)), da.from_array(y, chunks=(2, 1)), x)
+        assert np.array_equal(cut.compute(scheduler="sync"), wanted)
+        assert np.array_equal(pulled.debug(u, y, x), wanted)
+        turned = np.ascontiguousarray(u.swapaxes(1, 2)).swapaxes(1, 2)
+        assert np.array_equal(pulled(turned, y, x), wanted)
+    assert np.array_equal(
+        pulled(u[:, :4, ::2], y[:4], x[::2]), pulled(u[:, :4, ::2].copy(), y[:4], x[::2].copy())
+    )
+
+
 def test_arrays_without_coordinates():
     x = np.ones(4)
     words = r"heat\(\) needs a value for 'dx': .* give dx="

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,9 +67,33 @@ def _found(name: str, axis: int, named: Named, kernel: str) -> float:
     if step is None:
         raise ValueError(
             f"{kernel}() needs a value for '{name}': coordinate {dim!r} is not evenly spaced; "
-            f"give {name}=..., or write the kernel with a field of spacings."
+            f"give {name}=...{_cure(values, dim, axis % len(core), len(core))}"
         )
     return step
+
+
+def _cure(values: np.ndarray[Any, Any], dim: Hashable, axis: int, axes: int) -> str:
+    """What to write where a coordinate rises or falls all along, but unevenly; else nothing.
+
+    , or let the kernel take the coordinate itself as one more field, here x, and divide by
+    x[1, 0] - x[-1, 0]; the call gives data['lat'] for it.
+    """
+    after, before = values[1:], values[:-1]
+    if not (np.all(after > before) or np.all(after < before)):
+        return ""
+    up, down = (", ".join(str(step if k == axis else 0) for k in range(axes)) for step in (1, -1))
+    given = f"data[{dim!r}]"
+    if values.dtype.kind == "M":
+        given = f"({given} - {given}[0]) / np.timedelta64(1, 's')"
+    elif values.dtype.kind == "m":
+        given = f"{given} / np.timedelta64(1, 's')"
+    elif values.dtype.kind == "u":
+        # Differences of these wrap.
+        given = f"{given}.astype('float64')"
+    return (
+        ", or let the kernel take the coordinate itself as one more field, here x, and divide by "
+        f"x[{up}] - x[{down}]; the call gives {given} for it."
+    )
 
 
 def _step(values: np.ndarray[Any, Any]) -> float | None:

@@ -43,7 +43,8 @@ def spacing(axis: int, /) -> Any:
 
     Notes
     -----
-    A call raises an error where there are no such coordinates, or they are not evenly spaced.
+    A call raises an error where there are no such coordinates, or they are not evenly spaced: then
+    the coordinate itself is a field for the kernel to take differences of.
 
     Examples
     --------
@@ -57,6 +58,12 @@ def spacing(axis: int, /) -> Any:
     array([4., 8.])
     >>> slope(height.values, dx=0.5)
     array([4., 8.])
+    >>> @npt.stencil(boundary="valid")
+    ... def uneven(u, x):
+    ...     return (u[1] - u[-1]) / (x[1] - x[-1])
+    >>> apart = height.assign_coords(x=[0.0, 0.5, 2.0, 3.0])
+    >>> uneven(apart, apart["x"]).values
+    array([2. , 3.2])
     """
     if isinstance(axis, bool) or not isinstance(axis, int):
         raise TypeError(f"npt.spacing takes the number of an axis of the kernel, not {axis!r}.")
