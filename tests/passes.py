@@ -8,7 +8,7 @@ import numpy as np
 
 import launching
 from emulator import Functions, guarded
-from ninepoint.arrays.borders import fitting_cval
+from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.backends.cuda.source import STACK
 from ninepoint.language.ir import Length
 from ninepoint.onepass import OnePass

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.again import Again
-from ninepoint.arrays.borders import Border, source_indices
+from ninepoint.arrays.borders import Border
+from ninepoint.arrays.gathering import source_indices
 from ninepoint.arrays.layout import Region
 from ninepoint.arrays.run import run
 from ninepoint.arrays.work import Block

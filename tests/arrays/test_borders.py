@@ -8,14 +8,9 @@ import pickle
 import numpy as np
 import pytest
 
-from ninepoint.arrays.borders import (
-    Border,
-    Boundary,
-    Gather,
-    fitting_cval,
-    runs,
-    source_indices,
-)
+from ninepoint.arrays.borders import Border, Boundary
+from ninepoint.arrays.fitting import fitting_cval
+from ninepoint.arrays.gathering import Gather, runs, source_indices
 
 PAD_MODES = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
 MAPPED = ("constant", "nearest", "reflect", "mirror", "wrap")

@@ -13,7 +13,8 @@ import ninepoint as npt
 import ninepoint.filters as npf
 import random_lanes
 from ninepoint.arrays import lanes, run
-from ninepoint.arrays.borders import RULES, source_indices
+from ninepoint.arrays.borders import RULES
+from ninepoint.arrays.gathering import source_indices
 
 # Compiled code is tried between protected pages first.
 pytestmark = pytest.mark.usefixtures("protected_pages")

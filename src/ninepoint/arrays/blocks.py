@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from ninepoint.arrays.borders import Array, Run, runs
+from ninepoint.arrays.borders import Array
+from ninepoint.arrays.gathering import Run, runs
 from ninepoint.arrays.recognise import is_cupy
 from ninepoint.arrays.regions import Span
 from ninepoint.backends.memory import empty

@@ -30,7 +30,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from ninepoint.arrays.borders import Index, Run, source_indices, split
+from ninepoint.arrays.borders import Index
+from ninepoint.arrays.gathering import Run, source_indices, split
 from ninepoint.arrays.layout import Layout, Region, Shape, around
 from ninepoint.arrays.shells import Shell, strides_of
 

@@ -23,7 +23,9 @@ from ..backends.memory import empty
 from ..language.box import Box
 from ..lowering.chain import Edges
 from .bands import KEPT, Ends, Region, Sides, run_in_bands, sides
-from .borders import Array, Border, Rule, fitting_cval, source_indices
+from .borders import Array, Border, Rule
+from .fitting import fitting_cval
+from .gathering import source_indices
 
 # Bytes of a state below which it stays in a core's cache from step to step.
 CACHED = 1 << 20

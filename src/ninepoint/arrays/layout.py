@@ -26,8 +26,9 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from ninepoint.arrays.borders import ABSENT, Border, Gather, Index
+from ninepoint.arrays.borders import ABSENT, Border, Index
 from ninepoint.arrays.every import Steps
+from ninepoint.arrays.gathering import Gather
 from ninepoint.language.box import Box, joined
 from ninepoint.remembered import Remembered
 

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.accepted import as_field, native
-from ninepoint.arrays.borders import Array, Border, fitting_cval
+from ninepoint.arrays.borders import Array, Border
+from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.merging import looks_at_points, merging

@@ -17,7 +17,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from ninepoint.arrays.borders import Border, runs
+from ninepoint.arrays.borders import Border
+from ninepoint.arrays.gathering import runs
 from ninepoint.arrays.layout import Layout, Region, Shape
 
 # Strips begin at lines of the cache.

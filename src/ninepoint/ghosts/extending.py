@@ -8,8 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays.borders import Rule, fitting_cval, source_indices
+from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
+from ..arrays.fitting import fitting_cval
+from ..arrays.gathering import source_indices
 from ..arrays.recognise import is_dask
 from ..backends.memory import empty
 from .sides import CONDITION, Sides, wide

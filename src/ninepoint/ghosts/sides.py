@@ -12,7 +12,7 @@ import numpy as np
 
 from ..arrays.borders import Border, Rule
 from ..arrays.conditions import Condition
-from ..arrays.fitting import check_range, unfit
+from ..arrays.fitting import check_range, misfit
 from ..arrays.recognise import is_chunked, is_dask, is_xarray
 from ..graph import Node
 from ..language.box import Box
@@ -277,7 +277,7 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
             continue
         kind = value.dtype.kind if hasattr(value, "dtype") else "ic"[isinstance(value, complex)]
         if kind == "c" != dtype.kind:
-            raise unfit(one, name, dtype, "real numbers")
+            raise misfit(one, name, dtype, "real numbers")
     if one.at == "cell" and not is_chunked(one.c):
         check_range(one, name, dtype)
 

@@ -210,7 +210,7 @@ def test_complex_quotients_are_those_of_numpy(run):
 
 
 def test_positions_beyond_the_ends(run):
-    from ninepoint.arrays.borders import source_indices
+    from ninepoint.arrays.gathering import source_indices
 
     k, n = (
         np.array(one, np.int32)

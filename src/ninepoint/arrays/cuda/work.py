@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import Border, fitting_cval
+from ninepoint.arrays.borders import Border
+from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
 from ninepoint.arrays.prepared import Options
