@@ -36,6 +36,11 @@ def curved(u, c):
     return u[0, 0] - c[0, 0] * (lap[1, 0] - lap[-1, 0] + lap[0, 1] - lap[0, -1])
 
 
+@npt.stencil
+def placed(x):
+    return x[0, 1] + npt.index()[0]
+
+
 @npt.stencil(boundary="mirror")
 def far_median(x):
     return np.median(x[-6:7, -5:6])
@@ -210,6 +215,10 @@ def test_explain_says_how() -> None:
     assert "stack       3 lanes, innermost" in text
     text = str(curved.explain(VOLUME, VOLUME, axes=(0, 1)))
     assert "stack       40 lanes, innermost: an axis of its own" in text
+    # What the last call of a pipeline reads of other calls is no position.
+    text = str(edges.explain(FRAME, axes=(0, 1)))
+    assert "stack       3 lanes, innermost" in text
+    assert "stack       innermost, but copied" in str(placed.explain(FRAME, axes=(0, 1)))
     text = str(uneven.explain(FRAME[:, ::2], axes=(0, 1)))
     assert "stack       innermost, but copied in blocks, image by image: rows have gaps" in text
     assert "stack" not in str(uneven.explain(FRAME, axes=(-2, -1)))

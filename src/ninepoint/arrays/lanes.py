@@ -228,11 +228,11 @@ def with_lanes(
 def told(program: Code, fields: Sequence[Array]) -> str:
     """How a program does a stack that lies innermost, in words; empty where none does.
 
-    The fields have one shape and core axes last.
+    The fields, without positions, have one shape and core axes last.
     """
     if not any(_inside(field, program.ndim) for field in fields):
         return ""
-    positions = len(fields) < len(program.field_dtypes)
+    positions = program.positions > 0
     found = None if positions else with_lanes(program, fields)
     if found is not None and not found[0].inner:
         return ""
@@ -255,7 +255,7 @@ def told(program: Code, fields: Sequence[Array]) -> str:
 def told_order(program: Code, fields: Sequence[Array]) -> str:
     """How a program does core axes that lie in another order, in words; empty where none do."""
     turn = turned(fields, program.ndim)
-    if not turn or len(fields) < len(program.field_dtypes):
+    if not turn or program.positions:
         return ""
     found = with_lanes(program, fields)
     if found is None or not found[0].turn:

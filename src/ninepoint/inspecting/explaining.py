@@ -93,7 +93,10 @@ def stack_text(one: Asked, named: Mapping[str, Any]) -> str:
     core = ends if axes is None else on_numpy.core_axes(axes, len(shape), last.ndim)
     whole = [np.moveaxis(np.broadcast_to(field, shape), core, ends) for field in fields]
     program = one.graph[0].nodes[-1].program
-    stack, order = told(program, whole), told_order(program, whole)
+    # What other calls make for it lies in memory as the fields do.
+    made = len(program.field_dtypes) - program.positions - len(whole)
+    read = [*whole, *whole[:1] * made]
+    stack, order = told(program, read), told_order(program, read)
     copies = "" if "copied" in stack + order else told_copies(program, whole)
     lines = {"stack": stack, "axes": order, "strides": copies}
     return "".join(f"\n  {name:11} {words}" for name, words in lines.items() if words)
