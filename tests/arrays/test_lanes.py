@@ -12,7 +12,7 @@ import xarray as xr
 import ninepoint as npt
 import ninepoint.filters as npf
 import random_lanes
-from ninepoint.arrays import lanes, run
+from ninepoint.arrays import fused, lanes
 from ninepoint.arrays.borders import RULES
 from ninepoint.arrays.gathering import source_indices
 
@@ -195,7 +195,7 @@ def test_pipelines_whose_axes_lie_in_another_order(
 ) -> None:
     monkeypatch.setattr(lanes, "TRANSPOSED", 0)
     # As if the array were larger than the cache.
-    monkeypatch.setattr(run, "CACHED", 0)
+    monkeypatch.setattr(fused, "CACHED", 0)
     square = np.tile(FRAME[..., 0], (5, 4))
     wanted = edges(square, boundary=boundary)
     turned = np.asfortranarray(square)
