@@ -170,6 +170,19 @@ def test_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     same(placed, field, boundary=(npt.robin(1, 2, 3), "wrap"), every=(2, 3))
 
 
+def test_positions_beside_lengths_on_dask_arrays() -> None:
+    """Blocks that are told the lengths were given the positions as further fields."""
+
+    @npt.stencil
+    def last(u):
+        return u[0, 1] * len(u) + npt.index(u)[0]
+
+    border = (("constant", npt.dirichlet(3)), ("fill", npt.neumann(1)))
+    cut = last(da.from_array(field, chunks=(5, 7)), boundary=border)
+    wanted = last.debug(field, boundary=border)
+    np.testing.assert_array_equal(cut.compute(scheduler="sync"), wanted)
+
+
 def test_names_for_the_same() -> None:
     for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
         for one, name in ((npt.dirichlet(3), "constant"), (npt.neumann(0), "reflect")):

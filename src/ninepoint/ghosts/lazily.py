@@ -122,7 +122,9 @@ def _told(node: Node, fields: Sequence[Any], border: Border, core: tuple[int, ..
     lead = fields[0].chunks[:depth]
     whole = [field.rechunk((*lead, *((n,) for n in field.shape[depth:]))) for field in fields]
     shapes = layout(fields[0].shape[depth:], node.reaches, border).out_shapes
-    types = tuple(field.dtype.newbyteorder("=") for field in fields)
+    # The last fields are positions, which the call adds by itself.
+    given = fields[: len(fields) - node.program.positions]
+    types = tuple(field.dtype.newbyteorder("=") for field in given)
     return [
         arrays.map_blocks(
             _Told(node.call, types, border, core, at), *whole, dtype=dtype,
