@@ -251,3 +251,9 @@ def test_stacks_that_lie_innermost(every):
     out = np.empty_like(wanted)
     assert smooth(colours, axes=(0, 1), every=every, out=out) is out
     same(out, wanted)
+
+
+def test_a_step_that_no_integer_of_64_bits_holds():
+    """Such a number stood in the text that Numba was given."""
+    same(smooth(FILM, every=10**30), smooth(FILM)[..., :1, :1])
+    same(smooth(da.from_array(FILM, (1, 4, 4)), every=(1, 2**63)), smooth(FILM)[..., :1])

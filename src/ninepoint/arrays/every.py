@@ -18,6 +18,9 @@ Every: TypeAlias = int | tuple[int, ...]
 # of 512 x 768 x 3 bytes: 90 us, pixel by pixel 350; Zen 5, under load.)
 LANES = 8
 
+# No axis is as long: larger steps make the first point too, but no program could hold them.
+LONGEST = 1 << 62
+
 # The step along each axis.
 Steps: TypeAlias = tuple[int, ...]
 
@@ -44,7 +47,7 @@ def _step(given: Any, step: Any) -> int:
         raise TypeError(f"every={given!r} must be a whole number, or one for each axis.")
     if step < 1:
         raise ValueError(f"every={given!r}: each step must be 1 or more; 1 makes all points.")
-    return int(step)
+    return min(int(step), LONGEST)
 
 
 @lru_cache(maxsize=256)
