@@ -10,7 +10,9 @@ import pytest
 
 import agreement
 import ninepoint as npt
+import protected
 from ninepoint.arrays import accepted
+from ninepoint.arrays import commands as listing
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.arrays.commands import Machine, Part, commands
@@ -79,7 +81,7 @@ class Carried:
             run(blocks)
 
 
-def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int) -> None:
+def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int, gaps: int = 0) -> None:
     """Compare what a list of commands does to checked arrays with what copies give."""
     stencil = drawn.stencil
     fields = [accepted.as_field(drawn.arrays[name]) for name in stencil.fields]
@@ -105,9 +107,15 @@ def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int) -> None:
         return
     plan = layout(shape[-ndim:], compiled.reaches, border, 8, whole_bytes)
     values = Values([0] * len(fields), [0] * len(wanted))
-    machine = machine_of(program, plan, values)
     got = [np.ones_like(array) for array in wanted]
     count = len(fields)
+    moved: tuple[int, ...] = ()
+    if gaps:
+        choices = [*range(count - len(program.along)), *range(count, count + len(got))]
+        moved = tuple(k for n, k in enumerate(choices) if (gaps + n) % 3)
+        lying = [with_gaps(one, gaps) if k in moved else one for k, one in enumerate(fields + got)]
+        fields, got = lying[:count], lying[count:]
+    machine = machine_of(program, plan, values, moved)
 
     def run(blocks: list[np.ndarray]) -> None:
         program.run(blocks[:count], blocks[count:])
@@ -121,12 +129,90 @@ def carried(drawn: agreement.Drawn, whole_bytes: int, bands: int) -> None:
     agreement.compare_exactly(tuple(got), wanted)
 
 
+def with_gaps(array: np.ndarray, gaps: int) -> np.ndarray:
+    """The same elements, of which those of a row lie apart, or run backwards."""
+    step = (-1, 2, 3, -2)[gaps % 4]
+    memory = np.zeros((*array.shape[:-1], abs(step) * array.shape[-1]), array.dtype)
+    view = memory[..., ::step]
+    view[...] = array
+    return view
+
+
 @pytest.mark.parametrize("first", only(18, range(300_000, 300_300, BATCH)))
 def test_commands_of_random_kernels(first: int) -> None:
     for seed in range(first, first + BATCH):
         drawn = agreement.draw(seed)
         carried(drawn, 0, 1 + seed % 3)
         carried(drawn, 10**9, 1 + seed % 2)
+
+
+@pytest.mark.parametrize("first", only(3, range(300_300, 300_330, BATCH)))
+def test_rows_that_cannot_be_read_of_random_kernels(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Pieces of few rows.
+    monkeypatch.setattr(listing, "_PIECE", 1)
+    monkeypatch.setattr(listing, "_ROWS_MOVED_TWICE", 1)
+    for seed in range(first, first + BATCH):
+        drawn = agreement.draw(seed)
+        carried(drawn, 0, 1 + seed % 3, 1 + seed)
+        carried(drawn, 10**9, 1, 1 + seed)
+
+
+@npt.stencil(boundary="valid")
+def above(x):
+    return x[-1, 0]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "complex128"])
+def test_rows_with_gaps_between_protected_pages(
+    dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work() -> None:
+        for step in (-1, 2, 3, 4, -2, 5):
+            for columns in (1, 8, 17, 50):
+                # The view has the first and the last element of its memory.
+                wide = abs(step) * (columns - 1) + 1
+                whole = np.arange(5 * wide).reshape(5, wide).astype(dtype)
+                for at_end in (False, True):
+                    view = protected.between(whole, at_end=at_end)[:, ::step]
+                    for _ in range(2):
+                        got = above(view, threads=1)
+                        np.testing.assert_array_equal(got, whole[:-1, ::step])
+
+    # Copies that the guard tries lie side by side.
+    monkeypatch.setattr(protected.Guard, "active", False)
+    above(np.zeros((3, 3), dtype))
+    assert not protected.survives(work)
+    work()
+
+
+@pytest.mark.parametrize(
+    ("boundary", "shape"),
+    [("reflect", (2, 20, 31)), ("keep", (40, 61)), ("valid", (40, 61)), ("fill", (600, 701))],
+)
+def test_views_as_contiguous_arrays(boundary: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(5)
+    x = rng.integers(0, 100, shape).astype("int32")
+    record = np.zeros(shape, [("y", "int32"), ("x", "int32"), ("z", "int32")])
+    record["x"] = x
+    twice = np.repeat(x, 2, -1)
+    back = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+    wanted = mean(x, boundary=boundary)
+    for view in (record["x"], twice[..., ::2], twice[..., 1::2], back):
+        for threads in (1, 2):
+            for _ in range(2):
+                got = mean(view, boundary=boundary, threads=threads)
+                np.testing.assert_array_equal(got, wanted)
+    if boundary != "valid":
+        # Written where something else stands beside, and over the field itself.
+        for _ in range(2):
+            record["x"] = x
+            mean(x, boundary=boundary, out=record["y"])
+            np.testing.assert_array_equal(record["y"], wanted)
+            mean(record["x"], boundary=boundary, out=record["x"])
+            np.testing.assert_array_equal(record["x"], wanted)
+            assert not record["z"].any()
 
 
 @npt.stencil(boundary="reflect")

@@ -24,7 +24,7 @@ from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
-from ninepoint.arrays.parts import BLOCK, is_readable, rows_of, write
+from ninepoint.arrays.parts import BLOCK, is_movable, is_readable, rows_of, write
 from ninepoint.backends.backend import Code
 
 # fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
@@ -56,6 +56,7 @@ class Arrangement:
             self._find_lanes([np.broadcast_to(field, shape) for field in fields], listed(out))
         # Larger arrays are copied block by block.
         self._small = math.prod(shape) <= BLOCK
+        self._moves = self.program.takes_commands and not self.program.takes_elements
         rows = rows_of(program)
         self._views = [
             self._view(field, shape, dtype, k in rows)
@@ -142,7 +143,10 @@ class Arrangement:
         if self._order is not None or self._lanes is not None:
             views.append(self._turned)
             field = self._turned(field)
-        if self._small and not alike and not is_readable(field, dtype):
+        # Commands take any strides, of one axis for the stack.
+        few = field.ndim <= self.program.ndim + 1
+        moves = self._moves and few and is_movable(field, dtype)
+        if self._small and not alike and not moves and not is_readable(field, dtype):
             views.append(partial(copied, dtype=dtype))
         if len(views) > 1:
             return partial(_one_after_another, views)

@@ -5,6 +5,9 @@
     ends        the first and the last points of every row, together
     zones       moved from the constant, or from a field
 
+Arrays whose rows have gaps or run backwards are moved, too: the interior is then done in pieces,
+each of which is moved into a block that stays in cache.
+
 A list is made once for each layout, and for each part of it that a thread computes, and carried
 out by one call of machine code; `ninepoint.backends.numba.commands` says how it is written.
 
@@ -24,7 +27,7 @@ to its place once the next one has been made, which may read what stood there.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -38,6 +41,12 @@ from ninepoint.arrays.shells import Shell, strides_of
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
+
+# Bytes of the blocks of a piece of the interior, where arrays are moved into them.
+_PIECE = 1 << 18
+
+# Such a piece has so many times as many rows as are moved for it and for the next one.
+_ROWS_MOVED_TWICE = 8
 
 # Bytes of the results of a band that is moved to its place later: it stays in a core's cache.
 _BAND = 1 << 18
@@ -57,7 +66,8 @@ class Machine:
     constant of each of them as its bytes; `zones` says whether zones are written, too; `warm` is
     how many rows are made before the first of a result; `flat` says whether rows may be computed
     as one: positions are those of one row.  Of the last fields, positions, it says `along` which
-    axis they have other elements: along others the first of equal ones is read.  With a `shell`
+    axis they have other elements: along others the first of equal ones is read.  The arrays of the
+    numbers `moved` are read and written by moves alone, in whatever strides.  With a `shell`
     the strips of its ghosts follow the list in memory; `together` puts several lists before them.
     """
 
@@ -68,6 +78,7 @@ class Machine:
     warm: int
     flat: bool = True
     along: tuple[int, ...] = ()
+    moved: tuple[int, ...] = ()
     shell: Shell | None = None
 
     @property
@@ -149,6 +160,7 @@ class _Writer:
         self.given = len(machine.sizes)
         self.axes = len(plan.shape) + 1
         self.own: list[_Own] = []
+        self.blocks: dict[_Own, int] = {}
         self.constants: dict[int, int] = {}
         self.constant_bytes = b""
         self.words: list[int] = []
@@ -251,8 +263,40 @@ class _Writer:
 
     def _inside(self, region: Region) -> None:
         """Compute points whose neighbours all lie inside, from the fields themselves."""
-        source = self.plan.source(region)
-        fields = [(k, (0, *source.start), source.shape) for k in range(self.machine.copied)]
+        for piece in self._pieces(region) if self.machine.moved else (region,):
+            self._piece_inside(piece)
+
+    def _pieces(self, region: Region, axis: int = 0) -> Iterator[Region]:
+        """Cut a region so that the blocks of each piece stay in cache."""
+        machine, last = self.machine, len(self.plan.shape) - 1
+        length = region.shape[axis]
+        moved = (
+            machine.sizes[k] * (source if k < machine.fields else region).points
+            for source in (self.plan.source(region),)
+            for k in machine.moved
+        )
+        size = self.stack * sum(moved)
+        twice = max(1, self.plan.spans[axis], machine.warm if axis == last - 1 else 0)
+        rows = max(_ROWS_MOVED_TWICE * twice, _PIECE * length // max(1, size))
+        for first in range(region.start[axis], region.stop[axis], rows):
+            start, stop = list(region.start), list(region.stop)
+            start[axis], stop[axis] = first, min(first + rows, region.stop[axis])
+            piece = Region(tuple(start), tuple(stop))
+            if axis < last - 1:
+                yield from self._pieces(piece, axis + 1)
+            else:
+                yield piece
+
+    def _piece_inside(self, region: Region) -> None:
+        source, here = self.plan.source(region), (0,) * self.axes
+        fields = []
+        for k in range(self.machine.copied):
+            if k not in self.machine.moved:
+                fields.append((k, (0, *source.start), source.shape))
+                continue
+            block = self._block(source.shape, self.machine.sizes[k])
+            self._move(k, source.shape, self._all(block, here[1:]), self._all(k, source.start))
+            fields.append((block, here, source.shape))
         for k, axis in enumerate(self.machine.along, self.machine.copied):
             fields.append((k, self._only(axis, source.start[axis]), source.shape))
         self._run_on(fields, region)
@@ -346,10 +390,10 @@ class _Writer:
         for k, output in enumerate(self.plan.outputs, self.machine.fields):
             part = region.clip(output.extent)
             first = tuple(a - b for a, b in zip(part.start, output.extent.start, strict=True))
-            if part == region:
+            if part == region and k not in self.machine.moved:
                 outs.append((k, (0, *first), region.shape))
                 continue
-            # An output does not cover the region: it is computed apart.
+            # An output does not cover the region, or has gaps: it is computed apart.
             block = self._block(region.shape, self.machine.sizes[k])
             outs.append((block, (0,) * self.axes, region.shape))
             if part.points:
@@ -498,10 +542,13 @@ class _Writer:
         strides = [size]
         for n in reversed(shape):
             strides.insert(0, strides[0] * n)
-        self.own.append(_Own(False, self.used, tuple(strides)))
+        own = _Own(False, self.used, tuple(strides))
         self.used += -(-self.stack * strides[0] // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
-        return self.given + len(self.own) - 1
+        if own not in self.blocks:
+            self.own.append(own)
+            self.blocks[own] = self.given + len(self.own) - 1
+        return self.blocks[own]
 
     def _line(self, axis: int, length: int, size: int) -> int:
         """An array in the memory for blocks whose elements differ along one axis only."""

@@ -153,20 +153,21 @@ def _over_parts(
     stack = fields[0].shape[0]
     if stack == 0:
         return
-    readable = are_readable(program, fields) and all(map(is_readable, outs, program.out_dtypes))
+    moved = moved_arrays(program, fields, outs)
     together: Callable[[Sequence[Part]], None] | None = None
-    if program.takes_commands and readable:
-        run: Callable[[Part], None] = partial(_run_commands, program, plan, values, fields, outs)
+    if moved is not None:
+        machine = machine_of(program, plan, values, moved)
+        run: Callable[[Part], None] = partial(_run_commands, program, plan, machine, fields, outs)
         if over:
             run = _laid_over(run)
-        elif stack <= images_together(program, plan):
-            together = partial(_run_together, program, plan, values, fields, outs, threads)
+        elif stack <= images_together(program, plan, moved):
+            together = partial(_run_together, program, plan, machine, fields, outs, threads)
     elif program.takes_elements and _are_exact(program, fields, outs):
         run = partial(_run_elements, program, fields, outs)
     else:
         run = partial(_run_copies, program, plan, values, fields, outs)
     _share(run, together, program, plan, stack, threads)
-    if not (program.takes_commands and readable and has_movable_zones(program, plan)):
+    if moved is None or not has_movable_zones(program, plan):
         write_zones(program, plan, values, fields, outs)
 
 
@@ -244,14 +245,13 @@ def _timed(run: Callable[[Part], None], program: Code, plan: Layout, part: Part)
 def _run_commands(
     program: Code,
     plan: Layout,
-    values: Values,
+    machine: Machine,
     fields: Sequence[Array],
     outs: Sequence[Array],
     part: Part,
 ) -> None:
     """Compute a part by machine code."""
-    machine = machine_of(program, plan, values)
-    together = images_together(program, plan)
+    together = images_together(program, plan, machine.moved)
     if part.over:
         # A band is a few rows of each of them.
         rows = band_rows(plan, machine, 1)
@@ -268,20 +268,19 @@ def _run_commands(
 def _run_together(
     program: Code,
     plan: Layout,
-    values: Values,
+    machine: Machine,
     fields: Sequence[Array],
     outs: Sequence[Array],
     threads: int,
     parts: Sequence[Part],
 ) -> None:
     """Compute parts by machine code that shares them among threads itself."""
-    machine = machine_of(program, plan, values)
     program.run_parts(fields, outs, [commands(plan, machine, part) for part in parts], threads)
 
 
-def images_together(program: Code, plan: Layout) -> int:
+def images_together(program: Code, plan: Layout, moved: Sequence[int] = ()) -> int:
     """How many images one list of commands is for: blocks of as many stay in cache."""
-    if plan.inside:
+    if plan.inside and not moved:
         return 1 << 62
     return max(1, _limit(program) // max(1, plan.points))
 
@@ -297,7 +296,9 @@ def itemsize_of(program: Code) -> int:
     return sum(dtype.itemsize for dtype in program.field_dtypes[:count])
 
 
-def machine_of(program: Code, plan: Layout, values: Values) -> Machine:
+def machine_of(
+    program: Code, plan: Layout, values: Values, moved: tuple[int, ...] = ()
+) -> Machine:
     """What commands depend on beside the layout."""
     fields, outs = program.field_dtypes, program.out_dtypes
     return Machine(
@@ -314,6 +315,7 @@ def machine_of(program: Code, plan: Layout, values: Values) -> Machine:
         program.warm,
         not program.positions,
         program.along,
+        moved,
     )
 
 
@@ -453,6 +455,31 @@ def rows_of(program: Code) -> list[int]:
     """The fields of which one element of each row is read, wherever the others lie."""
     given = len(program.field_dtypes) - len(program.along)
     return [given + k for k, axis in enumerate(program.along) if axis < program.ndim - 1]
+
+
+def moved_arrays(
+    program: Code, fields: Sequence[Array], outs: Sequence[Array]
+) -> tuple[int, ...] | None:
+    """Which fields and results commands move into blocks, by number; None if they take not all."""
+    if not program.takes_commands:
+        return None
+    rows, given = rows_of(program), len(program.field_dtypes) - len(program.along)
+    # Results that are yet to be made have no gaps.
+    dtypes = (*program.field_dtypes, *program.out_dtypes[: len(outs)])
+    moved: list[int] = []
+    for k, (array, dtype) in enumerate(zip((*fields, *outs), dtypes, strict=True)):
+        if is_readable(array, dtype) or (k in rows and array.dtype == dtype):
+            continue
+        if not is_movable(array, dtype) or given <= k < len(fields):
+            return None
+        moved.append(k)
+    # Of elements that lie anywhere no copy is made where none is needed.
+    return None if moved and program.takes_elements else tuple(moved)
+
+
+def is_movable(array: Array, dtype: np.dtype[Any]) -> bool:
+    """Whether commands can move elements of `array`, whatever its strides."""
+    return array.dtype == dtype and array.flags.aligned
 
 
 def are_readable(program: Code, fields: Sequence[Array]) -> bool:

@@ -23,20 +23,19 @@ import numpy as np
 
 from ninepoint.arrays.arranging import Arrangement, Run, are_writable, listed, may_overlap
 from ninepoint.arrays.borders import Array, Border
-from ninepoint.arrays.commands import Part, commands
+from ninepoint.arrays.commands import Machine, Part, commands
 from ninepoint.arrays.layout import Layout, Shape, layout
 from ninepoint.arrays.numpy import check_values
 from ninepoint.arrays.parts import (
     LASTING,
     SPLIT_POINTS,
     Values,
-    are_readable,
     divided,
     has_movable_zones,
     images_together,
-    is_readable,
     itemsize_of,
     machine_of,
+    moved_arrays,
     over_stack,
     takes_over,
     write_zones,
@@ -120,40 +119,41 @@ def _prepare(
     )
     long = _long(program, plan, values, shapes, options.threads)
     stack = math.prod(lead)
-    if not takes_list(program, plan, fields, outs):
+    machine = machine_of_list(program, plan, values, fields, outs)
+    if machine is None:
         return long
     whole = Part(0, stack, 0, plan.shape[0])
-    told = commands(plan, machine_of(program, plan, values), whole)
+    told = commands(plan, machine, whole)
     zones: Zones | None = None
     if not has_movable_zones(program, plan):
         zones = partial(write_zones, program, plan, values)
     given = len(fields) - program.positions
     short = _short(entry, shapes, program.out_dtypes, len(lead), given, told, zones)
     if out is not None:
-        machine = machine_of(program, plan, values)
         over = partial(commands, plan, machine, replace(whole, over=True))
         short = _over_fields(short, entry, program, plan, len(lead), over)
     if points < SPLIT_POINTS or options.threads == 1:
         return short
     if program.pace and program.pace[0] * points > SURE:
         return long
-    shared = long if zones else _shared(program, plan, values, shapes, len(lead), options.threads)
+    shared = long if zones else _shared(program, plan, machine, shapes, len(lead), options.threads)
     return _timed(short, shared, long)
 
 
-def takes_list(
-    program: Code, plan: Layout, fields: Sequence[Array], outs: Sequence[Array]
-) -> bool:
-    """Whether a call is one list of commands on the arrays themselves."""
+def machine_of_list(
+    program: Code, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+) -> Machine | None:
+    """What one list of commands for a whole call depends on; None if it takes another way."""
     lead = fields[0].shape[: -len(plan.shape)]
-    return (
-        fields[0].size <= LARGE
-        and math.prod(lead) <= images_together(program, plan)
-        and program.takes_commands
-        and are_readable(program, fields)
-        and all(map(is_readable, outs, program.out_dtypes))
-        and (len(lead) < 2 or all(a.flags.c_contiguous for a in (*fields, *outs)))
-    )
+    moved = moved_arrays(program, fields, outs)
+    if (
+        moved is None
+        or fields[0].size > LARGE
+        or math.prod(lead) > images_together(program, plan, moved)
+        or (len(lead) > 1 and not all(a.flags.c_contiguous for a in (*fields, *outs)))
+    ):
+        return None
+    return machine_of(program, plan, values, moved)
 
 
 def _timed(short: Run, shared: Run, long: Run) -> Run:
@@ -174,7 +174,7 @@ def _timed(short: Run, shared: Run, long: Run) -> Run:
 def _shared(
     program: Code,
     plan: Layout,
-    values: Values,
+    machine: Machine,
     shapes: list[Shape],
     lead: int,
     threads: int | None,
@@ -182,7 +182,6 @@ def _shared(
     """Whole arrays, by lists of commands that are made once and shared among threads."""
     dtypes = program.out_dtypes
     stack = math.prod(shapes[0][:lead])
-    machine = machine_of(program, plan, values)
     # For the number of threads of the last call.
     made: tuple[int, list[Array]] = 0, []
 

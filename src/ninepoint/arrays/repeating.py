@@ -24,9 +24,8 @@ from ninepoint.arrays.parts import (
     divided,
     has_movable_zones,
     itemsize_of,
-    machine_of,
 )
-from ninepoint.arrays.prepared import SHARES, Options, takes_list
+from ninepoint.arrays.prepared import SHARES, Options, machine_of_list
 from ninepoint.backends.backend import Code
 from ninepoint.backends.repeated import Held, repeat
 from ninepoint.backends.threads import crew_address, thread_count
@@ -116,9 +115,10 @@ def _lists(one: Calling, threads: int) -> Sequence[Array]:
     plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
     types = program.field_dtypes, program.out_dtypes
     values = check_values(plan, cval, *types, program.positions)
-    if not takes_list(program, plan, fields, outs) or not has_movable_zones(program, plan):
+    machine = machine_of_list(program, plan, values, fields, outs)
+    if machine is None or not has_movable_zones(program, plan):
         return ()
-    stack, machine = math.prod(lead), machine_of(program, plan, values)
+    stack = math.prod(lead)
     whole = [Part(0, stack, 0, core[0])]
     parts = divided(plan, stack, threads * SHARES) if threads > 1 else whole
     return [commands(plan, machine, part) for part in parts]
