@@ -41,7 +41,7 @@ class Pipeline:
     """A kernel that calls others, and the calls one by one: (result, stencil, fields, others).
 
     With `keeps` some calls have the rule "keep".  Scalars of calls that are `open` are parameters.
-    Where there is a `boundary` it is that of all calls.
+    Where there is a `boundary` it is that of all calls; `conditions` may be part of others.
     """
 
     names: dict[str, Any] = field(default_factory=dict)
@@ -55,6 +55,7 @@ class Pipeline:
     keeps: bool = False
     open: dict[str, Any] = field(default_factory=dict)
     boundary: Any = None
+    conditions: bool = True
 
     def name(self, rng: Random, plain: str, stage: bool) -> str:
         """A name that means nothing else, an unlucky one as likely as not."""
@@ -93,7 +94,7 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
         **case.options,
         dtype=dtype,
         overflow=rng.choice(["wrap", "saturate"]),
-        boundary=pipeline.boundary or stage_border(rng, case, rules),
+        boundary=pipeline.boundary or stage_border(rng, case, rules, pipeline.conditions),
         cval=0 if pipeline.boundary else rng.choice([0, 1]),
         schedule=random_schedule(rng) if rng.random() < 0.5 else Schedule(),
     )(case.function)
@@ -117,13 +118,13 @@ def value(rng: Random, pipeline: Pipeline, ndim: int, dtype: str, depth: int) ->
     return made
 
 
-def stage_border(rng: Random, case: kernels.Case, rules: tuple[str, ...]) -> Any:
+def stage_border(rng: Random, case: kernels.Case, rules: tuple[str, ...], conditions: bool) -> Any:
     """The border of a call: of rules, and of some in ten of numbers and slopes as well."""
     boundary = kernels.random_boundary(rng, case.ndim, rules=rules)
     # Of its own, so that all else is what it was.
     other = Random(case.source)
     kinds = {np.dtype(dtype).kind for dtype in case.fields.values()}
-    if other.random() < 0.1:
+    if conditions and other.random() < 0.1:
         given = (1,) * case.ndim
         return kernels.random_conditions(other, given, kinds, valid=False, arrays=False)
     return boundary
@@ -171,13 +172,15 @@ class Drawn:
     shape: tuple[int, ...]
 
 
-def drawn_pipeline(rng: Random, axes: tuple[int, ...] = (1, 2, 2, 2, 3)) -> Drawn | None:
-    """A random pipeline; None where the kernel has no calls."""
+def drawn_pipeline(
+    rng: Random, axes: tuple[int, ...] = (1, 2, 2, 2, 3), conditions: bool = True
+) -> Drawn | None:
+    """A random pipeline, maybe with conditions at borders; None where the kernel has no calls."""
     ndim = rng.choice(axes)
     case = drawn(rng, ndim, None)
     while not HEAD.search(case.source):
         case = drawn(rng, ndim, None)
-    pipeline = Pipeline(taken=unlucky.words(case.source))
+    pipeline = Pipeline(taken=unlucky.words(case.source), conditions=conditions)
     if rng.random() < 0.4:
         pipeline.boundary = kernels.random_boundary(rng, ndim, rules=RULES)
     fields = {n: value(rng, pipeline, ndim, d, 2) for n, d in case.fields.items()}
@@ -203,7 +206,7 @@ def drawn_pipeline(rng: Random, axes: tuple[int, ...] = (1, 2, 2, 2, 3)) -> Draw
     plain = npt.stencil(**case.options, schedule=schedule)(case.function)
     options = {"boundary": boundary, "cval": rng.choice([0, 1]), "threads": rng.choice([1, 2])}
     other = Random(case.source)
-    if other.random() < 0.15:
+    if conditions and other.random() < 0.15:
         kinds = {np.dtype(dtype).kind for dtype in case.fields.values()}
         options["boundary"] = kernels.random_conditions(other, core, kinds, valid=False)
     return Drawn(pipeline, source, fields, whole, plain, arrays, others, options, shape)

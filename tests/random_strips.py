@@ -114,7 +114,7 @@ def job(
 def pipeline_job(seed: int) -> Job | None:
     """A kernel that calls others, as one pass, if all of them can be in one."""
     rng = Random(seed)
-    drawn = pipelines.drawn_pipeline(rng, (1, 2, 2, 2))
+    drawn = pipelines.drawn_pipeline(rng, (1, 2, 2, 2), conditions=False)
     wanted = pipelines.one_by_one(drawn) if drawn is not None else None
     if drawn is None or wanted is None:
         return None

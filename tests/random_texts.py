@@ -60,7 +60,7 @@ def steps_text(seed: int) -> str | None:
 
 def pipeline_text(seed: int) -> str | None:
     """A kernel that calls others, in one pass; None where it cannot be."""
-    drawn = pipelines.drawn_pipeline(Random(seed), (1, 2, 2, 2))
+    drawn = pipelines.drawn_pipeline(Random(seed), (1, 2, 2, 2), conditions=False)
     if drawn is None:
         return None
     definition = drawn.whole.definition
