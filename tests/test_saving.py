@@ -375,7 +375,7 @@ def pausing(block):
 def test_workers_that_are_killed_lose_nothing(tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
-        n_workers=3, threads_per_worker=1, processes=True, dashboard_address=":0",
+        n_workers=4, threads_per_worker=1, processes=True, dashboard_address=":0",
         memory_limit="2GB", silence_logs=50,
     ) as cluster, distributed.Client(cluster, set_as_default=False) as client:  # fmt: skip
         workers = list(client.run(os.getpid).values())
