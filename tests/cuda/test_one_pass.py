@@ -19,7 +19,7 @@ TESTS = Path(__file__).parents[1]
 @pytest.mark.slow
 @pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 def test_random_calls_and_steps():
-    least = {"pipelines": (100, 105, 1), "steps": (100, 104, 1)}
+    least = {"pipelines": (112, 114, 1), "steps": (100, 104, 1)}
     asked = [str(one) for kind, (*seeds, _) in least.items() for one in (kind, *seeds)]
     paths = map(str, (TESTS / "cuda" / "standin", TESTS))
     path = os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")])
