@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from .arrays.arranging import Run, are_writable, listed
 from .arrays.axes import behind
 from .arrays.borders import Array
-from .arrays.every import Steps, thinned, thinned_copy
+from .arrays.every import Steps, steps_left, thinned, thinned_copy
 from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
 from .arrays.parts import write
@@ -176,7 +176,7 @@ def _thinned(
 ) -> Run:
     """Prepare a call that has such steps, or none, and take the points that are wanted."""
     whole = run_of(node.with_steps(steps), fields, axes, None, threads)
-    rest = tuple(k // step for k, step in zip(node.every, steps, strict=True))
+    rest = steps_left(node.every, steps)
     rank = max(field.ndim for field in fields)
     along = behind(axes, rank, node.ndim)
 

@@ -104,14 +104,12 @@ def _with_positions(
         # Once for all calls.
         whole = whole_shape(fields)
         positions = [np.broadcast_to(one, whole) for one in positions]
-    given = [*values, *positions]
-    if flow is None:
-        names = call.definition.parameters
+        given, names = [*values, *positions], call.definition.parameters
         inner = single(graph, names, given, place.axes, place.out, place.threads, at)
     else:
         schedule = call.definition.schedule_for([native(field.dtype) for field in fields])
         options = place.out, place.threads, place.axes
-        inner = several(graph, wanted, schedule, at, given, *options)
+        inner = several(graph, wanted, schedule, at, [*values, *positions], *options)
 
     def again(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         return inner([*values[:count], *positions], leaves, out)

@@ -69,6 +69,11 @@ def steps_of(every: Every, ndim: int) -> Steps:
     return every
 
 
+def steps_left(every: Steps, done: Steps) -> Steps:
+    """The steps that remain to be taken of a result that was made with others, their divisors."""
+    return tuple(k // step for k, step in zip(every, done, strict=True))
+
+
 def thinned_length(n: Any, step: int) -> Any:
     """How many of `n` points are made; of unknown lengths as many."""
     return n if step == 1 else -(-n // step)

@@ -451,6 +451,11 @@ def is_readable(array: Array, dtype: np.dtype[Any]) -> bool:
     return array.dtype == dtype and array.strides[-1] == dtype.itemsize and array.flags.aligned
 
 
+def _is_read(array: Array, dtype: np.dtype[Any], one_a_row: bool) -> bool:
+    """Whether a program works on `array` itself, of which it may read one element a row only."""
+    return is_readable(array, dtype) or (one_a_row and array.dtype == dtype)
+
+
 def rows_of(program: Code) -> list[int]:
     """The fields of which one element of each row is read, wherever the others lie."""
     given = len(program.field_dtypes) - len(program.along)
@@ -468,7 +473,7 @@ def moved_arrays(
     dtypes = (*program.field_dtypes, *program.out_dtypes[: len(outs)])
     moved: list[int] = []
     for k, (array, dtype) in enumerate(zip((*fields, *outs), dtypes, strict=True)):
-        if is_readable(array, dtype) or (k in rows and array.dtype == dtype):
+        if _is_read(array, dtype, k in rows):
             continue
         if not is_movable(array, dtype) or given <= k < len(fields):
             return None
@@ -486,7 +491,4 @@ def are_readable(program: Code, fields: Sequence[Array]) -> bool:
     """Whether a program can work on the fields themselves."""
     rows = rows_of(program)
     pairs = zip(fields, program.field_dtypes, strict=True)
-    return all(
-        is_readable(field, dtype) or (k in rows and field.dtype == dtype)
-        for k, (field, dtype) in enumerate(pairs)
-    )
+    return all(_is_read(field, dtype, k in rows) for k, (field, dtype) in enumerate(pairs))

@@ -16,7 +16,7 @@ from . import numpy as on_numpy
 from . import phases
 from .axes import Behind
 from .borders import Array, Border, Rule
-from .every import Steps, thinned_copy
+from .every import Steps, steps_left, thinned_copy
 from .lanes import steps_made
 from .layout import Shape
 from .recognise import is_cupy
@@ -156,8 +156,7 @@ def thinned(nodes: Sequence[Node], made: dict[int, Array], before: Steps = ()) -
     """What is wanted of what nodes give that make all points, or have the steps `before`."""
     for node in nodes:
         if node.thins:
-            done = before or (1,) * len(node.every)
-            steps = tuple(k // step for k, step in zip(node.every, done, strict=True))
+            steps = steps_left(node.every, before) if before else node.every
             for value in set(node.outputs) & made.keys():
                 # A copy, for the rest of the memory is needed by nobody.
                 made[value] = thinned_copy(made[value], steps, node.along)
