@@ -159,9 +159,9 @@ def random_conditions(
             case 0:
                 return rng.choice(names)
             case 1:
-                return npt.dirichlet(value(axis))
+                return npt.dirichlet(value(axis), at="cell")
             case 2:
-                return npt.dirichlet(value(axis), at="face")
+                return npt.dirichlet(value(axis))
             case 3:
                 return npt.neumann(value(axis), dx=rng.choice([1.0, 0.5]))
         a = rng.choice([0.0, 1.5, 2])

@@ -48,11 +48,11 @@ field = rng.random((17, 19))
 rows, columns = rng.random(17), rng.random(19)
 
 BORDERS = [
-    (npt.dirichlet(columns), npt.neumann(rows)),
-    ((npt.dirichlet(wall), "keep"), ("fill", npt.neumann(0.5, dx=0.1))),
+    (npt.dirichlet(columns, at="cell"), npt.neumann(rows)),
+    ((npt.dirichlet(wall, at="cell"), "keep"), ("fill", npt.neumann(0.5, dx=0.1))),
     (("valid", npt.dirichlet(columns, at="face")), "wrap"),
     ("mirror", (npt.robin(rows, 1, 2.0), "reflect")),
-    (npt.robin(1.0, 0.5, wall), (npt.dirichlet(1.0), npt.dirichlet(2.0))),
+    (npt.robin(1.0, 0.5, wall), (npt.dirichlet(1.0, at="cell"), npt.dirichlet(2.0, at="cell"))),
 ]
 
 
@@ -129,10 +129,10 @@ def test_every_path(border: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_two_results_and_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
     small = rng.random((5, 7))
-    border = (npt.dirichlet(wall), (npt.robin(1, 2, np.arange(5)), npt.neumann(0.5)))
+    border = (npt.dirichlet(wall, at="cell"), (npt.robin(1, 2, np.arange(5)), npt.neumann(0.5)))
     same(far, small, small[::-1], boundary=border)
     wide = rng.random((12, 14))
-    border = (npt.dirichlet(wall), (npt.robin(1, 2, np.arange(12)), "nearest"))
+    border = (npt.dirichlet(wall, at="cell"), (npt.robin(1, 2, np.arange(12)), "nearest"))
     for way in ("slabs and ends", "pieces"):
         done(way, monkeypatch)
         same(far, wide, wide[::-1], boundary=border)
@@ -158,7 +158,7 @@ def test_positions(monkeypatch: pytest.MonkeyPatch) -> None:
         d = u[0, 0] * i + j
         return d[-1, 0] + d[0, 2] + 100 * p + q
 
-    border = (npt.dirichlet(columns), ("valid", npt.neumann(2.0)))
+    border = (npt.dirichlet(columns, at="cell"), ("valid", npt.neumann(2.0)))
     wanted = placed.debug(field, boundary=border)
     np.testing.assert_array_equal(placed(field, boundary=border), wanted)
     cut = placed(da.from_array(field, chunks=(5, 7)), boundary=border)
@@ -177,7 +177,7 @@ def test_positions_beside_lengths_on_dask_arrays() -> None:
     def last(u):
         return u[0, 1] * len(u) + npt.index(u)[0]
 
-    border = (("constant", npt.dirichlet(3)), ("fill", npt.neumann(1)))
+    border = (("constant", npt.dirichlet(3, at="cell")), ("fill", npt.neumann(1)))
     cut = last(da.from_array(field, chunks=(5, 7)), boundary=border)
     wanted = last.debug(field, boundary=border)
     np.testing.assert_array_equal(cut.compute(scheduler="sync"), wanted)
@@ -185,7 +185,7 @@ def test_positions_beside_lengths_on_dask_arrays() -> None:
 
 def test_names_for_the_same() -> None:
     for stencil, fields in ((heat, (field,)), (far, (field, field[::-1]))):
-        for one, name in ((npt.dirichlet(3), "constant"), (npt.neumann(0), "reflect")):
+        for one, name in ((npt.dirichlet(3, at="cell"), "constant"), (npt.neumann(0), "reflect")):
             np.testing.assert_array_equal(
                 np.array(stencil(*fields, boundary=one)),
                 np.array(stencil(*fields, boundary=name, cval=3)),
@@ -194,9 +194,9 @@ def test_names_for_the_same() -> None:
     apart = ((npt.neumann(0.5), npt.dirichlet(0.5, at="face")), "wrap")
     np.testing.assert_allclose(heat(field, boundary=mixed), heat(field, boundary=apart))
     bytes_ = np.arange(6, dtype="uint8")
-    same(line, bytes_, boundary=((npt.dirichlet(7), npt.dirichlet(9)),))
-    same(line, bytes_ > 2, boundary=((npt.dirichlet(True), npt.neumann(0)),))
-    same(line, field[0] + 1j, boundary=((npt.dirichlet(1j), npt.robin(1, 1j, 2)),))
+    same(line, bytes_, boundary=((npt.dirichlet(7, at="cell"), npt.dirichlet(9, at="cell")),))
+    same(line, bytes_ > 2, boundary=((npt.dirichlet(True, at="cell"), npt.neumann(0)),))
+    same(line, field[0] + 1j, boundary=((npt.dirichlet(1j, at="cell"), npt.robin(1, 1j, 2)),))
     same(line, field[0].astype("float16"), boundary=((npt.neumann(1), npt.robin(1, 1, 2)),))
     assert str(Boundary.of(mixed)) == "((npt.robin(0, 2, 1), npt.robin(2, 0, 1)), 'wrap')"
 
@@ -204,7 +204,10 @@ def test_names_for_the_same() -> None:
 def test_values_are_laid_as_the_fields_are() -> None:
     """Also along other axes than the last, where the stack comes last."""
     image = rng.random((6, 7, 3))
-    border = (npt.dirichlet(rng.random((7, 3))), (npt.neumann(rng.random((6, 1))), "nearest"))
+    border = (
+        npt.dirichlet(rng.random((7, 3)), at="cell"),
+        (npt.neumann(rng.random((6, 1))), "nearest"),
+    )
     made = heat(image, boundary=border, axes=(0, 1))
     np.testing.assert_array_equal(made, heat.debug(image, boundary=border, axes=(0, 1)))
     for k in range(3):
@@ -222,24 +225,24 @@ def test_values_are_laid_as_the_fields_are() -> None:
         np.testing.assert_array_equal(made[..., k], heat(image[..., k], boundary=one))
     named = xr.DataArray(image, dims=("y", "x", "c"))
     values = xr.DataArray(rng.random((3, 7)), dims=("c", "x"))
-    by_name = heat(named, boundary=(npt.dirichlet(values), "wrap"), dims=("y", "x"))
-    plain = heat(image, boundary=(npt.dirichlet(values.data.T), "wrap"), axes=(0, 1))
+    by_name = heat(named, boundary=(npt.dirichlet(values, at="cell"), "wrap"), dims=("y", "x"))
+    plain = heat(image, boundary=(npt.dirichlet(values.data.T, at="cell"), "wrap"), axes=(0, 1))
     np.testing.assert_array_equal(by_name, plain)
 
 
 def test_values_may_change_between_calls() -> None:
     values = np.zeros(19)
-    border = (npt.dirichlet(values), "wrap")
+    border = (npt.dirichlet(values, at="cell"), "wrap")
     first = heat(field, boundary=border)
     values[:] = 3
     np.testing.assert_array_equal(heat(field, boundary=border), heat.debug(field, boundary=border))
     assert (heat(field, boundary=border) != first).any()
     lazily = heat(da.from_array(field, chunks=6), boundary=border)
     values[:] = 7
-    then = (npt.dirichlet(np.full(19, 3.0)), "wrap")
+    then = (npt.dirichlet(np.full(19, 3.0), at="cell"), "wrap")
     np.testing.assert_array_equal(lazily.compute(scheduler="sync"), heat(field, boundary=then))
     for value in (1.0, 2.0, 1.0):
-        border = ((npt.dirichlet(value), npt.dirichlet(0.0)), "wrap")
+        border = ((npt.dirichlet(value, at="cell"), npt.dirichlet(0.0, at="cell")), "wrap")
         np.testing.assert_array_equal(
             heat(field, boundary=border), heat.debug(field, boundary=border)
         )
@@ -250,9 +253,12 @@ def test_equal_calls_with_other_values(shape: tuple[int, ...]) -> None:
     """What is kept of a call does not depend on values, save that some of them mean a name."""
 
     def borders(value: float, values: Any, slope: float) -> Any:
-        yield (npt.dirichlet(value), npt.robin(value, 1.0, values[:-1]))
-        yield ((npt.dirichlet(values), npt.dirichlet(value, at="face")), npt.neumann(slope))
-        yield ((npt.dirichlet(value), npt.dirichlet(2.0)), "nearest")
+        yield (npt.dirichlet(value, at="cell"), npt.robin(value, 1.0, values[:-1]))
+        yield (
+            (npt.dirichlet(values, at="cell"), npt.dirichlet(value, at="face")),
+            npt.neumann(slope),
+        )
+        yield ((npt.dirichlet(value, at="cell"), npt.dirichlet(2.0, at="cell")), "nearest")
         yield (npt.neumann(slope), "mirror")
         yield (
             (npt.neumann(lambda step, j: j * slope), "fill"),
@@ -266,8 +272,14 @@ def test_equal_calls_with_other_values(shape: tuple[int, ...]) -> None:
             np.testing.assert_array_equal(made, heat.debug(fresh, 0.1 * value, boundary=border))
     for one in (300, -1):
         with pytest.raises(ValueError, match="whole numbers from 0 to 255"):
-            line(np.ones(9, "uint8"), boundary=((npt.dirichlet(one), npt.dirichlet(7)),))
-        line(np.ones(9, "uint8"), boundary=((npt.dirichlet(3), npt.dirichlet(7)),))
+            line(
+                np.ones(9, "uint8"),
+                boundary=((npt.dirichlet(one, at="cell"), npt.dirichlet(7, at="cell")),),
+            )
+        line(
+            np.ones(9, "uint8"),
+            boundary=((npt.dirichlet(3, at="cell"), npt.dirichlet(7, at="cell")),),
+        )
 
 
 def test_whole_numbers_are_computed_with_double_precision() -> None:
@@ -290,7 +302,7 @@ def test_stages_and_pickles() -> None:
 
     row = field[0]
     again = pickle.loads(pickle.dumps(curved))
-    for border in ("nearest", npt.dirichlet(2.0), npt.neumann(np.float32(1.5))):
+    for border in ("nearest", npt.dirichlet(2.0, at="cell"), npt.neumann(np.float32(1.5))):
         wanted = curved.debug(row, boundary=border)
         np.testing.assert_array_equal(again(row, boundary=border), wanted)
         cut = curved(da.from_array(row, chunks=4), boundary=border)
@@ -299,12 +311,12 @@ def test_stages_and_pickles() -> None:
         np.testing.assert_array_equal(lazily.compute(), slope(wanted))
     assert "stored whole: values at the border" in curved.explain(row)
     assert "border npt.neumann(1.0)" in curved.explain(row)
-    packed = pickle.loads(pickle.dumps(npt.dirichlet(columns)))
+    packed = pickle.loads(pickle.dumps(npt.dirichlet(columns, at="cell")))
     np.testing.assert_array_equal(packed.c, columns)
 
 
 def test_a_stage_with_a_function_at_the_border() -> None:
-    @npt.stencil(boundary=npt.dirichlet(lambda step: step + 3))
+    @npt.stencil(boundary=npt.dirichlet(lambda step: step + 3, at="cell"))
     def before(u):
         return u[-1]
 
@@ -321,9 +333,9 @@ def test_a_stage_with_a_function_at_the_border() -> None:
 @pytest.mark.parametrize(
     "border",
     [
-        (npt.dirichlet(wall), npt.neumann(rows)),
+        (npt.dirichlet(wall, at="cell"), npt.neumann(rows)),
         (npt.robin(1, 2, lambda step, j: step * 0.1), "wrap"),
-        npt.dirichlet(2.0),
+        npt.dirichlet(2.0, at="cell"),
     ],
     ids=["values", "function", "number"],
 )
@@ -350,20 +362,22 @@ def test_steps(border: Any) -> None:
 
 def test_named_values() -> None:
     image = xr.DataArray(field.T, dims=("x", "y"))
-    border = ("wrap", npt.dirichlet(xr.DataArray(rows, dims="y")))
-    wanted = heat(field, boundary=("wrap", npt.dirichlet(rows)))
+    border = ("wrap", npt.dirichlet(xr.DataArray(rows, dims="y"), at="cell"))
+    wanted = heat(field, boundary=("wrap", npt.dirichlet(rows, at="cell")))
     np.testing.assert_array_equal(heat(image, boundary=border, dims=("y", "x")).T, wanted)
     steps = heat.iterate(image.T, steps=2, boundary=border)
-    np.testing.assert_array_equal(steps, heat(wanted, boundary=("wrap", npt.dirichlet(rows))))
+    np.testing.assert_array_equal(
+        steps, heat(wanted, boundary=("wrap", npt.dirichlet(rows, at="cell")))
+    )
 
 
 @pytest.mark.parametrize(
     ("border", "exact"),
     [
-        ((npt.dirichlet(1.0, at="face"), npt.dirichlet(3.0, at="face")), lambda x: 1 + 2 * x),
-        ((npt.dirichlet(1.0, at="face"), npt.neumann(2.0, dx=1 / 4)), lambda x: 1 + 2 * x),
+        ((npt.dirichlet(1.0), npt.dirichlet(3.0)), lambda x: 1 + 2 * x),
+        ((npt.dirichlet(1.0), npt.neumann(2.0, dx=1 / 4)), lambda x: 1 + 2 * x),
         (
-            (npt.robin(1.0, 1.0, 0.0, dx=1 / 4), npt.dirichlet(4.0, at="face")),
+            (npt.robin(1.0, 1.0, 0.0, dx=1 / 4), npt.dirichlet(4.0)),
             lambda x: 2 + 2 * x,
         ),
     ],
@@ -392,7 +406,7 @@ def _gives(*values: Any) -> Callable[..., Any]:
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "shape": (
-        lambda: heat(field, boundary=npt.dirichlet(np.arange(5.0))),
+        lambda: heat(field, boundary=npt.dirichlet(np.arange(5.0), at="cell")),
         ValueError,
         "npt.dirichlet has values of shape (5,), and the edge has the shape (19,), the fields' "
         "shape without the axis that ends there; give one of that shape, or that broadcasts to "
@@ -412,7 +426,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "of numbers along the edge.",
     ),
     "signature": (
-        lambda: line(field, boundary=npt.dirichlet(wall)),
+        lambda: line(field, boundary=npt.dirichlet(wall, at="cell")),
         TypeError,
         "npt.dirichlet calls 'wall' with the step and an array of positions for each axis along "
         "the edge, as wall(step), which it does not take: missing a required argument: 'j'.",
@@ -421,40 +435,47 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: line(np.arange(5), boundary=npt.neumann(1)),
         TypeError,
         "npt.neumann makes fractions, and field 'u' is int64; convert it with "
-        '.astype("float32"), or give the values themselves, npt.dirichlet(...).',
+        '.astype("float32"), or give the values themselves, npt.dirichlet(..., '
+        'at="cell").',
     ),
     "face of integers": (
-        lambda: line(np.arange(5), boundary=npt.dirichlet(1, at="face")),
+        lambda: line(np.arange(5), boundary=npt.dirichlet(1)),
         TypeError,
-        "npt.dirichlet(..., at='face') makes fractions, and field 'u' is int64; convert it with "
-        '.astype("float32"), or at="cell".',
+        "npt.dirichlet at the face makes fractions, and field 'u' is int64; convert it with "
+        '.astype("float32"), or fix the elements outside themselves, at="cell".',
     ),
     "unfit": (
-        lambda: line(np.arange(5, dtype="uint8"), boundary=npt.dirichlet(300)),
+        lambda: line(np.arange(5, dtype="uint8"), boundary=npt.dirichlet(300, at="cell")),
         ValueError,
         "the values of npt.dirichlet do not fit field 'u', which is uint8; use whole numbers from "
         "0 to 255, or convert the field.",
     ),
     "unfit on Dask": (
-        lambda: line(da.zeros(5, dtype="bool"), boundary=npt.dirichlet(2)),
+        lambda: line(da.zeros(5, dtype="bool"), boundary=npt.dirichlet(2, at="cell")),
         ValueError,
         "the values of npt.dirichlet do not fit field 'u', which is bool; use whole numbers from "
         "0 to 1, or convert the field.",
     ),
     "unfit steps": (
-        lambda: far.iterate(np.zeros((3, 3), "f2"), field, boundary=npt.dirichlet(1e5), steps=1),
+        lambda: far.iterate(
+            np.zeros((3, 3), "f2"), field, boundary=npt.dirichlet(1e5, at="cell"), steps=1
+        ),
         ValueError,
         "the values of npt.dirichlet do not fit field 'u', which is float16; use numbers up to "
         "6.55e+04, or convert the field.",
     ),
     "unfit fraction": (
-        lambda: line(np.arange(5), boundary=((npt.dirichlet(0.5), npt.dirichlet(1)),)),
+        lambda: line(
+            np.arange(5), boundary=((npt.dirichlet(0.5, at="cell"), npt.dirichlet(1, at="cell")),)
+        ),
         ValueError,
         "the values of npt.dirichlet do not fit field 'u', which is int64; use whole numbers "
         "from -9223372036854775808 to 9223372036854775807, or convert the field.",
     ),
     "complex": (
-        lambda: line(field, boundary=((npt.dirichlet(1j), npt.dirichlet(1)),)),
+        lambda: line(
+            field, boundary=((npt.dirichlet(1j, at="cell"), npt.dirichlet(1, at="cell")),)
+        ),
         ValueError,
         "the values of npt.dirichlet do not fit field 'u', which is float64; use real "
         "numbers, or convert the field.",
@@ -516,7 +537,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "at": (
         lambda: npt.dirichlet(1, at="edge"),  # type: ignore[arg-type]
         ValueError,
-        'at=\'edge\' is unknown; the value is at the "cell" or at the "face".',
+        'at=\'edge\' is unknown; the value is at the "face" or at the "cell".',
     ),
     "spacing": (
         lambda: npt.neumann(1, dx=0),
@@ -526,16 +547,18 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "gpu": (
         lambda: heat(field, boundary=npt.neumann(1.0), device="cuda"),
         TypeError,
-        "a GPU knows no border values but npt.dirichlet(number) and npt.neumann(0); leave out "
-        "device=, give arrays of NumPy, or name a border rule.",
+        'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); leave '
+        "out device=, give arrays of NumPy, or name a border rule.",
     ),
     "lazy values": (
-        lambda: heat(field, boundary=(npt.dirichlet(da.ones(19)), "wrap")),
+        lambda: heat(field, boundary=(npt.dirichlet(da.ones(19), at="cell"), "wrap")),
         TypeError,
         "npt.dirichlet has values that are yet to be computed; compute them first.",
     ),
     "named values": (
-        lambda: heat(field, boundary=(npt.dirichlet(xr.DataArray(columns, dims="x")), "wrap")),
+        lambda: heat(
+            field, boundary=(npt.dirichlet(xr.DataArray(columns, dims="x"), at="cell"), "wrap")
+        ),
         TypeError,
         "npt.dirichlet has the DataArray None, and the fields' axes have no names; give its "
         ".data.",
@@ -543,7 +566,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "other names": (
         lambda: heat(
             xr.DataArray(field, dims=("y", "x")),
-            boundary=(npt.dirichlet(xr.DataArray(rows, dims="y")), "wrap"),
+            boundary=(npt.dirichlet(xr.DataArray(rows, dims="y"), at="cell"), "wrap"),
         ),
         ValueError,
         "values at the border along 'y' have the dimension 'y'; the edge has 'x'.",
@@ -551,8 +574,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "processes": (
         lambda: heat.iterate(field, steps=2, boundary=npt.neumann(1.0), comm=object()),
         TypeError,
-        "comm= knows no border values but npt.dirichlet(number) and npt.neumann(0): each process "
-        "has another part of the border; name a border rule.",
+        'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0): each '
+        "process has another part of the border; name a border rule.",
     ),
 }
 

@@ -34,7 +34,7 @@ def surface(step):
 
 
 depths = np.arange(SPACING / 2, DEPTH, SPACING)
-walls = ((npt.dirichlet(surface, at="face"), npt.neumann(0)),)
+walls = ((npt.dirichlet(surface), npt.neumann(0)),)
 steps = round(6 * YEAR / DAYS)
 year = round(YEAR / DAYS)
 taken = []

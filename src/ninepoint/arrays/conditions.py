@@ -1,6 +1,6 @@
 """Conditions: border rules that are made of values, slopes, or a mix of both.
 
-    dirichlet(v)        u = v                  what is outside is v itself, or v is half way there
+    dirichlet(v)        u = v                  half way to what is outside, or there itself
     neumann(s)          du/dn = s              n points outward
     robin(a, b, c)      a u + b du/dn = c
 
@@ -52,8 +52,8 @@ class Condition:
         parts = [_shown(value) for value in given]
         if self.dx != 1.0:
             parts.append(f"dx={self.dx!r}")
-        if self.kind == "dirichlet" and self.at == "face":
-            parts.append("at='face'")
+        if self.at == "cell":
+            parts.append("at='cell'")
         return f"npt.{self.kind}({', '.join(parts)})"
 
     @property
@@ -131,8 +131,8 @@ class Condition:
         return replace(self, a=a, b=b, c=c)
 
 
-def dirichlet(value: Value, *, at: Literal["cell", "face"] = "cell") -> Condition:
-    """Fix the value outside an array, as a border rule.
+def dirichlet(value: Value, *, at: Literal["cell", "face"] = "face") -> Condition:
+    """Fix the value at the end of an array, as a border rule.
 
     Parameters
     ----------
@@ -141,10 +141,11 @@ def dirichlet(value: Value, *, at: Literal["cell", "face"] = "cell") -> Conditio
         without the axis that ends there, or one that broadcasts to it.  A function is called as
         ``value(step, *positions)`` with the number of steps done (0 outside of `iterate`) and an
         array of positions for each other axis of the stencil, and gives such an array.
-    at : {"cell", "face"}
-        Where the value is: at the elements outside themselves, however far they are, so that the
-        nearest of them is the wall; or at the face half way between the last element inside and
-        the first one outside, which needs fields of floats.
+    at : {"face", "cell"}
+        Where the value is: at the face half way between the last element inside and the first
+        one outside, as for `neumann` and `robin`, which needs fields of floats; or at the
+        elements outside themselves, however far they are, so that the nearest of them is the
+        wall.
 
     Returns
     -------
@@ -165,11 +166,13 @@ def dirichlet(value: Value, *, at: Literal["cell", "face"] = "cell") -> Conditio
     >>> @npt.stencil
     ... def step(u):
     ...     return u[-1] + u[1]
-    >>> step(np.array([1, 2, 3]), boundary=((npt.dirichlet(10), "nearest"),))
+    >>> step(np.array([1.0, 2.0, 3.0]), boundary=((npt.dirichlet(10), "nearest"),))
+    array([21.,  4.,  5.])
+    >>> step(np.array([1, 2, 3]), boundary=((npt.dirichlet(10, at="cell"), "nearest"),))
     array([12,  4,  5])
     """
     if at not in ("cell", "face"):
-        raise ValueError(f'at={at!r} is unknown; the value is at the "cell" or at the "face".')
+        raise ValueError(f'at={at!r} is unknown; the value is at the "face" or at the "cell".')
     return Condition("dirichlet", 1, 0, _value(value, "dirichlet"), 1.0, at)
 
 

@@ -263,11 +263,11 @@ def _check(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where ghosts of a condition do not fit the type of a field."""
     if dtype.kind not in "fc" and not (one.kind == "dirichlet" and one.at == "cell"):
         cure = (
-            ", or give the values themselves, npt.dirichlet(...)"
+            ', or give the values themselves, npt.dirichlet(..., at="cell")'
             if one.kind != "dirichlet"
-            else ', or at="cell"'
+            else ', or fix the elements outside themselves, at="cell"'
         )
-        mean = "npt.dirichlet(..., at='face')" if one.kind == "dirichlet" else f"npt.{one.kind}"
+        mean = "npt.dirichlet at the face" if one.kind == "dirichlet" else f"npt.{one.kind}"
         raise TypeError(
             f"{mean} makes fractions, and field '{name}' is {dtype}; convert it with "
             f'.astype("float32"){cure}.'
