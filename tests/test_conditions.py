@@ -547,8 +547,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "gpu": (
         lambda: heat(field, boundary=npt.neumann(1.0), device="cuda"),
         TypeError,
-        'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); leave '
-        "out device=, give arrays of NumPy, or name a border rule.",
+        'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); '
+        "leave out device=, give arrays of NumPy, or name a border rule.",
     ),
     "lazy values": (
         lambda: heat(field, boundary=(npt.dirichlet(da.ones(19), at="cell"), "wrap")),
@@ -574,8 +574,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "processes": (
         lambda: heat.iterate(field, steps=2, boundary=npt.neumann(1.0), comm=object()),
         TypeError,
-        'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0): each '
-        "process has another part of the border; name a border rule.",
+        'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0): '
+        "each process has another part of the border; name a border rule.",
     ),
 }
 

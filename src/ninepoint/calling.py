@@ -291,13 +291,13 @@ def _check_ghosts(plan: Iteration, there: bool) -> None:
     """Raise where no values can be laid at the border."""
     if there:
         raise TypeError(
-            'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); '
-            "leave out device=, give arrays of NumPy, or name a border rule."
+            'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            "; leave out device=, give arrays of NumPy, or name a border rule."
         )
     if plan.comm is not None:
         raise TypeError(
-            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0): '
-            "each process has another part of the border; name a border rule."
+            'comm= knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            ": each process has another part of the border; name a border rule."
         )
 
 

@@ -97,8 +97,8 @@ def _with_ghosts(
     """Where borders have conditions: these calls one by one, and what is between together."""
     if device is not None or any(map(is_cupy, arrays)):
         raise TypeError(
-            'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0); '
-            "leave out device=, give arrays of NumPy, or name a border rule."
+            'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
+            "; leave out device=, give arrays of NumPy, or name a border rule."
         )
     outs: dict[int, Array] = {}
     given: list[Array] = []
