@@ -29,7 +29,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Those of a field, and those for whom another tool is known; they stand alone.
 FIELDS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 COMING = sorted((ROOT / "docs" / "coming").glob("*.md"))
-ALL = [*PAGES, *FIELDS, *COMING]
+RUN = [*PAGES, *FIELDS, *COMING]
+# Their programs are wrong on purpose; test_messages.py runs them.
+MESSAGES = sorted((ROOT / "docs" / "messages").glob("*.md"))
+ALL = [*RUN, *MESSAGES]
 NAMES = sorted(found.name for found in pkgutil.walk_packages(npt.__path__, "ninepoint."))
 GPU = re.compile(r"^<!-- gpu -->$.*?^<!-- end gpu -->$", re.MULTILINE | re.DOTALL)
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -130,13 +133,13 @@ def test_what_needs_a_gpu_is_left_out_of_a_page():
     assert [(block.text, block.line) for block in blocks(without_gpu(page))] == [("y = 2\n", 8)]
 
 
-@pytest.mark.parametrize("path", ALL, ids=lambda path: f"{path.parent.name}-{path.stem}")
+@pytest.mark.parametrize("path", RUN, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_page(path, tmp_path, monkeypatch):
     run_page(path, without_gpu(path.read_text()), tmp_path, monkeypatch)
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("path", [one for one in ALL if GPU.search(one.read_text())])
+@pytest.mark.parametrize("path", [one for one in RUN if GPU.search(one.read_text())])
 def test_page_on_a_gpu(path, tmp_path, monkeypatch):
     cupy = pytest.importorskip("cupy")
     try:

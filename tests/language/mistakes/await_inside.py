@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-async def later(x):
-    return await x[-1]

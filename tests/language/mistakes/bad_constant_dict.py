@@ -1,8 +1,0 @@
-import ninepoint as npt
-
-WEIGHTS = {"centre": 2, "side": 1}
-
-
-@npt.stencil
-def smooth(x):
-    return WEIGHTS["centre"] * x[0]

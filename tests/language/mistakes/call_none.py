@@ -1,9 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def smooth(x):
-    return x[-1] + x[1]
-
-
-smooth(None)

@@ -1,5 +1,0 @@
-import numpy as np
-
-import ninepoint as npt
-
-npt.stencil(np.zeros(5))

@@ -1,3 +1,0 @@
-import ninepoint as npt
-
-npt.stencil(abs)

@@ -1,5 +1,0 @@
-import math
-
-import ninepoint as npt
-
-npt.stencil(math)

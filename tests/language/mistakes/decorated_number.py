@@ -1,3 +1,0 @@
-import ninepoint as npt
-
-npt.stencil(3)

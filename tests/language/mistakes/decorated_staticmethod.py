@@ -1,8 +1,0 @@
-import ninepoint as npt
-
-
-class Model:
-    @npt.stencil
-    @staticmethod
-    def smooth(x):
-        return x[-1] + x[1]

@@ -1,8 +1,0 @@
-import numpy as np
-
-import ninepoint as npt
-
-
-@npt.gufunc
-def total(x):
-    return np.sum(x)

@@ -1,8 +1,0 @@
-import numpy as np
-
-import ninepoint as npt
-
-
-@npt.gufunc("(n),(n)->()")
-def total(x):
-    return np.sum(x)

@@ -1,8 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def threshold(x):
-    if x[0] > 10:
-        high = x[0]
-    return high

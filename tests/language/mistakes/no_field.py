@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def double(x):
-    return 2 * x

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def smooth(x):
-    return x[2**62]

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def shifted(x, k):
-    return x[k]

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def named(x):
-    return x["left"]

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil(neighborhood=((-1, 0, 1),))
-def smooth(x):
-    return x[-1] + x[1]

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def total(x, **options):
-    return x[0] + options["bias"]

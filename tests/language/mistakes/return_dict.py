@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def both(x):
-    return {"left": x[-1], "right": x[1]}

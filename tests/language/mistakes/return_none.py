@@ -1,8 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def positive(x):
-    if x[0] > 0:
-        return x[0]
-    return None

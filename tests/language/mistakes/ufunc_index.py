@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.ufunc
-def edge(x, y):
-    return x[1] - y

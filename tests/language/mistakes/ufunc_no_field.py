@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.ufunc
-def half(*, x):
-    return x / 2

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.ufunc
-def half(x=1.0):
-    return x / 2

@@ -1,5 +1,0 @@
-import numpy as np
-
-import ninepoint as npt
-
-root = npt.ufunc(np.sqrt)

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.ufunc
-def ramp(x):
-    return x + npt.index()

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.ufunc
-def share(x):
-    return x / x.shape[0]

@@ -1,8 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def root(x):
-    import math
-
-    return math.sqrt(x[0])

@@ -1,9 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def first(x):
-    def choose(*values):
-        return values[0]
-
-    return choose(x[-1], x[1])

@@ -1,6 +1,0 @@
-import ninepoint as npt
-
-
-@npt.stencil
-def adaptive(x, radius):
-    return x[-radius : radius + 1].mean()
