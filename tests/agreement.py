@@ -15,10 +15,10 @@ from unittest import mock
 
 import numpy as np
 
-import bounds
 import kernels
 import ninepoint as npt
 import unlucky
+from ninepoint import _testing as bounds
 from ninepoint.arrays import accepted
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary

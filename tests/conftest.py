@@ -13,6 +13,7 @@ import pytest
 
 import protected
 from leftovers import Traces
+from ninepoint import _testing
 
 CACHE = "NINEPOINT_CACHE_DIR"
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -145,6 +146,13 @@ def golden(request):
         assert text + "\n" == path.read_text(encoding="utf-8")
 
     return check
+
+
+@pytest.fixture
+def limited():
+    """Put other limits in place for a test, so that small arrays go the ways of large ones."""
+    with contextlib.ExitStack() as stack:
+        yield lambda **changed: stack.enter_context(_testing.limits(**changed))
 
 
 @pytest.fixture

@@ -23,11 +23,11 @@ import dask.array as da
 import numpy as np
 import xarray as xr
 
-import bounds
 import kernels
 import ninepoint as npt
 import unlucky
 from agreement import random_schedule
+from ninepoint import _testing as bounds
 from ninepoint.lowering.schedule import Schedule
 
 HEAD = re.compile(r"(?m)^( *)def kernel\((.*)\):\n")
@@ -393,5 +393,5 @@ def main(first: int, last: int, step: int = 0) -> None:
 
 
 if __name__ == "__main__":
-    with bounds.everything():
+    with bounds.interpreted():
         main(*map(int, sys.argv[1:]))

@@ -19,6 +19,7 @@ import numpy as np
 import agreement
 import kernels
 from agreement import Plain, with_positions
+from ninepoint import _testing as bounds
 from ninepoint.arrays import accepted, lanes
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
@@ -42,11 +43,8 @@ def laid(array: np.ndarray, order: tuple[int, ...]) -> np.ndarray:
 
 def check(seed: int) -> str:
     """Compare one kernel; gives how its stack, and its own axes, were done."""
-    small, lanes.TRANSPOSED = lanes.TRANSPOSED, 0
-    try:
+    with bounds.limits(transposed_points=0):
         return _check(seed)
-    finally:
-        lanes.TRANSPOSED = small
 
 
 def _check(seed: int) -> str:

@@ -19,11 +19,11 @@ from typing import Any
 import dask.array as da
 import numpy as np
 
-import bounds
 import kernels
 import ninepoint as npt
 import unlucky
 from agreement import random_schedule
+from ninepoint import _testing as bounds
 from ninepoint.arrays.chunked import regions
 from ninepoint.inspecting.asked import asked
 from ninepoint.lowering.schedule import Schedule
@@ -247,8 +247,8 @@ def agrees(seed: int) -> bool:
     result = whole(**lazy, **others, **options)
     if seed % 2:
         # Tasks read what they need themselves, if one program does all stages.
-        regions.RECUT = float("inf")
-        again = regions.recut(result, tuple(random_cut(rng, n) for n in result.shape))
+        with bounds.limits(recut_ratio=float("inf")):
+            again = regions.recut(result, tuple(random_cut(rng, n) for n in result.shape))
         result = result if again is None else again
     cut = result.compute(scheduler="sync")
     text_ = f"{seed}, {chunks}, {options}\n{one.source}"
@@ -259,5 +259,5 @@ def agrees(seed: int) -> bool:
 
 if __name__ == "__main__":
     first, last = map(int, sys.argv[1:])
-    with bounds.everything():
+    with bounds.interpreted():
         print(sum(agrees(seed) for seed in range(first, last)))

@@ -19,7 +19,6 @@ import ninepoint as npt
 from agreement import by_text, compare, draw, expected
 from ninepoint.arrays import layout as layouts
 from ninepoint.arrays.borders import Boundary
-from ninepoint.ghosts import in_memory
 from ninepoint.ghosts.ready import Ready
 
 
@@ -77,20 +76,20 @@ def test_random_kernels(seed: int) -> None:
     compare(drawn, by_text(drawn, cval=1), expected(drawn, cval=1))
 
 
-def done(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def done(way: str, monkeypatch: pytest.MonkeyPatch, limited: Any) -> None:
     """Have arrays, however small, done in a way that others are."""
     layouts.layout.cache_clear()
     if way == "slabs and ends":
-        monkeypatch.setattr(layouts, "WHOLE_BYTES", (0, 0, 0))
+        limited(whole_bytes=(0, 0, 0))
     else:
         monkeypatch.setattr(Ready, "of", lambda *given: None)
-        monkeypatch.setattr(in_memory, "SMALL", 0)
+        limited(extended_points=0)
 
 
 @pytest.mark.parametrize("border", BORDERS, ids=map(str, range(5)))
 @pytest.mark.parametrize("way", ["slabs and ends", "pieces"])
-def test_every_path(border: Any, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    done(way, monkeypatch)
+def test_every_path(border: Any, way: str, monkeypatch: pytest.MonkeyPatch, limited: Any) -> None:
+    done(way, monkeypatch, limited)
     wanted = heat.debug(field, boundary=border, cval=2)
     for _ in range(2):
         np.testing.assert_array_equal(heat(field, boundary=border, cval=2), wanted)

@@ -15,8 +15,8 @@ import pytest
 import xarray as xr
 
 import ninepoint as npt
-from ninepoint import lazy_states
-from ninepoint.arrays.iterating import CACHED, block_length, even_length
+from ninepoint import limits
+from ninepoint.arrays.iterating import block_length, even_length
 from ninepoint.language.box import Box
 from ninepoint.lowering.schedule import Schedule
 from thorough import only
@@ -553,9 +553,9 @@ def test_dask_goes_on_from_the_state_at_a_look():
         assert len(made) == lazy.npartitions
 
 
-def test_dask_ends_graphs_that_would_grow_for_ever(monkeypatch):
-    monkeypatch.setattr(lazy_states, "LATER", 8)
-    monkeypatch.setattr(lazy_states, "LEAST", 2)
+def test_dask_ends_graphs_that_would_grow_for_ever(limited):
+    limited(later_tasks=8)
+    limited(later_steps=2)
     x = image("float64", (40,))
     with dask.config.set(scheduler="sync"):
         made = driven.iterate(da.from_array(x, chunks=20), steps=200)
@@ -702,7 +702,7 @@ def test_block_length():
     near = Box((-1, -1), (1, 1))
     assert block_length(near, (4096, 4096), 4) == 8
     assert block_length(Box((-2, -2), (2, 2)), (4096, 4096), 4) == 4
-    assert CACHED >= 256 * 256 * 4
+    assert limits.current.chained_bytes >= 256 * 256 * 4
     assert block_length(near, (256, 256), 4) == 1
     assert block_length(near, (256, 256), 4, asked=5) == 5
     assert block_length(near, (9, 256), 4, asked=5) == 4

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from . import limits
 from .arrays import cuda
 from .arrays import numpy as on_numpy
 from .arrays.accepted import as_field, native
@@ -27,17 +28,13 @@ from .onepass import OnePass, longest_steps, steps_together, work_of
 from .prepared_steps import Prepared
 from .preparing import several
 from .program import Program
-from .running import STEPS, reaching
+from .running import reaching
 from .stepping import Record, Scalars
 
 # What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
 # writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
 # GPUs of 2020 to 2025 move 1.5 to 5 TB/s.
 _START, _SPEED = 10e-6, 3e12
-
-# Steps that take less than this one by one [s] are no reason to compile several as one: that takes
-# about a second, once on each machine.
-_SOON = 0.1
 
 
 class OnDevice:
@@ -88,7 +85,9 @@ class OnDevice:
         for node in recorded.nodes:
             understood(node.compiled)
         graph, wanted, schedule = recorded.graph, recorded.wanted, self._schedule
-        found = longest_steps(graph, wanted, min(asked or STEPS, between), schedule)
+        found = longest_steps(
+            graph, wanted, min(asked or limits.current.recorded_steps, between), schedule
+        )
         if found is None:
             return
 
@@ -234,7 +233,7 @@ class Sent(OnDevice):
 
 def is_worth_passes(size: int, steps: int) -> bool:
     """Whether so many steps of states of `size` bytes take longer than is soon, one by one."""
-    return steps * (_START + 2 * size / _SPEED) >= _SOON
+    return steps * (_START + 2 * size / _SPEED) >= limits.current.worth_passes_seconds
 
 
 def fewest_passes(

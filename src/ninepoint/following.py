@@ -18,6 +18,7 @@ from typing import Any
 
 import dask.array as da
 
+from . import limits
 from .arrays.chunked import chunks_of, lazily
 from .arrays.chunked.edges import Edges
 from .arrays.chunked.grid import Chunks
@@ -25,7 +26,7 @@ from .arrays.chunked.groups import Picked
 from .arrays.chunked.job import Job
 from .arrays.chunked.layer import Lazy
 from .arrays.chunked.planner import noted
-from .arrays.chunked.regions import DECODING, Origin, costs, origin_of, rule_of, with_nodes
+from .arrays.chunked.regions import Origin, costs, origin_of, rule_of, with_nodes
 from .arrays.chunked.sources import Source, source_of
 from .arrays.layout import Shape
 from .arrays.recognise import is_cupy
@@ -117,7 +118,7 @@ def _from_sources(
     one = Program(part, tuple(inside[v] for v in wanted), program.schedule, part.token)
     order = list(known.values())
     sources = [order[value] for value in inside if value < graph.given]
-    if costs(one, sources, rule.chunks)[0] > DECODING:
+    if costs(one, sources, rule.chunks)[0] > limits.current.decoded_ratio:
         return None
     passed = frozenset().union(*(origin.between for origin in origins if origin is not None))
     return Job(one, rule.job.shape, tuple(one.field_dtypes)), sources, passed

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from . import limits
 from .arrays import accepted
 from .arrays.engines import engine_of
 from .arrays.numpy import broadcast_shape
@@ -25,10 +26,6 @@ from .stepping import Record, Scalars
 # What a task costs besides its work, with all that is done for it elsewhere [s]: some 0.2 ms on
 # threads and 1 ms on a cluster.
 TASK = 0.5e-3
-
-# Tasks that are left to be done later at most, and steps between two exchanges that are recorded
-# whatever their tasks are many.  Beyond that the state is computed, and held, before the next.
-LATER, LEAST = 100_000, 16
 
 
 class InChunks:
@@ -83,7 +80,9 @@ class InChunks:
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""
-        if self._later >= max(LATER, LEAST * self._tasks):
+        if self._later >= max(
+            limits.current.later_tasks, limits.current.later_steps * self._tasks
+        ):
             self._states = _held(self._states)
             self._later = 0
         each = [self._scalars.at(step) for step in range(first, first + length)]

@@ -29,10 +29,6 @@ from .program import Program, divided
 if TYPE_CHECKING:
     from .arrays.xarray import Named
 
-# Steps of an iteration that are recorded at once; on arrays that are cut they are one task a
-# chunk, as far as that is worth it.
-STEPS = 8
-
 
 def evaluate(
     graph: Graph,

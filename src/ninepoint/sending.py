@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from . import limits
 from .arrays.again import Again
 from .arrays.borders import Array
 from .arrays.cuda import understood
@@ -39,14 +40,6 @@ SHARE = 0.8
 
 # How many pieces are under way: one to the GPU, one on it, one back.
 LANES = 3
-
-# Bytes of fields and results of a piece, where there is room for more: a bus moves them in a
-# millisecond, far longer than it takes to start a copy and a kernel.  Not measured.
-PIECE = 1 << 25
-
-# How many times as long as its halo a piece is at least, if it could be the whole: more would be
-# sent and computed twice than copies beside it save.
-LEAST = 16
 
 # One point far from all ends.
 _MIDDLE: Span = (1 << 40, (1 << 40) + 1)
@@ -259,7 +252,10 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
     )
     room = int(SHARE * driver.memory()[0])
     moved = sum(array.nbytes for array in (*fields, *targets))
-    worth = min(moved // PIECE, shape[axis] // (LEAST * (1 + halos[axis])))
+    worth = min(
+        moved // limits.current.sent_bytes,
+        shape[axis] // (limits.current.sent_reaches * (1 + halos[axis])),
+    )
     if size <= room and worth < 2:
         return _Pieces(shape, axis, 1)
     length = room // LANES * shape[axis] // size - halos[axis]

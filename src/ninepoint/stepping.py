@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from . import limits
 from .arrays.arranging import Run
 from .arrays.borders import Array, Boundary
-from .arrays.fused import CACHED
 from .arrays.iterating import Numbers
 from .arrays.joint import Joint
 from .arrays.numpy import apply
@@ -324,7 +324,7 @@ class Steps:
     def _together(self, graph: Graph, shape: tuple[int, ...]) -> bool:
         """Whether the calls are done together: then what lies between is too much for a cache."""
         size = sum(dtype.itemsize for dtype in graph.dtypes) * int(np.prod(shape))
-        return size > CACHED
+        return size > limits.current.fused_bytes
 
     def _held(self, shape: tuple[int, ...]) -> dict[int, Array]:
         """Arrays for what the calls but the last make."""

@@ -12,7 +12,6 @@ import agreement
 import ninepoint as npt
 import protected
 from ninepoint.arrays import accepted
-from ninepoint.arrays import commands as listing
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.arrays.commands import Machine, Part, commands
@@ -147,12 +146,10 @@ def test_commands_of_random_kernels(first: int) -> None:
 
 
 @pytest.mark.parametrize("first", only(3, range(300_300, 300_330, BATCH)))
-def test_rows_that_cannot_be_read_of_random_kernels(
-    first: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_that_cannot_be_read_of_random_kernels(first: int, limited: Any) -> None:
     # Pieces of few rows.
-    monkeypatch.setattr(listing, "_PIECE", 1)
-    monkeypatch.setattr(listing, "_ROWS_MOVED_TWICE", 1)
+    limited(moved_piece_bytes=1)
+    limited(rows_moved_twice=1)
     for seed in range(first, first + BATCH):
         drawn = agreement.draw(seed)
         carried(drawn, 0, 1 + seed % 3, 1 + seed)

@@ -37,13 +37,13 @@ def random_cuts(
 
 
 @pytest.mark.parametrize("first", [0, 60])
-def test_blocks_of_a_whole(first: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_a_whole(first: int, limited: Any) -> None:
     """Pipelines of any rules and axes, several results, fields that broadcast, any chunks."""
-    monkeypatch.setattr(pieces, "LEAST", 0)
-    monkeypatch.setattr(pieces, "LEAST_OF_ROWS", 0)
+    limited(pieces_bytes=0)
+    limited(pieces_of_rows_bytes=0)
     for seed in range(first, first + 60):
         rng = np.random.default_rng(seed)
-        monkeypatch.setattr(pieces, "LONG", int(rng.integers(1, 3)))
+        limited(pieces_reaches=int(rng.integers(1, 3)))
         rank = int(rng.integers(1, 4))
         shape = tuple(int(n) for n in rng.integers(1, 40 if rank < 3 else 24, rank))
         rings = [bool(rng.random() < 0.3) for _ in range(rank)]
@@ -156,10 +156,10 @@ def steeper(x):
     ],
 )
 def test_blocks_of_machine_code_that_come_again(
-    stencil: npt.Stencil, rule: Any, monkeypatch: pytest.MonkeyPatch
+    stencil: npt.Stencil, rule: Any, limited: Any
 ) -> None:
     """What was noted of one block gives what the next one needs."""
-    monkeypatch.setattr(pieces, "LEAST", 0)
+    limited(pieces_bytes=0)
     rng = np.random.default_rng(1)
     shape = (32, 3, 40, 48)
     x = rng.integers(0, 99, shape).astype("float32")

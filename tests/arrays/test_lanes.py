@@ -12,7 +12,6 @@ import xarray as xr
 import ninepoint as npt
 import ninepoint.filters as npf
 import random_lanes
-from ninepoint.arrays import fused, lanes
 from ninepoint.arrays.borders import RULES
 from ninepoint.arrays.gathering import source_indices
 
@@ -165,8 +164,8 @@ CORNERS: Any = (("keep", "fill"), ("fill", "keep"))
 
 
 @pytest.mark.parametrize("boundary", [*PAIRS, CORNERS])
-def test_core_axes_in_another_order(boundary: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes, "TRANSPOSED", 0)
+def test_core_axes_in_another_order(boundary: Any, limited: Any) -> None:
+    limited(transposed_points=0)
     square = FRAME[..., 0].copy()
     wanted = uneven(square, boundary=boundary, dtype="int16", overflow="wrap")
     turned = np.asfortranarray(square)
@@ -190,12 +189,10 @@ def test_core_axes_in_another_order(boundary: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("boundary", ["reflect", "wrap", "fill"])
-def test_pipelines_whose_axes_lie_in_another_order(
-    boundary: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lanes, "TRANSPOSED", 0)
+def test_pipelines_whose_axes_lie_in_another_order(boundary: Any, limited: Any) -> None:
+    limited(transposed_points=0)
     # As if the array were larger than the cache.
-    monkeypatch.setattr(fused, "CACHED", 0)
+    limited(fused_bytes=0)
     square = np.tile(FRAME[..., 0], (5, 4))
     wanted = edges(square, boundary=boundary)
     turned = np.asfortranarray(square)

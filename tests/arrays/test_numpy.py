@@ -12,7 +12,6 @@ import pytest
 from scipy import ndimage
 
 from ninepoint.arrays import numpy as arrays
-from ninepoint.arrays import parts
 from ninepoint.arrays.borders import Boundary
 from ninepoint.backends.threads import run_parallel, serial, thread_count
 from windowsum import WindowSum, brute, program, window
@@ -32,10 +31,10 @@ def data(*shape: int, dtype: Any = np.float64, seed: int = 0) -> np.ndarray:
 
 
 @pytest.fixture(params=["whole", "blocks"])
-def strategy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def strategy(request: pytest.FixtureRequest, limited: Any) -> str:
     """Arrays that are copied as a whole, or a few rows at a time."""
     if request.param == "blocks":
-        monkeypatch.setattr(parts, "BLOCK", 40)
+        limited(block_elements=40)
     return request.param
 
 
@@ -175,11 +174,9 @@ def odd_arrays() -> dict[str, np.ndarray]:
 
 @pytest.mark.parametrize("name", sorted(odd_arrays()))
 @pytest.mark.parametrize("rule", ["fill", "reflect", "keep"])
-@pytest.mark.parametrize("block", [parts.BLOCK, 700, 20])
-def test_odd_arrays(
-    name: str, rule: str, block: int, strategy: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(parts, "BLOCK", block)
+@pytest.mark.parametrize("block", [262_144, 700, 20])
+def test_odd_arrays(name: str, rule: str, block: int, strategy: str, limited: Any) -> None:
+    limited(block_elements=block)
     prog = program(window([(-1, 2), (-2, 1)]))
     x = odd_arrays()[name]
     before = x.copy()
@@ -201,8 +198,8 @@ def test_float16_is_read_as_the_program_wants() -> None:
 
 
 @pytest.mark.parametrize("lead", [(200, 30), (3, 4), (7, 2, 5)])
-def test_a_stack_of_odd_strides(lead: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "BLOCK", 3000)
+def test_a_stack_of_odd_strides(lead: Any, limited: Any) -> None:
+    limited(block_elements=3000)
     prog = program(window([(-1, 1), (-1, 1)]))
     x = data(*lead[::-1], 6, 7)
     axes = tuple(range(len(lead)))
@@ -384,9 +381,9 @@ def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     )
 
 
-def test_more_parts_than_are_remembered_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts, "BLOCK", 500)
-    monkeypatch.setattr(parts, "HANDOFF", 0)
+def test_more_parts_than_are_remembered_on_threads(limited: Any) -> None:
+    limited(block_elements=500)
+    limited(handoff_seconds=0)
     prog = program(window([(-1, 1), (-1, 1)]))
     x = data(600, 700).T
     for rule in ("valid", "reflect"):

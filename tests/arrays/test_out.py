@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.arrays import commands
 from thorough import only
 
 RNG = np.random.default_rng(0)
@@ -177,9 +176,9 @@ def turned(x, y):
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("rule", ["nearest", "reflect", "wrap", "constant", "keep"])
-def test_results_take_the_place_of_fields(rule, threads, monkeypatch):
+def test_results_take_the_place_of_fields(rule, threads, limited):
     # Many bands, each of which is moved over what the one before it has read.
-    monkeypatch.setattr(commands, "_BAND", 64)
+    limited(band_bytes=64)
     options = {"boundary": rule, "threads": threads}
     for shape in [(7, 11), (61, 13), (2, 43, 9)]:
         x, y = RNG.random((2, *shape))

@@ -17,9 +17,6 @@ dask = pytest.importorskip("dask")
 
 import dask.array as da  # noqa: E402
 
-from ninepoint import following  # noqa: E402
-from ninepoint.arrays import chunked  # noqa: E402
-from ninepoint.arrays.chunked import regions  # noqa: E402
 from ninepoint.arrays.chunked.regions import recut  # noqa: E402
 from ninepoint.arrays.chunked.sources import source_of  # noqa: E402
 
@@ -31,9 +28,9 @@ def is_one_task_a_chunk(made: Any) -> bool:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_random_regions_equal_numpy(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_regions_equal_numpy(seed: int, limited: Any) -> None:
     # Whatever is decoded twice.
-    monkeypatch.setattr(regions, "RECUT", float("inf"))
+    limited(recut_ratio=float("inf"))
     rng = np.random.default_rng(seed)
     core = int(rng.integers(1, 3))
     shape = [int(k) for k in rng.integers(1, 9, core + int(rng.integers(0, 2)))]
@@ -230,10 +227,9 @@ def test_calls_that_would_decode_much_twice_are_not_one() -> None:
 
 
 @pytest.mark.parametrize("seed", range(16))
-def test_random_calls_after_one_another(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regions, "RECUT", float("inf"))
-    monkeypatch.setattr(chunked, "DECODING", float("inf"))
-    monkeypatch.setattr(following, "DECODING", float("inf"))
+def test_random_calls_after_one_another(seed: int, limited: Any) -> None:
+    limited(recut_ratio=float("inf"))
+    limited(decoded_ratio=float("inf"))
     rng = np.random.default_rng(seed)
     shape = tuple(map(int, rng.integers(9, 30, 2)))
     cut = [tuple(n for n in random_cut(rng, n) if n) or (n,) for n in shape]

@@ -6,7 +6,6 @@ import time
 
 import pytest
 
-from ninepoint.arrays import trials
 from ninepoint.arrays.trials import FIRST_CALLS, LAST_CALLS, SLOW_CALLS, TRIALS, Choice
 
 # What is long here [s]: to sleep keeps a thread busy for some microseconds.
@@ -14,8 +13,8 @@ SHARED = 200e-6
 
 
 @pytest.fixture(autouse=True)
-def long(monkeypatch):
-    monkeypatch.setattr(trials, "SHARED", SHARED)
+def long(limited):
+    limited(shared_seconds=SHARED)
 
 
 class Way:

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import agreement
-import bounds
 import ninepoint as npt
 import protected
+from ninepoint import _testing as bounds
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
 from ninepoint.lowering.schedule import Schedule

@@ -268,12 +268,12 @@ def test_colour_images_are_asked_about(cupy):
         inner(image)
 
 
-def test_arrays_too_large_for_32_bits_are_compiled_otherwise(cupy, monkeypatch):
-    from ninepoint.arrays.cuda import calls, settled
+def test_arrays_too_large_for_32_bits_are_compiled_otherwise(cupy, limited):
+    from ninepoint.arrays.cuda import calls
 
     there = cupy.asarray(X)
     wanted = inner(there).get()
-    monkeypatch.setattr(settled, "FAR_ELEMENTS", 100)
+    limited(far_elements=100)
     calls._runs.clear()
     count = cupy.fake.compiled
     again = npt.stencil(boundary="valid")(inner.__wrapped__)

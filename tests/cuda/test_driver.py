@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends.cuda import driver, failures
+from ninepoint.backends.cuda import driver
 
 X = np.random.default_rng(0).random((12, 33)).astype("float32")
 
@@ -178,12 +178,12 @@ def test_more_arguments_than_an_old_compiler_takes(cupy, monkeypatch):
         ),
     ],
 )
-def test_a_launch_that_fails(cupy, monkeypatch, status, size, kind, words):
+def test_a_launch_that_fails(cupy, limited, status, size, kind, words):
     there = cupy.asarray(X)
     wanted = across(there)
     cupy.fake.failing = status
     if size:
-        monkeypatch.setattr(failures, "FEW_BYTES", 100)
+        limited(argument_bytes=100)
         words = words.replace("4,096", "100")
     found, text = said(lambda: across(there))
     assert found is kind

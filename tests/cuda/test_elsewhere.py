@@ -107,11 +107,11 @@ def test_arrays_are_sent_there_and_back(cupy, name):
     same(out if len(out) > 1 else out[0], wanted)
 
 
-def test_pieces_are_on_their_way_beside_each_other(cupy, monkeypatch):
+def test_pieces_are_on_their_way_beside_each_other(cupy, monkeypatch, limited):
     from ninepoint import sending
 
-    monkeypatch.setattr(sending, "PIECE", 2000)
-    monkeypatch.setattr(sending, "LEAST", 1)
+    limited(sent_bytes=2000)
+    limited(sent_reaches=1)
     for call, given, options in CALLS.values():
         cupy.fake.log.clear()
         found = call(*given, device="cuda", **options)
@@ -138,11 +138,10 @@ def test_pieces_are_on_their_way_beside_each_other(cupy, monkeypatch):
         same(between(frames, row, device="cuda"), wanted)
 
 
-def test_a_piece_that_breaks_off_leaves_no_copy_on_its_way(cupy, monkeypatch):
-    from ninepoint import sending
+def test_a_piece_that_breaks_off_leaves_no_copy_on_its_way(cupy, limited):
 
-    monkeypatch.setattr(sending, "PIECE", 2000)
-    monkeypatch.setattr(sending, "LEAST", 1)
+    limited(sent_bytes=2000)
+    limited(sent_reaches=1)
     cupy.fake.failing = 701
     with pytest.raises(RuntimeError, match="does not start kernel"):
         between(X, ROW, device="cuda")
@@ -244,13 +243,12 @@ def test_states_stay_there(cupy):
     same(wave.iterate(there, there, lagging, steps=3), wave.iterate(flat, flat, lagging, steps=3))
 
 
-def test_several_steps_in_one_pass(cupy, monkeypatch):
-    from ninepoint import device_states
+def test_several_steps_in_one_pass(cupy, limited):
 
-    monkeypatch.setattr(device_states, "is_worth_passes", lambda *_: True)
+    limited(worth_passes_seconds=0)
     there, wanted = cupy.asarray(X), X
     rates = np.linspace(0.125, 0.25, 5)
-    monkeypatch.setattr(device_states, "STEPS", 2)
+    limited(recorded_steps=2)
     cupy.fake.log.clear()
     found = heat.iterate(there, rates, steps=5)
     names = [one[0] for one in cupy.fake.log]
@@ -264,10 +262,9 @@ def test_several_steps_in_one_pass(cupy, monkeypatch):
     np.testing.assert_array_equal(there.get(), X)
 
 
-def test_passes_end_where_somebody_looks(cupy, monkeypatch):
-    from ninepoint import device_states
+def test_passes_end_where_somebody_looks(cupy, limited):
 
-    monkeypatch.setattr(device_states, "is_worth_passes", lambda *_: True)
+    limited(worth_passes_seconds=0)
     there, seen, wanted = cupy.asarray(X[0]), [], []
     cupy.fake.log.clear()
     heat.iterate(there, 0.25, steps=12, every=3, callback=lambda _, u: seen.append(u))
@@ -297,15 +294,15 @@ def test_few_steps_are_left_over(most, steps, found, short):
     assert fewest_passes(most, steps, lambda rest: rest > 1) == short
 
 
-def test_steps_left_over_are_one_pass_where_they_take_long(cupy, monkeypatch):
+def test_steps_left_over_are_one_pass_where_they_take_long(cupy, limited):
     from ninepoint import device_states
 
     assert not device_states.is_worth_passes(4096, 1000)
     # A launch each is long enough.
     assert device_states.is_worth_passes(4096, 10_000)
     assert device_states.is_worth_passes(1 << 28, 600)
-    monkeypatch.setattr(device_states, "is_worth_passes", lambda *_: True)
-    monkeypatch.setattr(device_states, "STEPS", 3)
+    limited(worth_passes_seconds=0)
+    limited(recorded_steps=3)
     cupy.fake.log.clear()
     found = heat.iterate(cupy.asarray(X[0]), 0.25, steps=5)
     names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]

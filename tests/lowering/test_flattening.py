@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import bounds
 import ninepoint as npt
+from ninepoint import _testing as bounds
 from ninepoint.backends.numba import loops
 from ninepoint.language.ir import Read
 from ninepoint.lowering.flattening import flattened

@@ -13,7 +13,6 @@ import agreement
 import ninepoint as npt
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Boundary
-from ninepoint.backends.numba import selecting
 from ninepoint.language import ir
 from ninepoint.language.reference import evaluate, store
 from ninepoint.lowering.schedule import Schedule
@@ -65,10 +64,10 @@ def compiled(name: str, dtype: str) -> Any:
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_text(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(selecting, "_TOGETHER", 60)
-    monkeypatch.setattr(selecting, "_COLUMNS", 5)
-    monkeypatch.setattr(selecting, "_LEAST", 1)
+def test_text(name: str, limited: Any) -> None:
+    limited(sorted_elements=60)
+    limited(sorted_columns=5)
+    limited(sorted_windows=1)
     ndim, function = KERNELS[name]
     rules = ("mirror", "constant", "wrap", "valid", "fill", "reflect")
     for k, (dtype, rule) in enumerate(zip(TYPES, rules, strict=True)):

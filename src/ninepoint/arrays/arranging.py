@@ -24,8 +24,10 @@ from ninepoint.arrays.lanes import Lanes, with_lanes
 from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
-from ninepoint.arrays.parts import BLOCK, is_movable, is_readable, rows_of, write
+from ninepoint.arrays.parts import is_movable, is_readable, rows_of, write
 from ninepoint.backends.backend import Code
+
+from .. import limits
 
 # fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
 Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
@@ -55,7 +57,7 @@ class Arrangement:
         if self._merging is None:
             self._find_lanes([np.broadcast_to(field, shape) for field in fields], listed(out))
         # Larger arrays are copied block by block.
-        self._small = math.prod(shape) <= BLOCK
+        self._small = math.prod(shape) <= limits.current.block_elements
         self._moves = self.program.takes_commands and not self.program.takes_elements
         rows = rows_of(program)
         self._views = [

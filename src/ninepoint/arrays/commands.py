@@ -33,6 +33,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from ninepoint import limits
 from ninepoint.arrays.borders import Index
 from ninepoint.arrays.gathering import Run, source_indices, split
 from ninepoint.arrays.layout import Layout, Region, Shape, around
@@ -41,17 +42,6 @@ from ninepoint.arrays.shells import Shell, strides_of
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
-
-# Bytes of the blocks of a piece of the interior, where arrays are moved into them.  (Five points
-# of 1024x1024 float32 in backward rows, beside contiguous ones: 1.4 to 2.2 times as long with
-# 64 kB and less, 2.5 with 256 kB, 2.9 with 512 kB, under load, Zen 5.)
-_PIECE = 1 << 16
-
-# Such a piece has so many times as many rows as are moved for it and for the next one.
-_ROWS_MOVED_TWICE = 8
-
-# Bytes of the results of a band that is moved to its place later: it stays in a core's cache.
-_BAND = 1 << 18
 
 _MOVE, _RUN = 0, 1
 _LINE = 64
@@ -132,7 +122,7 @@ def band_rows(plan: Layout, machine: Machine, images: int) -> int:
     sizes = machine.sizes[machine.fields :]
     row = images * sum(sizes) * math.prod(plan.shape[1:])
     # What stands two bands before is read by nobody any more.
-    return max(2 * plan.spans[0] + 1, _BAND // max(1, row))
+    return max(2 * plan.spans[0] + 1, limits.current.band_bytes // max(1, row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +269,10 @@ class _Writer:
         )
         size = self.stack * sum(moved)
         twice = max(1, self.plan.spans[axis], machine.warm if axis == last - 1 else 0)
-        rows = max(_ROWS_MOVED_TWICE * twice, _PIECE * length // max(1, size))
+        rows = max(
+            limits.current.rows_moved_twice * twice,
+            limits.current.moved_piece_bytes * length // max(1, size),
+        )
         for first in range(region.start[axis], region.stop[axis], rows):
             start, stop = list(region.start), list(region.stop)
             start[axis], stop[axis] = first, min(first + rows, region.stop[axis])
@@ -314,11 +307,11 @@ class _Writer:
             block = self._block(gather.shape, self.machine.sizes[k])
             parts = [(part, k, self.plan.shape) for part in gather.copies]
             parts += [(part, block, gather.shape) for part in gather.patches]
-            for (target, source), array, limits in parts:
+            for (target, source), array, shape in parts:
                 if source is None and self.shell is not None:
                     self._laid_in(k, block, target, whole.start, gather.shape)
                 else:
-                    self._moved_in(k, block, gather.shape, target, source, array, limits)
+                    self._moved_in(k, block, gather.shape, target, source, array, shape)
             blocks.append((block, (0,) * self.axes, gather.shape))
         for k, axis in enumerate(self.machine.along, self.machine.copied):
             # Beyond the array no position is asked for.
@@ -339,7 +332,7 @@ class _Writer:
         target: Index,
         source: Index | None,
         array: int,
-        limits: Shape,
+        size: Shape,
     ) -> None:
         """Move into a block, from an array or from the constant of a field."""
         places = [range(*one.indices(n)) for one, n in zip(target[1:], shape, strict=True)]
@@ -348,7 +341,7 @@ class _Writer:
         if source is None:
             self._move(field, lengths, to, self._constant(field))
             return
-        given = [range(*one.indices(n)) for one, n in zip(source[1:], limits, strict=True)]
+        given = [range(*one.indices(n)) for one, n in zip(source[1:], size, strict=True)]
         # One element stands for all.
         steps = tuple(
             0 if len(one) < length else one.step

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import limits
 from ..backends.compiled import Bound
 from ..backends.memory import empty
 from ..backends.threads import thread_count
@@ -29,13 +30,6 @@ from .layout import Region, Shape
 from .single import one_by_one, ranked
 from .views import plain, spread, stacked
 from .work import Block, Domain, Group, Spans, Work, cut, extents, reached, within
-
-# Bytes of all values below which calls are done one after the other: these stay in cache, and the
-# ends of one kernel are done call by call.  (Of float32: two calls on 512x512, 3 MB, 84 us one
-# after the other and 110 us as one kernel; four blurs of 724x724, 10 MB, 648 and 760 us, of
-# 1024x1024 1.7 and 1.4 ms; Harris corners of 512x512, 4 MB, 241 and 239 us, of 724x724 506 and
-# 405 us, Zen 4.)
-CACHED = 1 << 23
 
 
 def in_one_pass(
@@ -225,4 +219,4 @@ def can_fuse(group: Group, program: Bound, fields: Sequence[Array]) -> bool:
         return True
     types = [*program.field_dtypes[:given], *_dtypes(group).values()]
     size: int = math.prod(shape) * sum(dtype.itemsize for dtype in types)
-    return size > CACHED
+    return size > limits.current.fused_bytes

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .. import limits
 from ..backends.compiled import Bound, Compiled, computed
 from ..backends.memory import empty
 from ..language.box import Box
@@ -26,9 +27,6 @@ from .bands import KEPT, Ends, Region, Sides, run_in_bands, sides
 from .borders import Array, Border, Rule
 from .fitting import fitting_cval
 from .gathering import source_indices
-
-# Bytes of a state below which it stays in a core's cache from step to step.
-CACHED = 1 << 20
 
 # Bytes of the planes that they keep, beyond which planes are cut into tiles of rows: a quarter
 # of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread and two: whole planes,
@@ -81,7 +79,7 @@ def usual_length(reach: Box) -> int:
 
 def is_worth(reach: Box, length: int, core: tuple[int, ...], itemsize: int) -> bool:
     """Whether so many steps, each of which looks so far, are better done in one pass."""
-    if itemsize * int(np.prod(core)) <= CACHED:
+    if itemsize * int(np.prod(core)) <= limits.current.chained_bytes:
         return False
     return all(n >= 4 * length * (s + 1) for n, s in zip(core, _spans(reach), strict=True))
 

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from ninepoint import limits
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.every import Steps
 from ninepoint.arrays.layout import Shape
@@ -25,10 +26,6 @@ from ninepoint.backends.memory import empty
 
 Program = TypeVar("Program", bound=Code)
 Item = TypeVar("Item")
-
-# Arrays of fewer points are copied where their core axes lie in another order: to compile a
-# kernel for that takes longer than thousands of calls on them gain.
-TRANSPOSED = 1 << 14
 
 # Why a kernel has no form for axes in another order.
 NOT_TRANSPOSED = (
@@ -157,7 +154,7 @@ def turned(arrays: Sequence[Array], core: int) -> tuple[int, ...]:
     steps = [sum(abs(array.strides[axis]) for array in arrays) for axis in range(-core, 0)]
     lengths = shape[len(shape) - core :]
     near = min(s for s, n in zip(steps, lengths, strict=True) if n > 1) if max(lengths) > 1 else 0
-    if math.prod(shape) < TRANSPOSED or steps[-1] <= near or not near:
+    if math.prod(shape) < limits.current.transposed_points or steps[-1] <= near or not near:
         return ()
     # An axis of length 1 has any stride, and stands where it does no harm: first.
     return tuple(sorted(range(core), key=lambda axis: (lengths[axis] != 1, -steps[axis])))

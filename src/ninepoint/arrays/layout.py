@@ -26,6 +26,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from ninepoint import limits
 from ninepoint.arrays.borders import ABSENT, Border, Index
 from ninepoint.arrays.every import Steps
 from ninepoint.arrays.gathering import Gather
@@ -33,12 +34,6 @@ from ninepoint.language.box import Box, joined
 from ninepoint.remembered import Remembered
 
 Shape: TypeAlias = tuple[int, ...]
-
-# Up to this many bytes of fields a stencil of one, two or more axes is run once on a padded copy,
-# beyond in pieces: the more axes, the more points are near the border.  Of a maximum of 9x9 the
-# copy was faster on 512x512 uint8 (34 and 37 us) and slower on 512x512 float32 (114 and 99 us); of
-# 27 points faster on 64x64x64 float32 (443 and 643 us), slower on 100x100x100 (Zen 4).
-WHOLE_BYTES = (16_384, 300_000, 2_000_000)
 
 # The same for a stencil that looks far: 1000x1000 uint8, maximum of 15x15, 247 us against 293 us;
 # 2000x2000, 984 us against 821 us (Zen 4).
@@ -146,7 +141,9 @@ class Layout:
         """Whether to copy the fields as a whole, with all that lies outside."""
         limit = self._whole_bytes
         if limit is None:
-            limit = WHOLE_BYTES[min(len(self.shape), len(WHOLE_BYTES)) - 1]
+            limit = limits.current.whole_bytes[
+                min(len(self.shape), len(limits.current.whole_bytes)) - 1
+            ]
             *spans, span = self.spans
             far = max(*spans, span // self.border.lanes) >= FAR if spans else span >= FAR
             limit = FAR_BYTES if far else limit

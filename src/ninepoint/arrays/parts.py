@@ -16,18 +16,14 @@ from typing import Any
 
 import numpy as np
 
+from ninepoint import limits
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Machine, Part, band_rows, commands
 from ninepoint.arrays.copying import copied
 from ninepoint.arrays.layout import Layout, Region
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
-from ninepoint.backends.threads import HANDOFF, run_parallel
-
-# Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
-# Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
-# more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
-BLOCK = 262_144
+from ninepoint.backends.threads import run_parallel
 
 # What takes longer than this [s] is shared among threads so that it can be interrupted.
 LASTING = 0.1
@@ -80,14 +76,14 @@ def over_stack(
         flat = [_merged(field, core) for field in fields], [_merged(out, core) for out in outs]
         return _over_parts(program, plan, values, *flat, threads, over)
     inner = math.prod(lead[1:]) * max(1, math.prod(plan.shape))
-    if inner > BLOCK:
+    if inner > limits.current.block_elements:
         for k in range(lead[0]):
             parts = [field[k] for field in fields], [out[k] for out in outs]
             over_stack(program, plan, values, *parts, threads, over)
         return None
     # Tiny images in a stack of odd strides: many of them at a time, through a copy.
-    for k in range(0, lead[0], BLOCK // inner):
-        cut = slice(k, k + BLOCK // inner)
+    for k in range(0, lead[0], limits.current.block_elements // inner):
+        cut = slice(k, k + limits.current.block_elements // inner)
         blocks = [_merged(field[cut], core) for field in fields]
         fresh = [empty((blocks[0].shape[0], *out.shape[-core:]), out.dtype) for out in outs]
         _over_parts(program, plan, values, blocks, fresh, 1)
@@ -207,7 +203,7 @@ def _share(
     first, *rest = parts
     _timed(run, program, plan, first)
     done = _points(plan, first)
-    if rest and program.pace[0] * (points - done) > HANDOFF:
+    if rest and program.pace[0] * (points - done) > limits.current.handoff_seconds:
         run_parallel((partial(run, part) for part in rest), threads)
         return
     if rest and (stack == 1 or first.last == plan.shape[0]):
@@ -287,7 +283,7 @@ def images_together(program: Code, plan: Layout, moved: Sequence[int] = ()) -> i
 
 def _limit(program: Code) -> int:
     """How many points are copied together."""
-    return BLOCK * 8 // max(1, itemsize_of(program))
+    return limits.current.block_elements * 8 // max(1, itemsize_of(program))
 
 
 def itemsize_of(program: Code) -> int:

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from time import perf_counter, thread_time
 from typing import Any
 
+from .. import limits
+
 # So many calls in a row must take longer than this [s] before threads are tried: on a busy
 # machine any single one may.  What keeps its own thread busy for less is never shared.
-SHARED, SLOW_CALLS = 20e-6, 3
+SLOW_CALLS = 3
 
 # So often is each of two ways tried before the faster is chosen; for so many calls at first, and
 # at last.
@@ -45,7 +47,7 @@ class Choice:
             began = perf_counter()
             result = alone(*arguments)
             self.took = perf_counter() - began
-            self._slow = self._slow + 1 if self.took > SHARED else 0
+            self._slow = self._slow + 1 if self.took > limits.current.shared_seconds else 0
             return result
         if self._turn >= self._last:
             self._turn, self._last = 0, min(2 * self._last, LAST_CALLS)
@@ -62,7 +64,7 @@ class Choice:
             self._own = own if trial == 0 else min(self._own, own)
         if trial == TRIALS - 1:
             self._chosen = int(way == 1 and self._least[1] < self._least[0])
-            if way == 0 and self._own < SHARED:
+            if way == 0 and self._own < limits.current.shared_seconds:
                 # Others kept it waiting, and would keep threads waiting too.
                 self._turn = 2 * TRIALS
         return result

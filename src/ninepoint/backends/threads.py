@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import limits
 from .crew import Crew
 from .tasks import in_task
 
@@ -29,10 +30,8 @@ VARIABLE = "NINEPOINT_THREADS"
 # No call asks for more threads than this, whatever is written in the variable.
 _MOST = 1024
 
-# How long it takes to share work, on a machine of two cores [s].  With the pool it took 40 us when
-# the machine was quiet, and 120 us when it was busy; with the crew, 4 us while its threads look
-# for work and 20 us once they sleep (Zen 4).
-HANDOFF = 200e-6
+# How long it takes to share work with the crew: 4 us while its threads look for work, and 20 us
+# once they sleep (Zen 4) [s].
 CREW_HANDOFF = 40e-6
 
 _lock = threading.Lock()
@@ -222,7 +221,7 @@ def run_parallel(tasks: Iterable[Callable[[], object]], threads: int) -> None:
 
 def handoff(together: Callable[..., None] | None) -> float:
     """How long `run_parts` takes to share parts [s]."""
-    return HANDOFF if together is None else CREW_HANDOFF
+    return limits.current.handoff_seconds if together is None else CREW_HANDOFF
 
 
 def crew_address(threads: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .. import limits
 from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array, Border
 from ..arrays.layout import layout
@@ -15,7 +16,7 @@ from ..arrays.parts import write
 from ..backends.compiled import Bound
 from ..backends.memory import empty
 from .extending import all_extended
-from .pieces import SMALL, interior, is_thin, last, piece_of, pieces_of
+from .pieces import interior, is_thin, last, piece_of, pieces_of
 from .ready import Ready
 from .sides import Sides
 
@@ -51,7 +52,7 @@ def applied(
     made = None if ready is None else ready(program, fields, sides, results)
     if made is not None:
         results = made
-    elif is_thin(geometry) or math.prod(shape) < SMALL:
+    elif is_thin(geometry) or math.prod(shape) < limits.current.extended_points:
         results = _whole(call, fields, program.positions, sides, results)
     else:
         results = results or [

@@ -19,10 +19,6 @@ from ..arrays.borders import Border
 from ..language.box import Box
 from .sides import Geometry
 
-# Points below which the fields are extended as a whole: one call on 64x64 takes half as long as
-# five.
-SMALL = 1 << 14
-
 
 @dataclass(frozen=True)
 class Piece:

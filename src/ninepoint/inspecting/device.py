@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from .. import limits
 from ..arrays.phases import check_device
 from ..backends.cuda.source import Launch, Source
 from ..backends.cuda.writing import written
@@ -18,7 +19,6 @@ from ..graph import Node
 from ..language import errors
 from ..language.ir import Assign, Binary, Call, Kernel, Ref, Unary
 from ..onepass import OnePass, longest_steps, outputs_of, together
-from ..running import STEPS
 from .asked import Asked
 from .describing import Lines, box_text, bytes_moved, numbers, types_text
 
@@ -84,7 +84,8 @@ def _steps(one: Asked) -> Iterator[str]:
     reason = unfit(graph, wanted, schedule)
     found = None
     if not reason:
-        found = longest_steps(graph, wanted, schedule.steps or STEPS, schedule)
+        most = schedule.steps or limits.current.recorded_steps
+        found = longest_steps(graph, wanted, most, schedule)
         reason = "no text holds two of them"
     page = Lines([""])
     if found is None:

@@ -16,6 +16,7 @@ from typing import Any
 import dask.array as da
 from dask.base import tokenize
 
+from ... import limits
 from .. import accepted
 from .. import numpy as on_numpy
 from ..layout import Shape
@@ -27,7 +28,7 @@ from .job import Job, Work
 from .outputs import extents, factors_of, outputs_of
 from .places import check_places, meta_of, refuse_unknown, uploaded
 from .planner import chosen, note
-from .regions import DECODING, by_regions, costs
+from .regions import by_regions, costs
 from .sources import source_of
 from .whole import symbolic, whole_cores
 
@@ -79,7 +80,10 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         refuse_unknown(field)
     sources = [source_of(field) for field in fields]
     known = [source for source in sources if source is not None]
-    if len(known) == len(sources) and costs(work, known, chunks)[0] <= DECODING:
+    if (
+        len(known) == len(sources)
+        and costs(work, known, chunks)[0] <= limits.current.decoded_ratio
+    ):
         made = by_regions(work, known, chunks, outputs)
         if made is not None:
             note(lambda: chosen("regions", job, arrays, outputs, chunks))

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ... import limits
 from ...remembered import Remembered
 from ..layout import Region, Shape, around
 from ..regions import Span, fields_span, reach, wraps
@@ -36,18 +37,6 @@ if TYPE_CHECKING:
 Offset: TypeAlias = tuple[int, ...]
 
 Slices: TypeAlias = tuple[slice, ...]
-
-# Bytes of the fields of a block below which it is one piece: to copy them takes less than what
-# several pieces cost beside computing.  (Mean of 3x3, 500x500 float32: 0.54 ms in one piece, 0.62
-# in five; 700x700 0.19 and 0.18; 2000x2000 2.6 and 1.5, Zen 4.)
-LEAST = 1 << 21
-
-# The same where the last of three axes is cut: a slab is one element of each row then.  (Mean of
-# 27 points, 128x128x128 float32: 2.0 ms in one piece, 2.3 in seven; 256x256x256 13.0 and 11.2.)
-LEAST_OF_ROWS = 1 << 24
-
-# A block is cut into pieces if it is so many times as long as the program looks along an axis.
-LONG = 4
 
 # Where arrays begin, and how long they are, whose ends are far away.
 _FAR = 1 << 40
@@ -111,7 +100,7 @@ def pieces(
     """
     low, high, _ = looks(work, len(shape))[-1]
     rows = len(shape) > 2 and low < high and region.shape[-1] < shape[-1]
-    parted = size >= (LEAST_OF_ROWS if rows else LEAST)
+    parted = size >= (limits.current.pieces_of_rows_bytes if rows else limits.current.pieces_bytes)
     place = _place(work, shape, region)
     if not work.token:
         return _made(work, shape, *place, lacking, parted)
@@ -223,7 +212,7 @@ class _Maker:
             n = self.shape[axis]
             if (a, b) == (0, n) or low == high == 0:
                 continue
-            if b - a < LONG * (high - low):
+            if b - a < limits.current.pieces_reaches * (high - low):
                 return None
             start[axis] = a if a == 0 and not ring else a - low
             stop[axis] = b if b == n and not ring else b - high

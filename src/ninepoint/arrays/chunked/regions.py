@@ -25,6 +25,7 @@ from dask.blockwise import blockwise as core_blockwise
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
+from ... import limits
 from ..blocks import parts
 from ..regions import Span, look, mixed
 from .edges import Edges, taken
@@ -38,16 +39,6 @@ from .sources import Source, decoded, source_in, source_of
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
 blockwise: Any = core_blockwise
-
-# How many times as much may be decoded as the blocks alone need: half more, and a little, so that
-# shards of eight by eight chunks are among it, which decode 1.56 times as much far from the ends.
-# (Four blurs from shards to shards, 36 of 16 MB on two threads, took 0.6 times as long so as by
-# chunks and their edges, and 1.0 times with 9 shards, under load: `benchmarks/scale/regions.py`.)
-DECODING = 1.6
-
-# And how many times as much as there is for blocks that somebody else asks for, where to put them
-# together of others would move them.
-RECUT = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +91,7 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
 def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
     """Whether much more is decoded than there is."""
     bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
-    return costs(work, sources, chunks)[1] > RECUT * bytes_
+    return costs(work, sources, chunks)[1] > limits.current.recut_ratio * bytes_
 
 
 def _looks(work: Work, axis: int) -> Span:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ninepoint import limits
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.arranging import Run, listed
 from ninepoint.arrays.cuda.fields import are_apart, bounds
@@ -38,9 +39,6 @@ SECTOR = 32
 
 # As many blocks as one launch may have.
 MOST_BLOCKS = 2**31 - 1
-
-# Elements of a frame from which on distances in it are of 64 bits.
-FAR_ELEMENTS = 2**30
 
 # What a text is given first: the arrays by their numbers (fields, then outputs, then scratch),
 # each with what is added to its address.
@@ -330,7 +328,7 @@ def _start(
 def _is_far(core: Shape, steps: Sequence[int], reach: int) -> bool:
     """Whether distances in a frame, or places looked at along an axis, do not fit in 32 bits."""
     reached = sum(abs(step) * n for step, n in zip(steps, core, strict=True))
-    return max(reached, math.prod(core), max(core) + reach) >= FAR_ELEMENTS
+    return max(reached, math.prod(core), max(core) + reach) >= limits.current.far_elements
 
 
 def _lies(array: DeviceArray, shape: Shape) -> Strided | None:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ... import limits
+
 OUT_OF_MEMORY = 2
 _INVALID, _TOO_MANY_RESOURCES, _TIMEOUT = 1, 701, 702
 
 # After these the GPU does nothing more for a process: not there, broken memory (214), or a kernel
 # of this process, whichever it was, that touched what it must not, or was ended.
 _LOST = frozenset((46, 100, 101, 214, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 999))
-
-# Bytes of arguments that every driver takes; one for CUDA 12.1 takes eight times as many.
-FEW_BYTES = 4096
 
 _CPU = "arrays of NumPy, as cupy.asnumpy(x) gives, are computed on the CPU meanwhile"
 _REPORT = (
@@ -72,7 +71,7 @@ def not_started(
     gone = lost(error)
     if gone is not None:
         return gone
-    if found == _INVALID and size > FEW_BYTES:
+    if found == _INVALID and size > limits.current.argument_bytes:
         return _too_many_arguments(name, f"{size:,} bytes of arguments", str(error))
     what = (
         "more registers or shared memory than the GPU has"
@@ -100,8 +99,9 @@ def refused(error: BaseException, log: str, name: str, architecture: str, versio
 
 
 def _too_many_arguments(name: str, what: str, reason: str) -> RuntimeError:
+    most = limits.current.argument_bytes
     return RuntimeError(
-        f"kernel '{name}' has {what}, and CUDA before 12.1 takes {FEW_BYTES:,} bytes "
+        f"kernel '{name}' has {what}, and CUDA before 12.1 takes {most:,} bytes "
         f"({reason}); install a newer driver and NVRTC, or give the scalars as one small array "
         "that standard_indexing names."
     )

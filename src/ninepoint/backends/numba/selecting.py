@@ -20,24 +20,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ... import limits
 from ...language.box import Box
 from ...language.ir import Histogram, Offset
 from .names import as_tuple
 from .rows import RowFunction
 from .window_loops import loaded_type, plus
 
-# About how many elements are put in order together: their places have 16 bits, and all that is
-# known of them stays in the second cache.
-_TOGETHER = 1 << 16
-
-# How many times as many rows and columns as the window has are put in order together at least.
-_LEAST = 3
-
 # A buffer or a table, whose name in the text ends as that of the function does.
 _OWN = re.compile(r"\$(\w+)")
-
-# Of a window along the row alone one row is enough; so many columns then.
-_COLUMNS = 1 << 13
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +91,10 @@ def selecting_function(
         "order": (tile.elements, "uint32"),
         "turned": (tile.elements, "uint32"),
         "counts": (256 * machine.itemsize, "int64"),
-        "ranks": (tile.elements, "uint16" if tile.elements <= _TOGETHER else "uint32"),
+        "ranks": (
+            tile.elements,
+            "uint16" if tile.elements <= limits.current.sorted_elements else "uint32",
+        ),
         "inside": ((tile.elements + 63) // 64, "uint64"),
         "starts": (2 * len(runs), "int64"),
     }
@@ -181,12 +175,15 @@ def _tile(runs: list[Offset], lanes: int, every: int) -> _Tile:
     height = max(run[-3] for run in runs) - top + 1
     width = lanes * (max(run[-2] + run[-1] for run in runs) - left)
     if height == 1:
-        rows, columns = every, max(_COLUMNS, _LEAST * width)
+        rows, columns = (
+            every,
+            max(limits.current.sorted_columns, limits.current.sorted_windows * width),
+        )
     else:
-        side = math.sqrt(_TOGETHER / len(planes))
-        rows = max(int(side / 2), _LEAST * height) - height + 1
+        side = math.sqrt(limits.current.sorted_elements / len(planes))
+        rows = max(int(side / 2), limits.current.sorted_windows * height) - height + 1
         rows = max(1, rows // every) * every
-        columns = max(int(2 * side), _LEAST * width)
+        columns = max(int(2 * side), limits.current.sorted_windows * width)
     columns = max(1, (columns - width + 1) // lanes) * lanes
     return _Tile(rows, columns, planes, top, left, height, width)
 

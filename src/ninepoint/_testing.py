@@ -1,0 +1,283 @@
+"""For this project's own tests, not public: interpret generated code, change limits, see plans.
+
+Nothing here is kept stable for users.  Tests need this beyond the public face, and no more:
+
+    with interpreted():                 # generated code runs as plain Python and is checked
+        smooth(image)
+    with limits(block_elements=40):     # small arrays go the ways of large ones
+        smooth(image)
+    plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from . import limits as limit
+from .backends.numba import cache
+from .backends.numba.interpreted import in_numpy
+from .inspecting.asked import asked
+from .inspecting.describing import notes
+from .inspecting.explaining import no_chain
+from .limits import Limits
+from .lowering.notes import Note
+from .lowering.work import Work, work
+
+
+@contextmanager
+def limits(**changed: Any) -> Iterator[Limits]:
+    """Put other limits in the place of those that are named, until the block ends."""
+    before = limit.current
+    limit.current = dataclasses.replace(before, **changed)
+    try:
+        yield limit.current
+    finally:
+        limit.current = before
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOf:
+    """What `explain` says of a call, as data.
+
+    `reason` says why a kernel is not understood; it is empty for those that are.  `reaches` are
+    the least and the greatest offsets of each result, `passes` the names of the calls that are
+    done together, `whole` why a stage is stored whole, and `no_chain` why steps are done one
+    after the other.
+    """
+
+    reason: str
+    dtypes: tuple[np.dtype, ...]
+    reaches: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    notes: tuple[Note, ...]
+    passes: tuple[tuple[str, ...], ...]
+    whole: Mapping[str, str]
+    no_chain: str
+    work: Work | None
+
+    @property
+    def text(self) -> str:
+        """The notes as lines."""
+        return "\n".join(line for note in self.notes for line in (note.subject, *note.lines))
+
+
+def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
+    """The plan of a call on fields of these types, or on these arrays; `named` as for a call."""
+    call = asked(stencil.definition, fields, named)
+    forms, reason = call.forms
+    plan = call.plan
+    return PlanOf(
+        reason=reason,
+        dtypes=tuple(call.last.out_dtypes),
+        reaches=tuple((box.lo, box.hi) for box in call.last.reaches),
+        notes=() if forms is None else notes(forms),
+        passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
+        whole=plan.whole,
+        no_chain=no_chain(call),
+        work=None if forms is None else work(forms.lowered),
+    )
+
+
+@contextmanager
+def interpreted(checked: bool = True) -> Iterator[None]:
+    """Run generated code as plain Python: what is first called within the block, and stays so.
+
+    Plain Python takes a negative index from the end and cuts a slice that is too long, where
+    machine code reads what lies before or after the array.  So `checked` code gets no arrays of
+    NumPy but such as refuse every index outside them; fields and coefficients also refuse to be
+    written, and a place of a buffer to be read before it was written.  Kernels that are not
+    understood are compiled by Numba as ever.
+
+    Raises
+    ------
+    Outside
+        Where code looked outside an array, or where nothing had been written.
+    """
+    load = cache.load
+
+    def as_python(
+        text: str, name: str, types: Any, signature: Any, fastmath: bool, raises: bool = True,
+        elements: bool = False,
+    ) -> Any:  # fmt: skip
+        if raises:
+            return load(text, name, types, signature, fastmath, raises, elements)
+        return _Interpreted(text, signature().args, checked)
+
+    cache.load = as_python
+    try:
+        yield
+    finally:
+        cache.load = load
+
+
+class _Interpreted:
+    """The function of a generated module, as plain Python."""
+
+    def __init__(self, text: str, kinds: Sequence[Any], checked: bool) -> None:
+        # Imported here, not above: `import ninepoint` must not import Numba.
+        from numba.np.numpy_support import as_dtype
+
+        self._text = text
+        self._writes = [bool(getattr(kind, "mutable", False)) for kind in kinds]
+        self._scalars = [None if hasattr(kind, "ndim") else as_dtype(kind).type for kind in kinds]
+        self._checked = checked
+
+    def __call__(self, *arguments: Any) -> None:
+        given = [
+            one if kind is None else kind(one)
+            for one, kind in zip(arguments, self._scalars, strict=True)
+        ]
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if self._checked:
+                run(self._text, given, self._writes)
+            else:
+                band(self._text, False)(*given)
+
+
+class Outside(AssertionError):
+    """Generated text looked outside an array, or where nothing had been written."""
+
+
+class Checked:
+    """An array for generated text, whose every index has to lie inside."""
+
+    __slots__ = ("array", "length", "name", "shape", "size", "writeable", "written")
+
+    def __init__(
+        self, array: np.ndarray, name: str, writeable: bool, written: np.ndarray | None = None
+    ) -> None:
+        self.array = array
+        self.name = name
+        self.writeable = writeable
+        self.written = written
+        self.shape = array.shape
+        self.size = array.size
+        # Most of what is read are elements of rows: these are looked up without any detour.
+        self.length = array.shape[0] if array.ndim == 1 else -1
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    @property
+    def itemsize(self) -> int:
+        return self.array.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.array.nbytes
+
+    def __getitem__(self, index: Any) -> Any:
+        if type(index) is int and 0 <= index < self.length and self.written is None:
+            return self.array[index]
+        self.check(index)
+        found = self.array[index]
+        if isinstance(found, np.ndarray):
+            written = None if self.written is None else self.written[index]
+            return Checked(found, self.name, self.writeable, written)
+        if self.written is not None and not self.written[index]:
+            raise Outside(f"{self.name}[{index}] is read before it was written")
+        return found
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if not (type(index) is int and 0 <= index < self.length):
+            self.check(index)
+        if not self.writeable:
+            raise Outside(f"{self.name}[{index}] is an input, and was written")
+        self.array[index] = value
+        if self.written is not None:
+            self.written[index] = True
+
+    def view(self, dtype: Any) -> Checked:
+        """The elements as others of the same size."""
+        return Checked(self.array.view(dtype), self.name, self.writeable, self.written)
+
+    def check(self, index: Any) -> None:
+        if not isinstance(index, tuple):
+            index = (index,)
+        for one, length in zip(index, self.shape, strict=False):
+            if isinstance(one, slice):
+                first, last = one.start or 0, length if one.stop is None else one.stop
+                inside = one.step is None and 0 <= first <= last <= length
+            else:
+                inside = 0 <= one < length
+            if not inside:
+                raise Outside(f"{self.name}[{index}] is outside of {self.shape}")
+        if len(index) > len(self.shape):
+            raise Outside(f"{self.name}[{index}] has {len(self.shape)} axes only")
+
+
+class _NumPy:
+    """NumPy for generated text: what is made is checked."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+    @staticmethod
+    def empty(shape: Any, dtype: Any = np.float64) -> Checked:
+        return buffer(shape, dtype)
+
+    @staticmethod
+    def zeros(shape: Any, dtype: Any = np.float64) -> Checked:
+        return Checked(np.zeros(shape, dtype), "a buffer", writeable=True)
+
+    @staticmethod
+    def array(values: Any, dtype: Any) -> Any:
+        return _Table(np.array(values, dtype=dtype))
+
+
+class _Table(Checked):
+    """An array of constants."""
+
+    __slots__ = ()
+
+    def __init__(self, array: np.ndarray) -> None:
+        super().__init__(array, "a table", writeable=False)
+
+    def reshape(self, shape: tuple[int, ...]) -> _Table:
+        return _Table(self.array.reshape(shape))
+
+
+def buffer(shape: Any, dtype: Any) -> Checked:
+    """An array that text makes for itself: nothing is in it."""
+    made = np.zeros(shape, dtype)
+    return Checked(made, "a buffer", writeable=True, written=np.zeros(made.shape, np.bool_))
+
+
+@lru_cache
+def band(text: str, checked: bool = True) -> Callable[..., None]:
+    """The function `band` of a generated module, not compiled; for `checked` arrays."""
+    names: dict[str, Any] = {}
+    text = re.sub(r"^@row_function.*\n", "", text, flags=re.MULTILINE)
+    # Where tables are made, NumPy is in the place of NumPy already.
+    code = compile(text.replace("import numpy as np\n", "np = numpy\n"), "<generated>", "exec")
+    names["numpy"] = _NumPy() if checked else np
+    exec(in_numpy(code), names)
+    if checked and "aligned" in names:
+        # Rows of these are copied as a whole, with what lies beyond their ends.
+        names["aligned"] = lambda shape, dtype: Checked(np.zeros(shape, dtype), "a buffer", True)
+    run: Callable[..., None] = names["band"]
+    return run
+
+
+def run(text: str, arguments: Sequence[Any], writes: Sequence[bool]) -> None:
+    """Call the text's `band`, which may write those arguments for which `writes` says so."""
+    band(text)(
+        *(
+            Checked(one, f"argument {k}", may) if isinstance(one, np.ndarray) else one
+            for k, (one, may) in enumerate(zip(arguments, writes, strict=True))
+        )
+    )

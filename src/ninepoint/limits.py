@@ -1,0 +1,129 @@
+"""Sizes and times at which the library changes its way of working: one record, measured values.
+
+No limit changes a result.  Those in force are `current`; `ninepoint._testing.limits` puts others
+in their place, so that small arrays in tests go the ways of large ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Where one way of working ends and another begins."""
+
+    # Elements of float64 of a block that is copied before it is read: 2 MB, which stays near.
+    # Sizes from 64k to 512k were within 5 % of each other; of smaller types, a block has as many
+    # more (1000x1000 uint8, maximum of 31x31: 262 us in one block, 291 us in four; Zen 4).
+    block_elements: int = 262_144
+
+    # Bytes of the blocks of a piece of the interior, where arrays are moved into them.  (Five
+    # points of 1024x1024 float32 in backward rows, beside contiguous ones: 1.4 to 2.2 times as
+    # long with 64 kB and less, 2.5 with 256 kB, 2.9 with 512 kB, under load, Zen 5.)
+    moved_piece_bytes: int = 1 << 16
+
+    # Such a piece has so many times as many rows as are moved for it and for the next one.
+    rows_moved_twice: int = 8
+
+    # Bytes of the results of a band that is moved to its place later: it stays in a core's cache.
+    band_bytes: int = 1 << 18
+
+    # Arrays of fewer points are copied where their core axes lie in another order: to compile a
+    # kernel for that takes longer than thousands of calls on them gain.
+    transposed_points: int = 1 << 14
+
+    # Up to this many bytes of fields a stencil of one, two or more axes is run once on a padded
+    # copy, beyond in pieces: the more axes, the more points are near the border.  Of a maximum of
+    # 9x9 the copy was faster on 512x512 uint8 (34 and 37 us) and slower on 512x512 float32 (114
+    # and 99 us); of 27 points faster on 64x64x64 float32 (443 and 643 us), slower on 100x100x100
+    # (Zen 4).
+    whole_bytes: tuple[int, int, int] = (16_384, 300_000, 2_000_000)
+
+    # Points below which the fields of a call with border values are extended as a whole: one call
+    # on 64x64 takes half as long as five.
+    extended_points: int = 1 << 14
+
+    # Bytes of all values below which calls are done one after the other: these stay in cache, and
+    # the ends of one kernel are done call by call.  (Of float32: two calls on 512x512, 3 MB, 84 us
+    # one after the other and 110 us as one kernel; four blurs of 724x724, 10 MB, 648 and 760 us,
+    # of 1024x1024 1.7 and 1.4 ms; Harris corners of 512x512, 4 MB, 241 and 239 us, of 724x724 506
+    # and 405 us, Zen 4.)
+    fused_bytes: int = 1 << 23
+
+    # Bytes of a state below which it stays in a core's cache from step to step.
+    chained_bytes: int = 1 << 20
+
+    # What keeps its own thread busy for less than this [s] is never shared.
+    shared_seconds: float = 20e-6
+
+    # How long it takes to share work, on a machine of two cores [s].  With the pool it took 40 us
+    # when the machine was quiet, and 120 us when it was busy (Zen 4).
+    handoff_seconds: float = 200e-6
+
+    # About how many elements are put in order together: their places have 16 bits, and all that
+    # is known of them stays in the second cache.
+    sorted_elements: int = 1 << 16
+
+    # How many times as many rows and columns as the window has are put in order together at least.
+    sorted_windows: int = 3
+
+    # Of a window along the row alone one row is enough; so many columns then.
+    sorted_columns: int = 1 << 13
+
+    # How many times as much may be decoded as the blocks alone need: half more, and a little, so
+    # that shards of eight by eight chunks are among it, which decode 1.56 times as much far from
+    # the ends.  (Four blurs from shards to shards, 36 of 16 MB on two threads, took 0.6 times as
+    # long so as by chunks and their edges, and 1.0 times with 9 shards, under load:
+    # `benchmarks/scale/regions.py`.)
+    decoded_ratio: float = 1.6
+
+    # And how many times as much as there is for blocks that somebody else asks for, where to put
+    # them together of others would move them.
+    recut_ratio: float = 2.0
+
+    # Bytes of the fields of a block below which it is one piece: to copy them takes less than what
+    # several pieces cost beside computing.  (Mean of 3x3, 500x500 float32: 0.54 ms in one piece,
+    # 0.62 in five; 700x700 0.19 and 0.18; 2000x2000 2.6 and 1.5, Zen 4.)
+    pieces_bytes: int = 1 << 21
+
+    # The same where the last of three axes is cut: a slab is one element of each row then.  (Mean
+    # of 27 points, 128x128x128 float32: 2.0 ms in one piece, 2.3 in seven; 256x256x256 13.0 and
+    # 11.2.)
+    pieces_of_rows_bytes: int = 1 << 24
+
+    # A block is cut into pieces if it is so many times as long as the program looks along an axis.
+    pieces_reaches: int = 4
+
+    # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
+    # that are recorded whatever their tasks are many.  Beyond that the state is computed, and
+    # held, before the next.
+    later_tasks: int = 100_000
+    later_steps: int = 16
+
+    # Bytes of fields and results of a piece that is sent to a GPU, where there is room for more: a
+    # bus moves them in a millisecond, far longer than it takes to start a copy and a kernel.  Not
+    # measured.
+    sent_bytes: int = 1 << 25
+
+    # How many times as long as its halo such a piece is at least, if it could be the whole: more
+    # would be sent and computed twice than copies beside it save.
+    sent_reaches: int = 16
+
+    # Elements of a frame on a GPU from which on distances in it are of 64 bits.
+    far_elements: int = 2**30
+
+    # Bytes of arguments that every driver of a GPU takes; one for CUDA 12.1 takes eight times as
+    # many.
+    argument_bytes: int = 4096
+
+    # Steps on a GPU that take less than this one by one [s] are no reason to compile several as
+    # one: that takes about a second, once on each machine.
+    worth_passes_seconds: float = 0.1
+
+    # Steps of an iteration that are recorded at once; on arrays that are cut they are one task a
+    # chunk, as far as that is worth it.
+    recorded_steps: int = 8
+
+
+current = Limits()
