@@ -19,7 +19,7 @@ from typing import Any
 from ..language import errors
 from ..language.source import ArrayFunction, Function, SelfReference, Unusable
 from ..language.trees import copied
-from .definition import GufuncDefinition
+from .definition import FROM_LAMBDA, GufuncDefinition
 
 # Compiles a function that is called.
 Compile = Callable[[types.FunctionType], Any]
@@ -46,7 +46,7 @@ def plain_tree(function: Function) -> ast.FunctionDef:
     tree = copied(function.definition)
     if isinstance(tree, ast.Lambda):
         back = ast.copy_location(ast.Return(tree.body), tree.body)
-        tree = ast.copy_location(_def("from_lambda", tree.args, [back]), tree)
+        tree = ast.copy_location(_def(FROM_LAMBDA, tree.args, [back]), tree)
     tree.decorator_list, tree.returns = [], None
     for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
         argument.annotation = None

@@ -21,7 +21,7 @@ from ..backends.patience import announced
 from ..language.errors import StencilError
 from ..tokens import digest
 from ..undisturbed import undisturbed
-from .definition import GufuncDefinition, Types
+from .definition import GufuncDefinition, Types, lines
 
 # The modules whose text takes part in what is compiled.
 _CODE = ("bodies", "in_place", "inside", "inferring", "loop")
@@ -117,4 +117,6 @@ def _texts() -> str:
 
 
 def _meaning(definition: GufuncDefinition, types: Types, dtypes: tuple[np.dtype[Any], ...]) -> str:
-    return "\n".join([definition.token, str(types), " ".join(map(str, dtypes)), _texts()])
+    # The code says at which line it left an array.
+    rows = digest(lines(definition.function)) if definition.options.boundscheck else ""
+    return "\n".join([definition.token, rows, str(types), " ".join(map(str, dtypes)), _texts()])

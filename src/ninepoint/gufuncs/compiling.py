@@ -29,8 +29,7 @@ def object_code(
     """The loop as object code with the names of what it calls; nothing where that cannot be."""
     with explained(definition):
         function, signature, entries = _parts(definition, types, natural, dtypes, ENTRY)
-        fastmath = definition.options.fastmath
-        return emit.object_code(function, signature, fastmath=fastmath, entries=entries)
+        return emit.object_code(function, signature, entries=entries, **flags(definition))
 
 
 def address_here(
@@ -44,9 +43,8 @@ def address_here(
     entry = f"{ENTRY}_{number}"
     with explained(definition):
         function, signature, entries = _parts(definition, types, natural, dtypes, entry)
-        fastmath = definition.options.fastmath
         address, held = emit.address_here(
-            function, signature, entry, fastmath=fastmath, entries=entries
+            function, signature, entry, entries=entries, **flags(definition)
         )
     _held.append(held)
     return address

@@ -14,7 +14,7 @@ from .definition import GufuncDefinition, Options
 from .signature import parsed
 from .sizes import whole
 
-_OPTIONS = "dtype, sizes and fastmath"
+_OPTIONS = "dtype, sizes, fastmath and boundscheck"
 
 
 def gufunc(
@@ -24,6 +24,7 @@ def gufunc(
     dtype: Any = None,
     sizes: Mapping[str, int] | None = None,
     fastmath: bool = False,
+    boundscheck: bool = True,
     **unknown: Any,
 ) -> Callable[[Callable[..., Any]], Gufunc]:
     """Make a function of core arrays apply to stacks of them.
@@ -45,6 +46,9 @@ def gufunc(
         it as well.
     fastmath : bool, optional
         Let floats be reordered, as if their arithmetic were exact.
+    boundscheck : bool, optional
+        Look at each index whether it is inside its array, and raise an IndexError if it is not.
+        Without, what is outside is read and written as memory happens to lie.
 
     Returns
     -------
@@ -74,7 +78,7 @@ def gufunc(
     if sizes is not None and not isinstance(sizes, Mapping):
         raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
     told = tuple(sorted((name, whole(name, value)) for name, value in (sizes or {}).items()))
-    options = Options(storage_types(dtype), told, bool(fastmath))
+    options = Options(storage_types(dtype), told, bool(fastmath), bool(boundscheck))
     if options.dtypes is not None and len(options.dtypes) != len(read.outputs):
         raise ValueError(
             f"dtype= names {len(options.dtypes)} dtypes, but {read} has "

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..arrays.keys import Parameters
 from ..language import errors
+from ..language.errors import Span
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
 from ..language.spacings import Spacing
 from ..language.trees import copied, encoded
@@ -28,6 +29,9 @@ from .signature import Signature
 # What a call takes besides the function's own parameters.
 CALL_OPTIONS = frozenset("out axes axis keepdims dtype sizes dims threads".split())
 
+# What a lambda is called where it is compiled.
+FROM_LAMBDA = "from_lambda"
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -36,6 +40,7 @@ class Options:
     dtypes: tuple[np.dtype[Any], ...] | None = None
     sizes: tuple[tuple[str, int], ...] = ()
     fastmath: bool = False
+    boundscheck: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,30 @@ def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
         return [definition.body]
     found = [node for node in own_nodes(definition) if isinstance(node, ast.Return)]
     return [node.value for node in found if node.value is not None]
+
+
+def all_functions(function: Function) -> Iterator[Function]:
+    """A function and all that it calls."""
+    yield function
+    for value in function.constants.values():
+        if isinstance(value, Function):
+            yield from all_functions(value)
+
+
+def whole_line(function: Function, line: int) -> Span:
+    """A line of a function's text, by its number in the file."""
+    code = function.text.split("\n")[line - function.first_line]
+    return Span(function.file, line, len(code) - len(code.lstrip()), len(code), code)
+
+
+def lines(function: Function) -> tuple[Any, ...]:
+    """The lines of all that is written, counted from that of the function's name."""
+    found = []
+    for one in all_functions(function):
+        tree = one.definition
+        rows = (getattr(node, "lineno", None) for node in ast.walk(tree))
+        found.append(tuple(row - tree.lineno for row in rows if row is not None))
+    return tuple(found)
 
 
 def meaning(function: Function) -> tuple[Any, ...]:

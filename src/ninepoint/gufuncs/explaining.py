@@ -45,6 +45,8 @@ def explained(
         lines.append(f"  result {number + 1}: {dtype}{_axes(core)}, {way}")
     if definition.options.fastmath:
         lines.append("  floats may be reordered (fastmath)")
+    if not definition.options.boundscheck:
+        lines.append("  indices are not checked (boundscheck)")
     lines.append("  one loop over the stack, without the interpreter's lock, shared among threads")
     return "\n".join(lines)
 

@@ -21,7 +21,7 @@ from ..language import errors
 from ..language.errors import Span
 from ..language.source import Function
 from .bodies import linked, plain_tree
-from .definition import GufuncDefinition, Types, returned_values
+from .definition import GufuncDefinition, Types, all_functions, returned_values, whole_line
 
 # How often the types of arrays that are written into may be guessed anew.
 _GUESSES = 4
@@ -43,8 +43,13 @@ def out_type(dtype: np.dtype[Any], axes: int) -> Any:
 
 def flags(definition: GufuncDefinition) -> dict[str, Any]:
     """How all functions of a gufunc are compiled."""
-    fastmath = definition.options.fastmath
-    return {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
+    from ..backends.numba.compilers import BoundedCompiler
+
+    options = definition.options
+    found = {"nogil": True, "error_model": "numpy", "fastmath": options.fastmath}
+    if options.boundscheck:
+        found |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
+    return found
 
 
 def inferred(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any], ...]:
@@ -269,22 +274,13 @@ def _place(function: Function, text: str, error: Exception) -> Span:
     lines = [(file, int(line)) for file, line in _LINE.findall(text)]
     loc = getattr(error, "loc", None)
     lines += [] if loc is None else [(loc.filename, loc.line)]
-    known = list(_functions(function))
+    known = list(all_functions(function))
     for file, line in lines:
         for one in known:
             row = line - one.first_line
             if _same_file(one.file, file) and 0 <= row <= one.text.count("\n"):
-                code = one.text.split("\n")[row]
-                return Span(one.file, line, len(code) - len(code.lstrip()), len(code), code)
+                return whole_line(one, line)
     return function.place
-
-
-def _functions(function: Function) -> Iterator[Function]:
-    """A function and all that it calls."""
-    yield function
-    for value in function.constants.values():
-        if isinstance(value, Function):
-            yield from _functions(value)
 
 
 def _same_file(known: str, told: str) -> bool:

@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.outside import Outside
 from ..backends.threads import crew_address, thread_count
 from ..backends.universal import Universal
+from ..language.errors import Diagnostic
 from ..remembered import Remembered
 from .code import loop_address, result_dtypes
-from .definition import GufuncDefinition, Types
+from .definition import FROM_LAMBDA, GufuncDefinition, Types, all_functions, whole_line
 from .in_place import proved_dtypes
 
 # What the loop tells of (see `loop`), here without importing Numba.
@@ -149,7 +151,8 @@ class Ready:
             )
         if code < 1:
             return RuntimeError(f"'{definition.name}' failed.")
-        return _numbas(info)
+        made = _numbas(info)
+        return _placed(definition, made) if isinstance(made, Outside) else made
 
 
 def _numbas(address: int) -> BaseException:
@@ -170,6 +173,27 @@ def _numbas(address: int) -> BaseException:
         return RuntimeError("an exception was raised again, but there was none.")
     made: BaseException = kind(*(arguments or ()))
     return made
+
+
+def _placed(definition: GufuncDefinition, outside: Outside) -> IndexError:
+    """The error that says at which of the user's lines an array was left."""
+    name, row, array = outside.args
+    for one in all_functions(definition.function):
+        if one.name == name or (one.is_lambda and name == FROM_LAMBDA):
+            span = whole_line(one, one.definition.lineno + row)
+            break
+    else:
+        span = definition.function.place
+    where = repr(array) if array else "an array"
+    return IndexError(
+        Diagnostic(
+            "outside-array",
+            f"'{definition.name}' reads or writes outside {where}.",
+            span,
+            "an index here is outside its array",
+            f"{definition.name}.debug(...) computes in Python, and says which index it is.",
+        )
+    )
 
 
 def checked_dtypes(

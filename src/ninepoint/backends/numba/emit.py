@@ -6,7 +6,7 @@ added before LLVM optimises; where buffers come from, after that.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -39,16 +39,17 @@ def object_code(
     function: Callable[..., None],
     signature: Any,
     *,
-    fastmath: bool,
     entries: Callable[[Any, Any], Any],
+    **options: Any,
 ) -> tuple[bytes, tuple[str, ...]] | None:
     """The object code of a function with an entry, and the names of what it calls.
 
-    `entries` writes the module with the entry, from Numba's context and description.  Nothing if
-    the code holds addresses of this process, or needs more than to be loaded.
+    `entries` writes the module with the entry, from Numba's context and description; `options`
+    are those of `njit`.  Nothing if the code holds addresses of this process, or needs more than
+    to be loaded.
     """
     with global_compiler_lock:
-        library, result, context = _compiled(function, signature, fastmath, entries, _Library)
+        library, result, context = _compiled(function, signature, options, entries, _Library)
         # Numba 0.61 has the former alone, and later releases fill in the latter at this point.
         to_rerun = result.reload_init or getattr(library, "_reload_init", ())
         if library.has_dynamic_globals or to_rerun:
@@ -78,15 +79,15 @@ def address_here(
     signature: Any,
     entry: str,
     *,
-    fastmath: bool,
     entries: Callable[[Any, Any], Any],
+    **options: Any,
 ) -> tuple[int, Any]:
     """Where an entry begins that this process alone can use, and what holds its code.
 
     All entries are in Numba's one engine, so their names differ.
     """
     with global_compiler_lock:
-        library, result, _ = _compiled(function, signature, fastmath, entries, JITCodeLibrary)
+        library, result, _ = _compiled(function, signature, options, entries, JITCodeLibrary)
         library.codegen.set_env(result.fndesc.env_name, result.environment)
         return library.get_pointer_to_function(entry), result
 
@@ -94,12 +95,12 @@ def address_here(
 def _compiled(
     function: Callable[..., None],
     signature: Any,
-    fastmath: bool,
+    options: Mapping[str, Any],
     entries: Callable[[Any, Any], Any],
     kind: Any,
 ) -> tuple[Any, Any, Any]:
     """A kind of library with a function and its entry, what Numba made, and Numba's context."""
-    dispatcher: Any = njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    dispatcher: Any = njit(**{"nogil": True, "error_model": "numpy", **options})(function)
     target = dispatcher.targetdescr
     flags: Any = compiler.Flags()
     target.options.parse_as_flags(flags, dispatcher.targetoptions)
@@ -114,6 +115,7 @@ def _compiled(
         flags=flags,
         locals={},
         library=kind(context.codegen(), function.__module__),
+        pipeline_class=dispatcher._compiler.pipeline_class,
     )
     library = result.library
     library.add_ir_module(entries(context, result.fndesc))
