@@ -156,6 +156,13 @@ def limited():
 
 
 @pytest.fixture
+def as_python():
+    """Generated code is not compiled, and runs on arrays that refuse what lies outside."""
+    with _testing.interpreted():
+        yield
+
+
+@pytest.fixture
 def protected_pages(request):
     """Each call of compiled code is tried between protected pages first, in a child."""
     if request.node.get_closest_marker("measures"):

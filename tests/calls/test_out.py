@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from thorough import only
 
 RNG = np.random.default_rng(0)
 FILM = RNG.random((5, 40, 30)) * 1e3
@@ -69,7 +68,7 @@ def layouts(shape, dtype):
     ]
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64", "longdouble"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "longdouble"])
 @pytest.mark.parametrize("option", OPTIONS)
 @pytest.mark.parametrize("way", WAYS)
 def test_floats_are_rounded_once(way, option, dtype):
@@ -135,11 +134,11 @@ def test_filters_and_stacks_of_tiny_images():
         np.testing.assert_array_equal(npt.filters.gaussian(x, 1, out=out), wanted)
 
 
-INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool"]
+INTEGERS = ["int8", "uint8", "int32", "uint64", "bool"]
 
 
 @pytest.mark.parametrize("way", [alike, npt.filters.maximum])
-@pytest.mark.parametrize("field", only(5, [*INTEGERS, "float32", "float64", "complex64"]))
+@pytest.mark.parametrize("field", ["uint8", "int32", "bool", "float32", "complex64"])
 def test_what_is_taken(way, field):
     if way is npt.filters.maximum and field == "complex64":
         return
