@@ -161,9 +161,6 @@ def _for_the_site(app: Sphinx, name: str, text: list[str]) -> None:
         text[0] += "\n".join(["", "```{toctree}", ":hidden:", "", *programs, "```", ""])
 
 
-# A function that is not given, and options that are refused by name, are no business of readers.
-_FOR_ITSELF = re.compile(r"=<object object at 0x[0-9a-f]+>|=<object object>|, \*\*unknown")
-
 # Nobody makes these by hand: a decorator does, or a call.
 _MADE = {f"ninepoint.{name}" for name in ("Stencil", "Ufunc", "Gufunc", "Lazy", "Measurement")}
 
@@ -177,10 +174,10 @@ def _for_readers(
     signature: str | None,
     more: str,
 ) -> tuple[str | None, str]:
-    """Leave out of a signature what only the function itself needs."""
+    """Leave out the signature of what nobody calls to make one."""
     if name in _MADE:
         return "", more
-    return signature and _FOR_ITSELF.sub("", signature), more
+    return signature, more
 
 
 def setup(app: Sphinx) -> None:

@@ -31,6 +31,8 @@ def pytest_configure(config):
     os.environ.setdefault("NINEPOINT_QUIET", "1")
     # What holds of every kernel is looked at after each pass.
     os.environ.setdefault("NINEPOINT_VERIFY", "1")
+    # Those who work on the package want to see where an error comes from.
+    os.environ.setdefault("NINEPOINT_TRACEBACKS", "whole")
     _stderr.append(os.dup(2))
     # pytest's own folders stay for a look at what failed; all else that is temporary goes.
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", tempfile.gettempdir())

@@ -136,7 +136,7 @@ def test_numbers_beside_arrays_are_scalars_and_widen_nothing():
 def test_another_number_compiles_nothing():
     x = np.arange(5.0)
     mix(x, 1.0, k=2)
-    inner = mix.with_numbers(["y"]).definition
+    inner = mix._numbered(["y"]).definition
     before = len(inner._compiled)
     np.testing.assert_array_equal(mix(x, 7.5, k=9), 9 * x - 7.5)
     assert len(inner._compiled) == before
@@ -294,7 +294,7 @@ def test_dask(chunks):
 def test_dask_with_processes_gets_the_text():
     one = pickle.loads(pickle.dumps(mix))
     assert one is mix
-    copy = pickle.loads(pickle.dumps(mix.with_numbers(["y"])))
+    copy = pickle.loads(pickle.dumps(mix._numbered(["y"])))
     assert copy.scalars == ("y", "k")
     assert type(copy) is npt.Ufunc
     np.testing.assert_array_equal(copy(np.arange(3.0), 2.0), 3 * np.arange(3.0) - 2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import types
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, TypeAlias, overload
 
 from . import calling, preparing
 from .arrays import spacings
@@ -24,7 +24,13 @@ from .inspecting.timing import Measurement
 from .inspecting.tuning import tuned
 from .iteration import Iteration
 from .language.page import Page
-from .language.signature import docstring, signature, signature_text
+from .language.signature import (
+    docstring,
+    options_of,
+    signature,
+    signature_text,
+    with_options,
+)
 from .language.source import ArrayFunction
 from .language.spacings import Spacing
 from .lowering.schedule import Schedule
@@ -33,6 +39,7 @@ from .prepared_steps import Prepared
 from .remembered import Remembered
 from .signatures import P, Q, R_co
 from .tokens import Registry
+from .tracebacks import door, shorten
 
 if TYPE_CHECKING:
     from .signatures import A, Each, One, Several
@@ -62,7 +69,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
     definition: Definition
 
     # What it is, in messages.
-    kind = "stencil"
+    _kind = "stencil"
 
     def __init__(self, definition: Definition) -> None:
         function, live = definition.function, definition.live
@@ -71,10 +78,10 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         self.__qualname__ = getattr(live, "__qualname__", function.name)
         # Without one `help` would show this class instead.
         self.__doc__ = docstring(function) or (
-            f"A {self.kind} of {', '.join(function.parameters)}; "
+            f"A {self._kind} of {', '.join(function.parameters)}; "
             f"help(ninepoint.{type(self).__name__}.__call__) has the options of a call."
         )
-        self.__signature__ = signature(function)
+        self.__signature__ = with_options(signature(function), options_of(type(self).__call__))
         self.__module__ = getattr(live, "__module__", __name__)
         if live is not None:
             self.__wrapped__ = live
@@ -91,13 +98,20 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         _stencils.add(definition.token, self)
 
     def __repr__(self) -> str:
-        return f"<{self.kind} {self.__name__}{signature_text(self.definition.function)}>"
+        return f"<{self._kind} {self.__name__}{signature_text(self.definition.function)}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__()} - {"definition"})
+
+    def __get__(self, instance: object, owner: type | None = None) -> Self:
+        """Give the stencil itself: `help` shows its parameters."""
+        return self
 
     @property
     def _numba_type_(self) -> Any:
         """What Numba asks for where a function that it compiles uses the stencil."""
         raise ValueError(
-            f"The {self.kind} '{self.__name__}' makes whole arrays, so no function that Numba "
+            f"The {self._kind} '{self.__name__}' makes whole arrays, so no function that Numba "
             "compiles can call it; call it before, and give the function what it makes."
         )
 
@@ -132,7 +146,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """Whether it was made from a function of numbers."""
         return self.definition.pointwise
 
-    def with_numbers(self, names: Collection[str]) -> Stencil:
+    def _numbered(self, names: Collection[str]) -> Stencil:
         """The same; what looks at neighbours has no field that could be a number."""
         assert not names
         return self
@@ -300,44 +314,49 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> difference(np.array([1, 4, 9, 16], dtype="uint8"), boundary="nearest")
         array([ 3,  8, 12,  7], dtype=int16)
         """
-        if upsample is not None:
-            return self._upsampled(upsample)(
-                *args, boundary=boundary, cval=cval, axes=axes, dims=dims, out=out, dtype=dtype,
-                overflow=overflow, every=every, threads=threads, device=device, **named,
-            )  # fmt: skip
-        bound: tuple[Any, ...] | None = args
-        if named or len(args) != self._arguments.count:
-            bound = self._arguments.bound(args, named)
-        key = None
-        if bound is not None and dims is None and device is None:
-            key = call_key(
-                bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads, every
-            )
-        leaves: Leaves = ()
-        if key is not None and bound is not None:
-            if self._flow is not None:
-                leaves, more = self._flow.of(bound)
-                key = None if more is None else (*key, more)
-            short = self._prepared.get(key)
-            if short is not None:
-                # The values of a border are as free as those of the parameters.
-                free = boundary is None or type(boundary) is str
-                result = short(bound if free else (*bound, boundary), leaves, out)
-                if result is not None:
-                    return result
-                # It is prepared, and this time the rest is to be done.
-                key = None
-        values = self._bound(args, named)
-        call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
-        fields = [values[name] for name in self.fields]
-        result = calling.called(call, fields, Place(axes, dims, out, threads, device))
-        asked = axes is None and not self.pointwise and any(map(may_hold, fields))
-        if key is not None and bound is not None and not asked:
-            # Only what went well is prepared, so that mistakes are found in one place; and
-            # nothing that may be a colour image, which depends on its numbers.
-            place = Place(axes, None, out, threads)
-            self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
-        return result
+        try:
+            if upsample is not None:
+                return self._upsampled(upsample)(
+                    *args, boundary=boundary, cval=cval, axes=axes, dims=dims, out=out,
+                    dtype=dtype, overflow=overflow, every=every, threads=threads, device=device,
+                    **named,
+                )  # fmt: skip
+            bound: tuple[Any, ...] | None = args
+            if named or len(args) != self._arguments.count:
+                bound = self._arguments.bound(args, named)
+            key = None
+            if bound is not None and dims is None and device is None:
+                key = call_key(
+                    bound, self._plain, boundary, cval, axes, out, dtype, overflow, threads, every
+                )
+            leaves: Leaves = ()
+            if key is not None and bound is not None:
+                if self._flow is not None:
+                    leaves, more = self._flow.of(bound)
+                    key = None if more is None else (*key, more)
+                short = self._prepared.get(key)
+                if short is not None:
+                    # The values of a border are as free as those of the parameters.
+                    free = boundary is None or type(boundary) is str
+                    result = short(bound if free else (*bound, boundary), leaves, out)
+                    if result is not None:
+                        return result
+                    # It is prepared, and this time the rest is to be done.
+                    key = None
+            values = self._bound(args, named)
+            call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
+            fields = [values[name] for name in self.fields]
+            result = calling.called(call, fields, Place(axes, dims, out, threads, device))
+            asked = axes is None and not self.pointwise and any(map(may_hold, fields))
+            if key is not None and bound is not None and not asked:
+                # Only what went well is prepared, so that mistakes are found in one place; and
+                # nothing that may be a colour image, which depends on its numbers.
+                place = Place(axes, None, out, threads)
+                self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
+            return result
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _upsampled(self, upsample: Any) -> Stencil:
         """The same stencil with so many times as many points, whose calls are prepared too."""
@@ -361,6 +380,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 raise spacings.unknown(name, self.__name__)
         return values
 
+    @door
     def iterate(
         self,
         /,
@@ -470,6 +490,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     # Looking inside.
 
+    @door
     def debug(
         self,
         /,
@@ -518,6 +539,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every, upsample)
         return debugging.by_definition(call, [values[name] for name in self.fields], axes)
 
+    @door
     def source(self, *types: Any, target: str = "cpu") -> str:
         """Give the texts that are compiled for fields of given types, one for each pass.
 
@@ -559,6 +581,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         kernels = asked(self.definition, types).kernels
         return Page("\n\n".join(kernel.module.text for kernel in kernels))
 
+    @door
     def ir(self, *types: Any) -> str:
         """Give the intermediate form, of a kernel without stages with the range of every value.
 
@@ -585,6 +608,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         return Page(explaining.intermediate(asked(self.definition, types)))
 
+    @door
     def schedule(self, *types: Any) -> Schedule:
         """Give the choices with which the kernel is compiled.
 
@@ -609,6 +633,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             return self.definition.options.schedule
         return self.definition.schedule_for(types_of(self.definition, types))
 
+    @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
         """Measure other schedules on real arrays, and keep the fastest for this machine.
 
@@ -664,6 +689,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         self._prepared.clear()
         return found
 
+    @door
     def explain(self, /, *arrays: Any, **named: Any) -> str:
         """Tell how the kernel is understood and computed, and with arrays, how fast.
 
@@ -707,6 +733,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         one = asked(self.definition, arrays, named)
         return Explanation(explaining.explained(self, one, named))
 
+    @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
         """Measure a call, honestly: compiled before, warm, in turn with a copy of its fields.
 

@@ -17,6 +17,7 @@ from .arrays.every import checked_every
 from .definition import Definition
 from .language.depth import with_room
 from .language.elsewhere import hint
+from .language.signature import as_read
 from .language.source import capture
 from .lowering.schedule import Schedule
 from .options import (
@@ -30,6 +31,7 @@ from .options import (
 )
 from .recording import Lazy
 from .signatures import P, R
+from .tracebacks import door
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -61,6 +63,8 @@ def stencil(
 ) -> Callable[[Callable[P, R]], Stencil[P, R]]: ...
 
 
+@as_read
+@door
 def stencil(
     function: Any = _NOTHING,
     /,
@@ -88,13 +92,26 @@ def stencil(
     function : callable
         What happens at one point.  Parameters that are indexed are fields; the others are
         scalars, or small arrays.
-    boundary, cval, dtype, overflow, every, upsample
-        The defaults of a call; see `Stencil.__call__`.
+    boundary : str, Condition or sequence, optional
+        What a neighbour outside the array is: "fill", "keep", "valid", "constant", "nearest",
+        "reflect", "mirror" or "wrap", or a value there (`dirichlet`, `neumann`, `robin`).  One
+        for all sides, or for each axis one, or a pair (before, after).  This and the options
+        that follow are defaults, which a call may override; `Stencil.__call__` has more.
+    cval : number, optional
+        The value of "fill" and "constant".
+    upsample : int or sequence of int, optional
+        How many times as many points the result has, along all axes or along each.
     neighborhood : sequence of (int, int), optional
         For each axis the least and the greatest offset the function reads, where that cannot
         be read off its text.
     standard_indexing : str or sequence of str, optional
         Parameters that are small arrays indexed absolutely.
+    dtype : dtype or sequence of dtype, optional
+        The type of the result, or of each; by default the smallest that holds every result.
+    overflow : {"saturate", "wrap"}, optional
+        What happens to an integer that `dtype` cannot hold.
+    every : int or sequence of int, optional
+        Of how many points along each axis one is made.
     fastmath : bool, optional
         Let floats be reordered, as if their arithmetic were exact.
     schedule : Schedule, optional
@@ -141,6 +158,7 @@ def stencil(
     )
     check_grid(options.every, options.upsample)
 
+    @door
     def decorate(function: Callable[..., Any]) -> Stencil:
         plain = python_function(function, "stencil")
 
@@ -162,7 +180,7 @@ def python_function(value: Any, kind: str) -> types.FunctionType:
     """
     plain = getattr(value, "py_func", value)
     if isinstance(value, Stencil):
-        raise TypeError(f"'{value.__name__}' is a {value.kind} already.")
+        raise TypeError(f"'{value.__name__}' is a {value._kind} already.")
     if not isinstance(plain, types.FunctionType) or _is_filter(plain):
         raise TypeError(f"a {kind} is made from a Python function, {_not_from(value, kind)}.")
     return plain

@@ -36,6 +36,7 @@ from .inspecting.timing import Measurement
 from .language.depth import with_room
 from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
+from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options, overflow_rule
@@ -43,6 +44,7 @@ from .preparing import quick
 from .recording import Lazy
 from .remembered import Remembered
 from .tokens import Registry
+from .tracebacks import door, shorten
 
 _T = TypeVar("_T")
 
@@ -81,7 +83,7 @@ class Ufunc(Stencil):
     (('x', 'y'), ('scale',), 2, 1)
     """
 
-    kind = "ufunc"
+    _kind = "ufunc"
 
     def __init__(self, definition: Definition) -> None:
         super().__init__(definition)
@@ -106,7 +108,7 @@ class Ufunc(Stencil):
         """How many arrays it gives, as far as its text shows."""
         return self._nout
 
-    def with_numbers(self, names: Collection[str]) -> Ufunc:
+    def _numbered(self, names: Collection[str]) -> Ufunc:
         """Give the ufunc for calls that are given numbers for these fields."""
         key = tuple(sorted(names))
         if not key:
@@ -173,29 +175,38 @@ class Ufunc(Stencil):
         array([[ 0,  0],
                [70, 40]])
         """
-        values: tuple[Any, ...] | None = args
-        if named or len(args) != self._arguments.count:
-            _refuse(self.__name__, named)
-            values = self._arguments.bound(args, named)
-        plain = dtype is None and overflow is None and threads is None and device is None
-        if values is not None:
-            last = self._last
-            if plain and last is not None and list(map(type, values)) == last.kinds:
-                made = last.call(values, out)
-                if made is not None:
-                    return made
-            for value, field in zip(values, self._plain, strict=True):
-                if field and not ((type(value) is np.ndarray or is_cupy(value)) and value.ndim):
-                    options = {
-                        "dtype": dtype, "overflow": overflow, "threads": threads, "device": device
-                    }  # fmt: skip
-                    return self._special(values, out, options)
-        result = super().__call__(
-            *args, out=out, dtype=dtype, overflow=overflow, threads=threads, device=device, **named
-        )
-        if plain and values is not None:
-            self._last = self._quick(values)
-        return result
+        try:
+            values: tuple[Any, ...] | None = args
+            if named or len(args) != self._arguments.count:
+                _refuse(self.__name__, named)
+                values = self._arguments.bound(args, named)
+            plain = dtype is None and overflow is None and threads is None and device is None
+            if values is not None:
+                last = self._last
+                if plain and last is not None and list(map(type, values)) == last.kinds:
+                    made = last.call(values, out)
+                    if made is not None:
+                        return made
+                for value, field in zip(values, self._plain, strict=True):
+                    own = type(value) is np.ndarray or is_cupy(value)
+                    if field and not (own and value.ndim):
+                        options = {"dtype": dtype, "overflow": overflow, "threads": threads}
+                        return self._special(values, out, {**options, "device": device})
+            result = super().__call__(
+                *args,
+                out=out,
+                dtype=dtype,
+                overflow=overflow,
+                threads=threads,
+                device=device,
+                **named,
+            )
+            if plain and values is not None:
+                self._last = self._quick(values)
+            return result
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _quick(self, values: Sequence[Any]) -> Quick | None:
         """How a call like one that went well is done at once, if it can be."""
@@ -226,7 +237,7 @@ class Ufunc(Stencil):
             return self._of_numbers(given, out, options)
         numbers = [name for name, value in fields.items() if _is_number(value)]
         if numbers:
-            one = self.with_numbers(numbers)
+            one = self._numbered(numbers)
             result = one._again(given, out, options)
             if one._last is not None and list(map(type, values)) == one._last.kinds:
                 self._last = one._last
@@ -284,6 +295,7 @@ class Ufunc(Stencil):
             return tuple(map(_without_axis, made))
         return _without_axis(made)
 
+    @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
         """Measure other schedules on real arrays and numbers, as `Stencil.tune` does.
 
@@ -323,6 +335,7 @@ class Ufunc(Stencil):
             one._last = None
         return found
 
+    @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:
         """Measure a call on arrays and numbers, as `Stencil.bench` does.
 
@@ -368,8 +381,9 @@ class Ufunc(Stencil):
             # There are no arrays, which is said there.
             numbers = []
         by_place, by_name = self._arranged(given)
-        return look(self.with_numbers(numbers), *by_place, **by_name, **options)
+        return look(self._numbered(numbers), *by_place, **by_name, **options)
 
+    @door
     def debug(
         self,
         /,
@@ -411,7 +425,7 @@ class Ufunc(Stencil):
         fields = {name: values[name] for name in self.fields}
         alone = all(_has_no_axes(value) for value in fields.values())
         numbers = [name for name, value in fields.items() if _is_number(value)]
-        one = self if alone else self.with_numbers(numbers)
+        one = self if alone else self._numbered(numbers)
         call = Call.of(one.definition, values, None, None, dtype, overflow)
         made = debugging.by_definition(call, [values[name] for name in one.fields], None)
         if isinstance(made, tuple):
@@ -433,6 +447,8 @@ def ufunc(
 ) -> Callable[[Callable[..., Any]], Ufunc]: ...
 
 
+@as_read
+@door
 def ufunc(
     function: Any = _NOTHING,
     /,
@@ -512,6 +528,7 @@ def ufunc(
     storage_types(dtype)
     overflow_rule(overflow)
 
+    @door
     def decorate(function: Callable[..., Any]) -> Ufunc:
         plain = python_function(function, "ufunc")
 

@@ -25,6 +25,7 @@ from .prepared_steps import Prepared
 from .preparing import several
 from .remembered import Remembered
 from .running import as_fields, evaluate, least_axes, named_results
+from .tracebacks import door
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -262,6 +263,7 @@ def _native(field: Lazy) -> np.dtype[Any]:
     return accepted.native(np.dtype(field.dtype))
 
 
+@door
 def lazy(x: Any) -> Lazy:
     """Record what stencils and filters do with an array, to do it in one pass over memory.
 
@@ -296,6 +298,7 @@ def lazy(x: Any) -> Lazy:
     return Lazy(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
 
 
+@door
 def compute(
     *values: Any, threads: int | None = None, device: str | None = None
 ) -> tuple[Any, ...]:

@@ -20,6 +20,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from .tracebacks import door
+
 Shape: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 # The most points of a shape, more than any window may have.
@@ -28,6 +30,11 @@ MOST_POINTS = 10**8
 __all__ = ["ball", "box", "cross", "diamond", "disk", "ring"]
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+@door
 def disk(radius: float) -> Shape:
     """Make a disk: all points of a plane that are no farther than `radius` from the centre.
 
@@ -64,6 +71,7 @@ def disk(radius: float) -> Shape:
     return _round("radius", radius, 2)
 
 
+@door
 def ball(radius: float) -> Shape:
     """Make a ball: all points of a volume that are no farther than `radius` from the centre.
 
@@ -97,6 +105,7 @@ def ball(radius: float) -> Shape:
     return _round("radius", radius, 3)
 
 
+@door
 def ring(outer: float, inner: float) -> Shape:
     """Make a ring: the points of a disk that are farther than `inner` from its centre.
 
@@ -138,6 +147,7 @@ def ring(outer: float, inner: float) -> Shape:
     return taken
 
 
+@door
 def diamond(radius: int, ndim: int = 2) -> Shape:
     """Make a diamond: all points that are at most `radius` steps along the axes away.
 
@@ -177,6 +187,7 @@ def diamond(radius: int, ndim: int = 2) -> Shape:
     return taken
 
 
+@door
 def cross(radius: int, ndim: int = 2) -> Shape:
     """Make a cross: the points of all axes through the centre.
 
@@ -215,6 +226,7 @@ def cross(radius: int, ndim: int = 2) -> Shape:
     return taken
 
 
+@door
 def box(*sizes: int) -> Shape:
     """Make a box: all points of a window of these lengths.
 

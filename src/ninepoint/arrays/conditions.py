@@ -20,6 +20,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..tracebacks import door
+
 # A number, an array along the edge, or a function of the step and the positions along the edge.
 Value: TypeAlias = Any
 Kind: TypeAlias = Literal["dirichlet", "neumann", "robin"]
@@ -131,6 +133,7 @@ class Condition:
         return replace(self, a=a, b=b, c=c)
 
 
+@door
 def dirichlet(value: Value, *, at: Literal["cell", "face"] = "face") -> Condition:
     """Fix the value at the end of an array, as a border rule.
 
@@ -176,6 +179,7 @@ def dirichlet(value: Value, *, at: Literal["cell", "face"] = "face") -> Conditio
     return Condition("dirichlet", 1, 0, _value(value, "dirichlet"), 1.0, at)
 
 
+@door
 def neumann(slope: Value, *, dx: float = 1.0) -> Condition:
     """Fix the slope at the end of an array, as a border rule.
 
@@ -213,6 +217,7 @@ def neumann(slope: Value, *, dx: float = 1.0) -> Condition:
     return Condition("neumann", 0, 1, _value(slope, "neumann"), _spacing(dx))
 
 
+@door
 def robin(a: Value, b: Value, c: Value, *, dx: float = 1.0) -> Condition:
     """Fix a mix of value and slope at the end of an array, ``a * u + b * du/dn = c``.
 

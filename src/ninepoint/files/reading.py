@@ -12,6 +12,7 @@ import numpy as np
 
 from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
+from ..tracebacks import door
 from ..undisturbed import imported
 from .extras import need
 from .header import Header
@@ -28,6 +29,7 @@ CHUNK_BYTES = 2**24
 LEAST_CHUNKS = 64
 
 
+@door
 def imread(
     source: str | PathLike[str] | Iterable[str | PathLike[str]],
     *,

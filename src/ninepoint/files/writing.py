@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..language.colour import coloured_shape
+from ..tracebacks import door
 from . import dask_saving
 from .apart import Work, follow
 from .extras import need
@@ -77,6 +78,7 @@ class Writer:
             ) from error
 
 
+@door
 def imsave(
     array: Any,
     pattern: str | PathLike[str],

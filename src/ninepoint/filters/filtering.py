@@ -7,6 +7,7 @@ median(x, size=5)     ->     call = Filtering(x, {});  call.window(5, None) == W
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import numbers
 import operator
@@ -20,9 +21,11 @@ from ..api import Stencil
 from ..arrays.datasets import over_variables
 from ..arrays.recognise import is_chunked, is_dataset, is_xarray
 from ..language.elsewhere import hint
+from ..language.signature import with_options
 from ..options import PLACE, Place
 from ..recording import Lazy
 from ..running import as_fields
+from ..tracebacks import door
 from .windows import Size, Window, check_points, footprint_window
 
 Array: TypeAlias = np.ndarray[Any, Any]
@@ -76,6 +79,10 @@ class Options(TypedDict, total=False):
     device: str | None
 
 
+# What holds where an option is not given.
+_DEFAULTS = {"boundary": "reflect", "cval": 0}
+
+
 @dataclass(frozen=True, slots=True)
 class Typed:
     """Stands for an image, of which a filter tells what it would do instead of doing it."""
@@ -100,6 +107,7 @@ class Use:
 def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
     """The filter, which maps a Dataset variable by variable."""
 
+    @door
     @functools.wraps(function)
     def filtered(*args: P.args, **options: P.kwargs) -> Any:
         image = args[0] if args else options.get("x")
@@ -118,6 +126,10 @@ def over_datasets(function: Callable[P, Any]) -> Callable[P, Any]:
 
         return over_variables(one, {"x": image}, dims, lambda _: 0)
 
+    options = {name: _DEFAULTS.get(name) for name in Options.__annotations__}
+    filtered.__signature__ = with_options(  # type: ignore[attr-defined]
+        inspect.signature(function), options
+    )
     return filtered
 
 

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..language.page import Page
+from ..language.signature import signature, with_options
 from ..tokens import Registry
+from ..tracebacks import door, shorten
 from .calling import arguments, called, types_of
 from .debugging import by_definition
-from .definition import GufuncDefinition, Types
+from .definition import CALL_OPTIONS, GufuncDefinition, Types
 from .explaining import explained
 from .ready import MANY, Raised, Ready
 
@@ -47,6 +49,8 @@ class Gufunc:
         )
         self.__module__ = getattr(live, "__module__", __name__)
         self.__wrapped__ = live
+        own = signature(definition.function, definition.defaults)
+        self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
         self._ready: dict[Any, Ready] = {}
         # The last call of arrays alone that went well, as most are like the one before: dtypes,
         # NumPy's function, whether it was long, and all about it.  No call has no inputs.
@@ -55,6 +59,13 @@ class Gufunc:
 
     def __repr__(self) -> str:
         return f"<gufunc {self.__name__}{self.definition.signature}>"
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__()} - {"definition"})
+
+    def __get__(self, instance: object, owner: type | None = None) -> Gufunc:
+        """Give the gufunc itself: `help` takes what has this for a function."""
+        return self
 
     def __reduce__(self) -> Any:
         return _restored, (self.definition,)
@@ -137,22 +148,26 @@ class Gufunc:
         array([[1, 2, 0],
                [0, 1, 2]])
         """
-        # Each of these lines takes a part of the time of a small call.
-        last = self._last
-        if not named and [type(one) is _ARRAY and one.dtype for one in args] == last[0]:
-            if out is None and not last[2][0] and args[0].size <= MANY:
-                try:
-                    return last[1](*args)
-                except Raised as raised:
-                    raise last[3].error(raised) from None
-                except ValueError:
-                    # To be said in our own words.
-                    pass
-            elif type(out) is _ARRAY and not last[2][0] and args[0].size <= MANY:
-                return self._quickly(last[3], args, out)
-        if out is not None:
-            named["out"] = out
-        return self._called(args, named)
+        try:
+            # Each of these lines takes a part of the time of a small call.
+            last = self._last
+            if not named and [type(one) is _ARRAY and one.dtype for one in args] == last[0]:
+                if out is None and not last[2][0] and args[0].size <= MANY:
+                    try:
+                        return last[1](*args)
+                    except Raised as raised:
+                        raise last[3].error(raised) from None
+                    except ValueError:
+                        # To be said in our own words.
+                        pass
+                elif type(out) is _ARRAY and not last[2][0] and args[0].size <= MANY:
+                    return self._quickly(last[3], args, out)
+            if out is not None:
+                named["out"] = out
+            return self._called(args, named)
+        except Exception as error:
+            shorten(error)
+            raise
 
     def _quickly(self, ready: Ready, args: tuple[Any, ...], out: np.ndarray) -> Any:
         """The way of a call like the last one, which was short, with an array for the result."""
@@ -196,6 +211,7 @@ class Gufunc:
 
     # Looking inside.
 
+    @door
     def debug(self, /, *args: Any, **named: Any) -> Any:
         """Compute the results by calling the function itself for every item, in Python.
 
@@ -226,6 +242,7 @@ class Gufunc:
         """
         return by_definition(self.definition, arguments(self.definition, args, dict(named)))
 
+    @door
     def explain(self, /, *types: Any, **named: Any) -> str:
         """Tell how the function is understood, and for types, what is compiled.
 

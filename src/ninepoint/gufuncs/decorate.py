@@ -8,7 +8,9 @@ from typing import Any
 
 from ..arrays.accepted import storage_types
 from ..language.depth import with_room
+from ..language.signature import as_read
 from ..language.source import capture
+from ..tracebacks import door
 from .api import Gufunc
 from .definition import GufuncDefinition, Options
 from .signature import parsed
@@ -17,6 +19,8 @@ from .sizes import whole
 _OPTIONS = "dtype, sizes, fastmath and boundscheck"
 
 
+@as_read
+@door
 def gufunc(
     signature: str,
     /,
@@ -85,6 +89,7 @@ def gufunc(
             f"{len(read.outputs)} results."
         )
 
+    @door
     def decorate(function: Callable[..., Any]) -> Gufunc:
         plain = getattr(function, "py_func", function)
         if isinstance(function, Gufunc) or not isinstance(plain, types.FunctionType):

@@ -27,7 +27,7 @@ from .foreign import packed, unpacked
 from .signature import Signature
 
 # What a call takes besides the function's own parameters.
-CALL_OPTIONS = frozenset("out axes axis keepdims dtype sizes dims threads".split())
+CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "threads")
 
 # What a lambda is called where it is compiled.
 FROM_LAMBDA = "from_lambda"
@@ -136,7 +136,7 @@ class GufuncDefinition:
                     "axes that are counted so; leave the default out."
                 )
         for name in self.function.parameters:
-            if name in CALL_OPTIONS - {"out"} or (name == "out" and name not in self.outs):
+            if name in set(CALL_OPTIONS) - {"out"} or (name == "out" and name not in self.outs):
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{self.name}' "
                     "can have that name; rename it."

@@ -17,11 +17,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..tracebacks import door
+
 # The least and the greatest position: a local may ask for it at another point (`FAR` away), and no
 # array has more elements.
 LEAST, GREATEST = -(2**32), 2**53
 
 
+@door
 def index(field: Any = None, /) -> Any:
     """Give the position of the point, in a kernel: whole numbers, one for each axis.
 

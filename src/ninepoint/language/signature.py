@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import ast
+import inspect
+from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
+from typing import Any, TypeVar
 
 import numpy as np
 
 from .source import Function
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-def signature(function: Function) -> Signature:
+
+def signature(function: Function, defaults: Mapping[str, Any] | None = None) -> Signature:
     """Give the signature that the function was written with, in any process.
 
     Annotations are left out: what they say of a number at one point, arrays are not.
     """
-    arguments, defaults = function.definition.args, function.defaults
+    arguments = function.definition.args
+    defaults = function.defaults if defaults is None else defaults
     kinds = (
         (arguments.posonlyargs, Parameter.POSITIONAL_ONLY),
         (arguments.args, Parameter.POSITIONAL_OR_KEYWORD),
@@ -28,6 +34,45 @@ def signature(function: Function) -> Signature:
             for one in some
         ]
     )
+
+
+def with_options(own: Signature, options: Mapping[str, Any]) -> Signature:
+    """The signature with options behind its parameters, each with its default.
+
+    Those who complete what is typed, and those who ask for help, find them there.
+    """
+    parameters = [
+        one.replace(annotation=one.empty)
+        for one in own.parameters.values()
+        if one.kind is not one.VAR_KEYWORD
+    ]
+    more = [
+        Parameter(name, Parameter.KEYWORD_ONLY, default=value)
+        for name, value in options.items()
+        if name not in own.parameters
+    ]
+    return Signature([*parameters, *more])
+
+
+def options_of(call: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a function, given by name only, with their defaults."""
+    found = inspect.signature(call).parameters.values()
+    return {p.name: p.default for p in found if p.kind is Parameter.KEYWORD_ONLY}
+
+
+def as_read(function: _F) -> _F:
+    """The function with a signature for readers.
+
+    It is without types, without a default that stands for nothing, and without the names that are
+    only taken to be refused.
+    """
+    parameters = [
+        p.replace(annotation=p.empty, default=p.empty if type(p.default) is object else p.default)
+        for p in inspect.signature(function).parameters.values()
+        if p.kind is not Parameter.VAR_KEYWORD
+    ]
+    function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    return function
 
 
 class _Rest:

@@ -86,7 +86,7 @@ class ArrayFunction(ABC):
         """Whether it looks at no neighbour: a kernel may call it on numbers too."""
 
     @abstractmethod
-    def with_numbers(self, names: Collection[str]) -> ArrayFunction:
+    def _numbered(self, names: Collection[str]) -> ArrayFunction:
         """The same function with some fields as scalars, if it looks at no neighbour."""
 
     @abstractmethod

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..tracebacks import door
+
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
@@ -21,6 +23,7 @@ class Spacing:
         return f"npt.spacing({self.axis})"
 
 
+@door
 def spacing(axis: int, /) -> Any:
     """Give what a parameter may have for a default: the spacing of the coordinates along an axis.
 

@@ -365,7 +365,7 @@ class _Splitter:
         arguments, options = self.arguments(node, callee)
         if callee.pointwise:
             arrays = {n for n, v in arguments.items() if self.is_array(v) or self.may_be_array(v)}
-            callee = callee.with_numbers([n for n in callee.fields if n not in arrays])
+            callee = callee._numbered([n for n in callee.fields if n not in arrays])
         fields = []
         for name in callee.fields:
             fields.append(self.field(arguments[name], callee, name))

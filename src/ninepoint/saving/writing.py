@@ -17,6 +17,7 @@ from ..files.formats import FORMATS
 from ..files.progress import Progress
 from ..language.warned import MetadataWarning, warn
 from ..stores.extras import need, need_zarr
+from ..tracebacks import door
 from ..undisturbed import imported
 from . import hdf5, npy, ome, raster
 from .contents import Contents, Variable, contents, lazily
@@ -32,6 +33,7 @@ from .whole_file import WholeFile
 from .zarr import ZarrStore, check_dtype
 
 
+@door
 def save(
     result: Any,
     path: str | PathLike[str],

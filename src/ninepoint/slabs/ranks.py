@@ -20,6 +20,7 @@ from ..arrays.parts import write
 from ..backends.threads import VARIABLE, thread_count
 from ..iteration import Iteration, check, iterate
 from ..stepping import Scalars
+from ..tracebacks import door
 from .cut import Cut
 from .motion import Motion
 from .slab import Slab
@@ -91,6 +92,7 @@ def on_ranks(
     return target or made
 
 
+@door
 def distribute(array: Any, comm: Any, *, axis: int = 0) -> Array:
     """Take this process's part of an array, for `Stencil.iterate` with `comm=`.
 

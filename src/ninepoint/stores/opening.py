@@ -11,6 +11,7 @@ import numpy as np
 
 from ..files.reading import imread
 from ..files.sources import TIFF_SUFFIXES
+from ..tracebacks import door
 from ..undisturbed import imported
 from .blocks import chosen, natural
 from .extras import need
@@ -32,6 +33,7 @@ Path: TypeAlias = "str | PathLike[str]"
 _builtin_open = open
 
 
+@door
 def open(
     path: Path | Iterable[Path],
     *,
