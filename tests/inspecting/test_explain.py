@@ -431,7 +431,9 @@ def test_signature_and_words_come_in_pickles_too():
     there = npt.Stencil(pickle.loads(pickle.dumps(definition_of(mine))))
     assert str(inspect.signature(there)).startswith("(x, /, gain=2, *, w, boundary=None, ")
     assert there.__doc__ == "Say what it is."
-    assert "mine(x, /, gain=2, *, w, boundary=" in pydoc.render_doc(there, renderer=pydoc.plaintext)
+    assert "mine(x, /, gain=2, *, w, boundary=" in pydoc.render_doc(
+        there, renderer=pydoc.plaintext
+    )
 
 
 def definition_of(function):
