@@ -634,7 +634,7 @@ def test_it_can_be_looked_at(golden):
     text = "\n".join(
         [corners.explain("float32"), "", corners.ir("float32"), "", corners.source("float32")]
     )
-    golden(text, HERE / "lowering" / "golden" / "stages_float32.txt")
+    golden(text, HERE / "inside" / "golden" / "stages_float32.txt")
 
 
 def test_it_can_be_measured():

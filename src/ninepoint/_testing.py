@@ -7,6 +7,7 @@ Nothing here is kept stable for users.  Tests need this beyond the public face, 
     with limits(block_elements=40):     # small arrays go the ways of large ones
         smooth(image)
     plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
+    passes_of(smooth, "uint8")          # the kernel after each pass, to print and to verify
 """
 
 from __future__ import annotations
@@ -25,11 +26,17 @@ import numpy as np
 from . import limits as limit
 from .backends.numba import cache
 from .backends.numba.interpreted import in_numpy
+from .backends.pipeline import Forms
 from .inspecting.asked import asked
 from .inspecting.describing import notes
 from .inspecting.explaining import no_chain
+from .language.box import Box, joined
+from .language.ir import Kernel
+from .language.text import kernel_text
 from .limits import Limits
 from .lowering.notes import Note
+from .lowering.passes import IN_PLACE, ROWS, ROWS_AS_IN_PLACE, SIMPLIFIED, WINDOWED, passed
+from .lowering.verify import verify
 from .lowering.work import Work, work
 
 
@@ -84,6 +91,53 @@ def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
         no_chain=no_chain(call),
         work=None if forms is None else work(forms.lowered),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PassesOf:
+    """A kernel in its intermediate form after each pass, by name; the last is `lowered`.
+
+    `reaches` is how far each result looks, and `dtypes` are those of the results.
+    """
+
+    kernels: Mapping[str, Kernel]
+    reaches: tuple[Box, ...]
+    dtypes: tuple[np.dtype, ...]
+
+    @property
+    def reach(self) -> Box:
+        """How far all results look together."""
+        return joined(self.reaches)
+
+    def text(self, name: str) -> str:
+        """The kernel after this pass, printed in full."""
+        return kernel_text(self.kernels[name], full=True)
+
+    def verify(self, name: str) -> None:
+        """Raise `AssertionError` for what no kernel may be."""
+        verify(self.kernels[name], self.reach)
+
+
+def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
+    """The kernel of a call, which the compiler understands, after each pass."""
+    call = asked(stencil.definition, fields, named)
+    forms, reason = call.forms
+    assert forms is not None, reason
+    last = call.last
+    return PassesOf(_after(forms, joined(last.reaches)), last.reaches, tuple(last.out_dtypes))
+
+
+def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
+    """The passes once more, those in rows and those in place."""
+    request = forms.request
+    after = {"read": forms.read, **passed(SIMPLIFIED, forms.read, request, reach)}
+    after |= passed(WINDOWED, after["simplified"], request, reach)
+    windowed = after["windowed"]
+    after |= passed(ROWS, windowed, request, reach)
+    for way, passes in (("in place", IN_PLACE), ("as in place", ROWS_AS_IN_PLACE)):
+        made = passed(passes, windowed, request, reach)
+        after |= {f"{name}, {way}": kernel for name, kernel in made.items()}
+    return after | {"lowered": forms.lowered}
 
 
 @contextmanager

@@ -22,12 +22,15 @@ from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    Call,
     Coefficient,
     Const,
     Element,
     Expr,
+    Histogram,
     Kernel,
     Offset,
+    Position,
     Read,
     Reduce,
     RunningSum,
@@ -43,6 +46,9 @@ from .kept import full, height, needed
 
 # Operators whose operands need not have one type.
 _MIXED = frozenset({"**", "<<", ">>"})
+
+# How many arguments a function takes, if not one.
+_ARGUMENTS = dict.fromkeys(("arctan2", "hypot", "fmod", "fmin", "fmax", "complex"), 2)
 
 
 def verify(kernel: Kernel, reach: Box | None = None) -> None:
@@ -69,6 +75,32 @@ class _Check:
         assert whole.outputs, "a kernel gives something"
         self.body(whole.body, whole.outputs)
         assert whole.rows >= 1, whole.rows
+        assert not whole.every or len(whole.every) == whole.ndim, whole.every
+        assert all(step >= 1 for step in whole.every), whole.every
+        self.places()
+
+    def places(self) -> None:
+        """What no call gives: the last of the fields, and the last of the scalars."""
+        whole = self.whole
+        first = len(whole.fields) - len(whole.positions)
+        for (name, dtype), one in zip(whole.fields[first:], whole.positions, strict=True):
+            assert 0 <= one.axis < whole.ndim, f"{name}: axis {one.axis}"
+            assert one.low <= one.high, f"{name}: {one.low} .. {one.high}"
+            self.lines(name, dtype, one)
+        first = len(whole.scalars) - len(whole.lengths)
+        for (name, kind), length in zip(whole.scalars[first:], whole.lengths, strict=True):
+            assert 0 <= length.axis < whole.ndim, f"{name}: axis {length.axis}"
+            assert kind is DType.INT, f"{name}: a length of {kind}"
+
+    def lines(self, name: str, dtype: np.dtype, position: Position) -> None:
+        lines = position.lines
+        if lines is None:
+            assert dtype.kind in "iu", f"{name}: a position of {dtype}"
+            return
+        assert lines.kernel.ndim == 1, name
+        assert len(lines.dtypes) == len(lines.kernel.outputs) > position.number, name
+        assert lines.dtypes[position.number] == dtype, f"{name}: {dtype} of {lines.dtypes}"
+        verify(lines.kernel)
 
     def take(self, names: Iterable[str]) -> None:
         for name in names:
@@ -83,6 +115,15 @@ class _Check:
         if isinstance(stage, RunningSum):
             assert stage.rows > 1, stage
             assert stage.value.dtype.is_integer, "a running sum of floats drifts"
+        if isinstance(stage, Histogram):
+            assert 1 <= len(stage.names) <= 2, stage
+            count = sum(length for *_, length in stage.lines)
+            assert 0 <= stage.rank <= count - len(stage.names), f"rank {stage.rank} of {count}"
+            most = max(self.whole.ndim, 2) + 1
+            assert all(3 <= len(run) <= most for run in stage.runs), stage
+            assert stage.lanes >= 1, stage
+        if isinstance(stage, State):
+            assert len(stage.storage) == len(stage.names), stage
         for k, name in enumerate(stage.names):
             if isinstance(stage, State):
                 self.arrays[name] = {value_type(stage.storage[k])}
@@ -169,6 +210,11 @@ def _check_types(name: str, expr: Expr) -> None:
             assert types[1] is types[2] is expr.dtype, f"{name}: {types}"
         case Unary(op="not"):
             assert types[0] is DType.BOOL, f"{name}: not of {types[0]}"
+        case Call():
+            assert len(types) == _ARGUMENTS.get(expr.function, 1), f"{name}: {expr}"
+            alike = expr.dtype is DType.BOOL or expr.function == "complex"
+            assert alike or all(one is expr.dtype for one in types), f"{name}: {types}"
+            assert not any(one.is_integer for one in types), f"{name}: {types}"
         case _:
             pass
 

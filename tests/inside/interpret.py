@@ -1,7 +1,8 @@
 """Compute a kernel in its intermediate form at one point, in Python: an oracle for the passes.
 
 Numbers are as in the reference: integers are Python's, taken modulo 2**64 where they are
-stored as a value of 64 bits, floats are NumPy's scalars.  No type is narrowed here.
+stored as a value of 64 bits, floats are NumPy's scalars.  No type is narrowed here.  What is
+kept in rows is computed where it is read.
 """
 
 from __future__ import annotations
@@ -9,15 +10,13 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ninepoint.analysis.footprint import zero_product
 from ninepoint.language import ir
 from ninepoint.language.dtypes import DType
-from ninepoint.lowering.kept import height
 
 # The element of a field at an offset from the point.
 Look = Callable[[str, ir.Offset], Any]
@@ -67,6 +66,7 @@ class Point:
     look: Look
     scalars: Mapping[str, Any]
     arrays: Mapping[str, np.ndarray]
+    kept: dict[tuple[str, ir.Offset], Any] = field(default_factory=dict)
 
     def run(self) -> tuple[dict[str, Any], list[Any]]:
         """Every assignment's value, and those of the outputs."""
@@ -86,17 +86,44 @@ class Point:
     def _read(self, name: str, dtype: DType, at: ir.Offset) -> Any:
         for stage in self.kernel.stages:
             if name in stage.names:
-                return self._stage(stage, stage.names.index(name), at)
+                if (name, at) not in self.kept:
+                    self.kept |= {
+                        (one, at): value
+                        for one, value in zip(stage.names, self._stage(stage, at), strict=True)
+                    }
+                return self.kept[name, at]
         return held(self.look(name, at), dtype)
 
-    def _stage(self, stage: ir.Stage, which: int, at: ir.Offset) -> Any:
-        total = None
-        for row in range(height(stage)):
+    def _stage(self, stage: ir.Stage, at: ir.Offset) -> list[Any]:
+        assert not isinstance(stage, ir.State), "steps in a chain have ends of their own"
+        if isinstance(stage, ir.Histogram):
+            return self._ranked(stage, at)
+        totals: list[Any] = []
+        for row in range(stage.rows if isinstance(stage, ir.RunningSum) else 1):
             values = {n: held(self.scalars[n], d) for n, d in self.kernel.scalars}
             self._body(stage.body, values, (*at[:-2], *(a + row for a in at[-2:-1]), at[-1]))
-            value = self._atom(stage.values[which], values)
-            total = value if total is None else held(total + value, stage.values[which].dtype)
-        return total
+            made = [self._atom(value, values) for value in stage.values]
+            if totals:
+                pairs = zip(totals, made, stage.values, strict=True)
+                made = [held(one + more, value.dtype) for one, more, value in pairs]
+            totals = made
+        return totals
+
+    def _ranked(self, stage: ir.Histogram, at: ir.Offset) -> list[Any]:
+        read, items = stage.read, []
+        first = tuple(a + b for a, b in zip(at, read.offset, strict=True))
+        for *rows, column, length in stage.lines:
+            line = (
+                *(0,) * (len(first) - 1 - len(rows)),
+                *rows[max(0, len(rows) + 1 - len(first)) :],
+            )
+            for k in range(column, column + length):
+                place = (*line, k * stage.lanes)
+                offset = tuple(a + b for a, b in zip(first, place, strict=True))
+                items.append(self._read(read.field, read.dtype, offset))
+        if any(item != item for item in items):
+            return [held(math.nan, read.dtype)] * len(stage.names)
+        return sorted(items)[stage.rank : stage.rank + len(stage.names)]
 
     def _expr(self, expr: ir.Expr, values: dict[str, Any], at: ir.Offset) -> Any:
         match expr:
@@ -139,12 +166,27 @@ class Point:
                         text = value.texts[position]
                         found = held(ir.Const(value.dtype, text).value, value.dtype)
                     case ir.Coefficient():
-                        found = held(self.arrays[value.array][index], value.dtype)
+                        found = held(self.arrays[value.array][value.place(index)], value.dtype)
                     case _:
                         found = self._expr(value, own, at)
                 own[assign.name] = found
             items.append(self._atom(expr.result, own))
         return reduced(expr, items)
+
+
+def zero_product(expr: ir.Expr, inside: Mapping[str, ir.Expr], position: int) -> bool:
+    """Whether a product in a window is zero because its constant weight is."""
+    if not isinstance(expr, ir.Binary) or expr.op != "*":
+        return False
+    for side in (expr.left, expr.right):
+        found = inside.get(side.name) if isinstance(side, ir.Ref) else None
+        if isinstance(found, ir.Cast) and isinstance(found.arg, ir.Ref):
+            found = inside.get(found.arg.name)
+        if isinstance(found, ir.Weight):
+            weight = held(ir.Const(found.dtype, found.texts[position]).value, found.dtype)
+            if not weight:
+                return True
+    return False
 
 
 def held(value: Any, dtype: DType) -> Any:
@@ -201,8 +243,6 @@ def cast(value: Any, expr: ir.Cast) -> Any:
 
 
 def called(expr: ir.Call, args: list[Any]) -> Any:
-    import math
-
     if expr.function in ("erf", "erfc", "gamma", "lgamma"):
         try:
             return held(getattr(math, expr.function)(*map(float, args)), expr.dtype)
