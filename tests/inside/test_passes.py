@@ -71,7 +71,7 @@ def at_point(
     kernel: ir.Kernel,
     fields: list[np.ndarray],
     point: Any,
-    results: Any,
+    place: Any,
     scalars: Any,
     tables: Any,
 ) -> list[Any]:

@@ -159,7 +159,7 @@ class _Printer:
                 return f"{expr.array}<window>{self.picked(expr)}"
             case Reduce():
                 inner = "; ".join(map(self.inner, expr.body))
-                kind = expr.kind
+                kind: str = expr.kind
                 if expr.kind in RANKED or expr.quantile:
                     kind += f" {expr.quantile!r}" if self.full else f" {expr.quantile:g}"
                 return f"{kind} of {self.atom(expr.result)} over {_size(expr.shape)} {{{inner}}}"
