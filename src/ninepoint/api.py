@@ -40,6 +40,7 @@ from .remembered import Remembered
 from .signatures import P, Q, R_co
 from .tokens import Registry
 from .tracebacks import door, shorten
+from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
     from .signatures import A, Each, One, Several
@@ -315,6 +316,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         array([ 3,  8, 12,  7], dtype=int16)
         """
         try:
+            if out is not None and waiting:
+                before_writing(out)
             if upsample is not None:
                 return self._upsampled(upsample)(
                     *args, boundary=boundary, cval=cval, axes=axes, dims=dims, out=out,

@@ -40,6 +40,7 @@ from .slabs.motion import Motion
 from .slabs.on_cluster import client_of, on_cluster
 from .slabs.ranks import on_ranks
 from .stepping import Scalars
+from .waiting import before_writing
 
 # Exchanges between chunks from which on the workers of a cluster hold the state: to begin and to
 # end takes about as long as two of them.
@@ -195,6 +196,7 @@ def iterated(
     device: str | None,
 ) -> Any:
     """The state after the steps, for arrays of any kind."""
+    before_writing(out)
     fields = [known(values[name]) for name in definition.fields]
     if any(map(is_dataset, fields)):
         raise TypeError(

@@ -45,6 +45,7 @@ from .recording import Lazy
 from .remembered import Remembered
 from .tokens import Registry
 from .tracebacks import door, shorten
+from .waiting import before_writing, waiting
 
 _T = TypeVar("_T")
 
@@ -176,6 +177,8 @@ class Ufunc(Stencil):
                [70, 40]])
         """
         try:
+            if out is not None and waiting:
+                before_writing(out)
             values: tuple[Any, ...] | None = args
             if named or len(args) != self._arguments.count:
                 _refuse(self.__name__, named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -26,6 +26,7 @@ from .preparing import several
 from .remembered import Remembered
 from .running import as_fields, evaluate, least_axes, named_results
 from .tracebacks import door
+from .waiting import before_writing, wait, waiting
 
 Dims: TypeAlias = tuple[Hashable, ...]
 
@@ -62,15 +63,10 @@ class Lazy(NDArrayOperatorsMixin):
     True
     """
 
-    def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
-        self._value = value
-        self._made = made
-        self._position = position
-        self.shape: tuple[int, ...] = made.shapes[position] if made else value.shape
-        self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
-        # A DataArray that is named as the value is; anything without names.
-        self.like = value if made is None else made.likes[position] if made.likes else None
-        self.dims: Dims | None = getattr(self.like, "dims", None)
+    def __init__(self, node: _Node) -> None:
+        # What calls read is the node: as long as this object is there, somebody wants the value.
+        self._node = node
+        self.shape, self.dtype, self.dims = node.shape, node.dtype, node.dims
 
     @property
     def ndim(self) -> int:
@@ -110,6 +106,7 @@ class Lazy(NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         """Compute the operands of an operation of NumPy, and then its result."""
+        before_writing(options.get("out"))
         return getattr(ufunc, method)(*map(known, inputs), **options)
 
     def __getitem__(self, index: Any) -> Any:
@@ -121,14 +118,53 @@ class Lazy(NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __repr__(self) -> str:
-        done = "" if self._value is None else ", computed"
+        done = "" if self._node.value is None else ", computed"
         return f"<lazy {'x'.join(map(str, self.shape))} {self.dtype}{done}>"
+
+    # What is asked before an array is written over.
+
+    def sources(self) -> Iterator[Any]:
+        """The arrays that it is computed from, wherever they lie."""
+        for leaf in _leaves([self._node], {}).values():
+            yield leaf.value.variable._data if is_xarray(leaf.value) else leaf.value
+
+    @staticmethod
+    def together(values: Sequence[Lazy]) -> None:
+        """Compute several."""
+        compute(*values)
+
+
+class _Node:
+    """An array, or what a recorded call gives of others; `value` is None until it is computed.
+
+    `like` is a DataArray that is named as the value is, or anything without names.
+    """
+
+    __slots__ = ("dims", "dtype", "like", "made", "position", "shape", "value")
+
+    def __init__(self, value: Any = None, made: _Made | None = None, position: int = 0) -> None:
+        self.value, self.made, self.position = value, made, position
+        self.shape: tuple[int, ...] = made.shapes[position] if made else value.shape
+        self.dtype: np.dtype[Any] = made.dtypes[position] if made else value.dtype
+        self.like = value if made is None else made.likes[position] if made.likes else None
+        self.dims: Dims | None = getattr(self.like, "dims", None)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+def _node(x: Any) -> _Node:
+    """The node of a lazy value, or of an array."""
+    if isinstance(x, Lazy):
+        return x._node
+    return _Node(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
 
 
 class _Made:
     """One recorded call, and what it gives."""
 
-    def __init__(self, call: Call, fields: Sequence[Lazy], place: Place) -> None:
+    def __init__(self, call: Call, fields: Sequence[_Node], place: Place) -> None:
         self.call = call
         self.fields = tuple(fields)
         self.threads, self.device = place.threads, place.device
@@ -155,7 +191,7 @@ class _Made:
         if made.least is not None:
             shape = whole_shape(fields)
             self.fields = tuple(
-                field if field.ndim >= n else lazy(stretched(known(field), n, shape))
+                field if field.ndim >= n else _node(stretched(_array(field), n, shape))
                 for field, n in zip(fields, made.least, strict=True)
             )
 
@@ -170,21 +206,21 @@ class _Made:
         )
         ndim, axes = graph.nodes[-1].ndim, place.axes
         if axes is None and place.dims is None:
-            arrays = [field._value for field in self.fields if field._value is not None]
+            arrays = [field.value for field in self.fields if field.value is not None]
             axes = working_axes(arrays, ndim, self.call.definition.name) if arrays else None
             if axes is None and self.coloured and ndim < max(field.ndim for field in self.fields):
                 axes = tuple(range(-1 - ndim, -1))
-        likes = [known(f) if f.dims is None else f.like for f in self.fields]
+        likes = [_array(f) if f.dims is None else f.like for f in self.fields]
         named = Named(likes, ndim, place.dims, axes)
         if any(one is not like for one, like in zip(named.fields, likes, strict=True)):
             # What has not all dimensions of the call is done before, and is the same along them.
             arrays = [
-                f.like if one is like else known(f)
+                f.like if one is like else _array(f)
                 for f, one, like in zip(self.fields, named.fields, likes, strict=True)
             ]
             named = Named(arrays, ndim, place.dims, axes)
             self.fields = tuple(
-                f if one is f.like else lazy(one)
+                f if one is f.like else _node(one)
                 for f, one in zip(self.fields, named.fields, strict=True)
             )
         self.ndim, self.core = ndim, named.core
@@ -253,13 +289,11 @@ def _recorded(call: Call, kinds: Kinds, along: Behind | None) -> tuple[Graph, tu
     return graph.placed(graph.record(call, range(len(kinds)), (), along))
 
 
-def _coloured(field: Lazy) -> bool:
-    if field._made is not None:
-        return field._made.coloured
-    return has_channels(field._value)
+def _coloured(field: _Node) -> bool:
+    return has_channels(field.value) if field.made is None else field.made.coloured
 
 
-def _native(field: Lazy) -> np.dtype[Any]:
+def _native(field: _Node) -> np.dtype[Any]:
     return accepted.native(np.dtype(field.dtype))
 
 
@@ -293,9 +327,7 @@ def lazy(x: Any) -> Lazy:
     >>> npt.filters.laplace(smooth).compute().shape
     (4, 4)
     """
-    if isinstance(x, Lazy):
-        return x
-    return Lazy(x if is_chunked(x) or is_xarray(x) else as_fields([x], [""])[0])
+    return x if isinstance(x, Lazy) else Lazy(_node(x))
 
 
 @door
@@ -329,9 +361,10 @@ def compute(
     [(5, 5), (5, 5)]
     """
     Place(threads=threads, device=device).check(())
-    missing = {id(v): v for v in values if isinstance(v, Lazy) and v._value is None}
+    nodes = [v._node for v in values if isinstance(v, Lazy)]
+    missing = {id(node): node for node in nodes if node.value is None}
     for with_names in (False, True):
-        wanted = [v for v in missing.values() if (v.dims is not None) is with_names]
+        wanted = [node for node in missing.values() if (node.dims is not None) is with_names]
         if wanted:
             _compute(wanted, threads, device=device)
     return tuple(map(known, values))
@@ -339,37 +372,51 @@ def compute(
 
 def known(value: Any) -> Any:
     """The array of a lazy value, computed if need be; anything else as it is."""
-    if not isinstance(value, Lazy):
-        return value
-    if value._value is None:
-        _compute([value], None)
-    return value._value
+    return _array(value._node) if isinstance(value, Lazy) else value
+
+
+def _array(node: _Node) -> Any:
+    if node.value is None:
+        _compute([node], None)
+    return node.value
 
 
 def recorded(fields: Sequence[Any], call: Call, place: Place) -> Any:
     """What a call gives for fields of which one at least is lazy; done if it has an `out`."""
     Place(threads=place.threads, device=place.device).check(())
-    made = _Made(call, [lazy(field) for field in fields], place)
-    results = tuple(Lazy(None, made, k) for k in range(len(made.dtypes)))
+    if place.out is None and not call.is_plain:
+        call = call.settled()
+    made = _Made(call, [_node(field) for field in fields], place)
+    nodes = [_Node(None, made, k) for k in range(len(made.dtypes))]
     if place.out is not None:
-        _compute(results, None, place.out)
-        results = tuple(map(known, results))
+        _compute(nodes, None, place.out)
+        results = tuple([node.value for node in nodes])
+    else:
+        results = tuple(map(Lazy, nodes))
+        for node, result in zip(nodes, results, strict=True):
+            wait(node, result)
     return results[0] if len(results) == 1 else results
 
 
-def _compute(
-    wanted: Sequence[Lazy], threads: int | None, out: Any = None, device: str | None = None
-) -> None:
-    leaves: dict[int, Lazy] = {}
-    calls: dict[int, _Made] = {}
-    pending: list[Lazy] = list(wanted)
+def _leaves(wanted: Iterable[_Node], calls: dict[int, _Made]) -> dict[int, _Node]:
+    """The arrays that values are computed from; the calls that make them are put into `calls`."""
+    leaves: dict[int, _Node] = {}
+    pending = list(wanted)
     while pending:
-        value = pending.pop()
-        if value._value is not None:
-            leaves[id(value)] = value
-        elif value._made is not None and id(value._made) not in calls:
-            calls[id(value._made)] = value._made
-            pending += value._made.fields
+        node = pending.pop()
+        if node.value is not None:
+            leaves[id(node)] = node
+        elif node.made is not None and id(node.made) not in calls:
+            calls[id(node.made)] = node.made
+            pending += node.made.fields
+    return leaves
+
+
+def _compute(
+    wanted: Sequence[_Node], threads: int | None, out: Any = None, device: str | None = None
+) -> None:
+    calls: dict[int, _Made] = {}
+    leaves = _leaves(wanted, calls)
     order = _after(calls)
     likes = _agreed(order)
     done = [_called(made, like) for made, like in zip(order, likes, strict=True)]
@@ -378,7 +425,7 @@ def _compute(
             threads = min(made.threads, made.threads if threads is None else threads)
     devices = (device, *(made.device for made in order))
     device = next((one for one in devices if one is not None), None)
-    arrays = [leaf._value for leaf in leaves.values()]
+    arrays = [leaf.value for leaf in leaves.values()]
     along = [like.axes for like in likes]
     dims: Dims = ()
     if wanted[0].dims is not None:
@@ -392,9 +439,9 @@ def _compute(
     # Each value by the leaf that it is, or by the call that makes it and its place there.
     places = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 
-    def place(value: Lazy) -> tuple[int, int]:
-        one = id(value) if value._value is not None else id(value._made)
-        return places[one], value._position
+    def place(node: _Node) -> tuple[int, int]:
+        one = id(node) if node.value is not None else id(node.made)
+        return places[one], node.position
 
     told = [[place(field) for field in made.fields] for made in order]
     goals = [place(value) for value in wanted]
@@ -425,14 +472,15 @@ def _compute(
         _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)
 
 
-def _settle(wanted: Sequence[Lazy], results: Sequence[Any], dims: Dims) -> None:
-    for value, result in zip(wanted, results, strict=True):
-        if value.dims is not None:
+def _settle(wanted: Sequence[_Node], results: Sequence[Any], dims: Dims) -> None:
+    for node, result in zip(wanted, results, strict=True):
+        if node.dims is not None:
             # Imported here: xarray is optional, and the caller has it.
             from .arrays.xarray import restored
 
-            result = value.like = restored(result, dims, value.like)
-        value._value, value._made = result, None
+            result = node.like = restored(result, dims, node.like)
+        node.value, node.made = result, None
+        waiting.pop(id(node), None)
 
 
 def _agreed(order: Sequence[_Made]) -> list[_Made]:
@@ -449,11 +497,11 @@ def _agreed(order: Sequence[_Made]) -> list[_Made]:
 
     for made in order:
         for field in made.fields:
-            choose(made, field._made)
+            choose(made, field.made)
     for made in reversed(order):
         for field in made.fields:
-            if field._made is not None:
-                choose(field._made, made)
+            if field.made is not None:
+                choose(field.made, made)
     return [chosen.get(id(made), made) for made in order]
 
 
@@ -514,9 +562,9 @@ def _after(calls: Mapping[int, _Made]) -> list[_Made]:
     while stack:
         made = stack[-1]
         before = [
-            field._made
+            field.made
             for field in made.fields
-            if field._value is None and field._made is not None and id(field._made) not in done
+            if field.value is None and field.made is not None and id(field.made) not in done
         ]
         if before:
             stack += before

@@ -10,6 +10,7 @@ from ..language.page import Page
 from ..language.signature import signature, with_options
 from ..tokens import Registry
 from ..tracebacks import door, shorten
+from ..waiting import before_writing, waiting
 from .calling import arguments, called, types_of
 from .debugging import by_definition
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
@@ -171,6 +172,8 @@ class Gufunc:
 
     def _quickly(self, ready: Ready, args: tuple[Any, ...], out: np.ndarray) -> Any:
         """The way of a call like the last one, which was short, with an array for the result."""
+        if waiting:
+            before_writing(out)
         apart = out.base is None
         for one in args:
             # Arrays that have their own memory share none: to see so takes a tenth of the time.

@@ -19,6 +19,7 @@ import numpy as np
 from ..arrays.accepted import check_dtype, native, refuse_mask, storage_types
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
+from ..waiting import before_writing, waiting
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
 from .ready import Raised, Ready
 from .sizes import check_shapes, result_shapes, told_sizes
@@ -235,6 +236,8 @@ def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -
         squeezed = _kept_axes(definition, inputs, asked)
     arrays = [*inputs, *given.scalars.values()]
     outs = _outs(asked) if asked else ()
+    if waiting:
+        before_writing(outs)
     # NumPy takes an array that is input and result for one that is read element by element.
     if any(np.may_share_memory(out, value) for out in outs for value in inputs):
         asked["out"] = tuple(np.empty_like(out) for out in outs)

@@ -1,0 +1,51 @@
+"""What is recorded and wanted, but not done yet: it is done before its arrays are written over.
+
+All that writes into an array of the user's asks `before_writing` first, if anything is `waiting`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+
+from .arrays.arranging import listed
+from .arrays.recognise import is_cupy, is_device
+
+# By what is told when a value is done, the values as long as somebody holds them.
+waiting: dict[int, weakref.ref[Any]] = {}
+
+
+def wait(node: Any, value: Any) -> None:
+    """Keep a value, which holds the node, in mind until `waiting` loses it or nobody wants it."""
+    key = id(node)
+    waiting[key] = weakref.ref(value, lambda _: waiting.pop(key, None))
+
+
+def before_writing(out: Any) -> None:
+    """Compute the values that wait for an array whose memory `out` may share, in one pass."""
+    targets = listed(out)
+    if not targets:
+        return
+    values = [one for one in [reference() for reference in [*waiting.values()]] if one is not None]
+    found = [
+        value
+        for value in values
+        if any(_overlap(target, source) for source in value.sources() for target in targets)
+    ]
+    if found:
+        found[0].together(found)
+
+
+def _overlap(one: Any, other: Any) -> bool:
+    """Whether two arrays may share memory, judged by their bounds."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.may_share_memory(one, other)
+    if is_cupy(one) and is_cupy(other):
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays.cuda.fields import overlap
+
+        return overlap(one, other)
+    # What other libraries have on a GPU may be any memory there.
+    return is_device(one) and is_device(other)
