@@ -73,7 +73,17 @@ def asked(applied: Applied, inputs: Sequence[Any], out: Any = None) -> Any:
         method = type(value).__array_ufunc__
         made = NotImplemented
         if method is not None:
-            made = method(value, applied, "__call__", *inputs, **named)
+            try:
+                made = method(value, applied, "__call__", *inputs, **named)
+            except NotImplementedError as error:
+                if repr(applied) not in str(error):
+                    raise
+                kinds = " and ".join(type(one).__name__ for one in inputs)
+                raise TypeError(
+                    f"'{applied.name}' cannot be applied to {kinds}: {type(value).__module__}"
+                    f".{type(value).__name__} does not lay them beside each other for functions "
+                    "other than its own; give arrays of NumPy, as .to_numpy() makes them."
+                ) from error
         if made is not NotImplemented:
             return made
     for value in _in_order((*inputs, *outs)):

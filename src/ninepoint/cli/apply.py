@@ -198,7 +198,7 @@ def one_result(result: Any, number: int | None) -> Any:
 def _check_held(dtype: np.dtype[Any], source: np.dtype[Any], output: str) -> None:
     """Say what to add where the format cannot hold the result; imsave would say it in Python."""
     form = parse_pattern(output).format
-    if dtype.name in form.holds:
+    if dtype.name in form.holds or dtype.kind == "b":
         return
     cure = f"{form.name} cannot hold the kernel's {dtype} result"
     if dtype.kind == "c":

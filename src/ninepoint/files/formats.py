@@ -94,16 +94,14 @@ def check_holds(form: Format, dtype: np.dtype[Any], shape: tuple[int, ...]) -> N
     if channels not in form.holds[name]:
         if channels not in ANY_CHANNELS:
             raise ValueError(
-                f"an image has 1 to 4 channels, and this array has {channels} on its last axis; "
-                "save its channels as separate stacks, array[..., 0] and so on"
+                f"an image has 1 to 4 channels, and this array has {channels} on its last axis. "
+                f"If that is an axis of the image, array.reshape(-1, {shape[1]}, {channels}) is "
+                "one stack, and .zarr and .npy hold all axes as they are. Save more channels as "
+                "separate stacks, array[..., 0] and so on"
             )
         raise ValueError(
             f"{form.name} cannot hold {dtype} images of {channels} channels: "
-            + (
-                "array.astype('uint8') can be saved"
-                if name == "bool"
-                else "save as TIFF (.tif), or without alpha, array[..., :-1]"
-            )
+            "save as TIFF (.tif), or without alpha, array[..., :-1]"
         )
     if max(shape[:2]) > form.largest_side:
         raise ValueError(
@@ -119,11 +117,17 @@ def _cure(form: Format, dtype: np.dtype[Any]) -> str:
             first = f"take abs(array), scale and round it, and .astype({fitting})"
         case "f":
             first = f"scale and round it, and .astype({fitting})"
-        case "b":
-            return f"array.astype({fitting}) can be saved"
         case _:
             first = f"if the values fit, .astype({fitting})"
     return f"{first}; or save as TIFF (.tif), which holds {dtype}"
+
+
+def as_grey(array: Any, form: Format) -> Any:
+    """Give an array of bools as 0 and 255, unless the format holds such images of bools."""
+    channels = array.shape[3] if array.ndim == 4 else 1
+    if array.dtype != bool or channels in form.holds.get("bool", ()):
+        return array
+    return array.astype(np.uint8) * np.uint8(255)
 
 
 def encode(frame: NDArray[Any], form: Format, options: Options) -> bytes:

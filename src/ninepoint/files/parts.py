@@ -60,7 +60,8 @@ def read_header(source: Source, max_pixels: int | None) -> tuple[Header, Labels 
     with _opened(source, 0) as file:
         try:
             if source.places:
-                return tiff.header(file, source.places, max_pixels)
+                with tiff.lines_once(source.path):
+                    return tiff.header(file, source.places, max_pixels)
             return pictures.header(file, source.size, max_pixels), None
         except MALFORMED as error:
             raise ImageReadError(source.path, 0, reason_of(error)) from error
@@ -101,7 +102,7 @@ def _read_pages(piece: Piece, part: Part, frame: int, into: NDArray[np.generic])
     page = 0
     with _opened(piece.source, frame) as file:
         try:
-            with TiffFile(file) as opened:
+            with tiff.lines_once(piece.source.path), TiffFile(file) as opened:
                 for page, place in enumerate(piece.source.places):
                     into[page] = tiff.decode(
                         tiff.opened(opened, place), part.header, part.max_pixels

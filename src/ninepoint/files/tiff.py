@@ -7,13 +7,18 @@ reads a page from its place without following the chain again.
 
 from __future__ import annotations
 
+import logging
 import math
 import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import MALFORMED
 from .header import BEST_DEFLATE_RATIO, Header, check_claim
 from .labels import Labels, labels
 
@@ -100,6 +105,49 @@ def _number(file: BinaryIO, form: str, at: int) -> int:
         raise ValueError(f"it is truncated: a page description should be at byte {at}")
     number: int = struct.unpack(form, data)[0]
     return number
+
+
+class _Lines(logging.Filter):
+    """Keeps what tifffile logs in this thread while it works for us."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.here = threading.local()
+        self.shown: dict[tuple[str, str], None] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kept = getattr(self.here, "kept", None)
+        if kept is None:
+            return True
+        kept.append(record)
+        return False
+
+
+_lines = _Lines()
+
+
+@contextmanager
+def lines_once(path: str) -> Iterator[None]:
+    """Let tifffile log each line about a file once; what goes with an error becomes its notes."""
+    logger = logging.getLogger("tifffile")
+    if _lines not in logger.filters:
+        logger.addFilter(_lines)
+    kept: list[logging.LogRecord] = []
+    _lines.here.kept = kept
+    try:
+        yield
+    except MALFORMED as error:
+        for text in dict.fromkeys(record.getMessage() for record in kept):
+            error.add_note(f"tifffile: {text}")
+        kept.clear()
+        raise
+    finally:
+        _lines.here.kept = None
+        for record in kept:
+            line = path, record.getMessage()
+            if line not in _lines.shown:
+                _lines.shown[line] = None
+                logger.callHandlers(record)
 
 
 def header(

@@ -21,7 +21,7 @@ from ..tracebacks import door
 from . import dask_saving
 from .apart import Work, follow
 from .extras import need
-from .formats import TIFF, Options, check_holds, check_options, encode
+from .formats import TIFF, Options, as_grey, check_holds, check_options, encode
 from .progress import Progress, shown
 from .replacing import replacement, sync_folder, write_all
 from .stack_file import StackFile, stack_file
@@ -240,7 +240,7 @@ def _as_stack(array: Any, target: Target) -> Any:
             f"{target.name!r} holds one image, and this array has {array.shape[0]} frames; "
             f"number the files, '{stem}{{:04d}}{suffix}', or save one .tif"
         )
-    return array
+    return as_grey(array, target.format)
 
 
 def _check_folder(folder: str) -> None:

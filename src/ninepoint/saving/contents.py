@@ -118,6 +118,12 @@ def lazily(array: Any, name: str = "") -> Any:
 def _labelled(dataset: Any, of_zarr: bool) -> Contents:
     need("Saving a DataArray", "xarray")
     xr: Any = imported("xarray")
+    kinds = {one.dtype.kind for one in dataset.data_vars.values()}
+    if kinds and kinds <= set("mM"):
+        raise TypeError(
+            "times are saved as coordinates only, and npt.open reads no array of them; save "
+            "numbers, such as (times - times[0]) / numpy.timedelta64(1, 's')"
+        )
     variables, placed = [], dataset.copy()
     for name, one in dataset.variables.items():
         is_lazy = one.chunks is not None and is_chunked(one.data)

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..undisturbed import imported
 from .blocks import natural
+from .damage import opening
 from .extras import need
 from .marks import Mark, mark_of
 from .named import Named
@@ -82,15 +83,8 @@ def labelled(
 
     `mark` gives the mark of a variable.
     """
-    try:
+    with opening(f"{path}/{group}" if group else path):
         found = dataset(path, engine, group)
-    except (OSError, KeyError) as error:
-        if isinstance(error, PermissionError):
-            raise
-        raise ValueError(
-            f"{path!r} cannot be opened{f' at {group!r}' if group else ''}: "
-            f"{' '.join(str(error).split())}"
-        ) from error
     numeric = {
         str(name): one
         for name, one in found.variables.items()

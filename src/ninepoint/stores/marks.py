@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+# The files that describe an array or a group of Zarr, of version 3 and 2.
+FILES = ("zarr.json", ".zarray", ".zgroup")
+
 
 @dataclass(frozen=True, slots=True)
 class Mark:

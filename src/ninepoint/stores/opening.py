@@ -14,6 +14,7 @@ from ..files.sources import TIFF_SUFFIXES
 from ..tracebacks import door
 from ..undisturbed import imported
 from .blocks import chosen, natural
+from .damage import opening, opening_image
 from .extras import need
 from .hdf5 import open_hdf5
 from .labelled import open_netcdf
@@ -119,7 +120,8 @@ def open(
         raise TypeError(f"level is a number, not {level!r}")
     need("Opening a file lazily", "dask.array")
     text = text if "://" in text else os.path.expanduser(text)
-    found = _find(text, variable, level)
+    with opening(text):
+        found = _find(text, variable, level)
     if found is None:
         stack = imread(path, **_frames(chunks))
         # An image that is not read by tiles: of few bits, or with a palette.
@@ -154,10 +156,11 @@ def _find(path: str, variable: str | None, level: int | None) -> Named | None:
             "one; save it as .npy to open it lazily."
         )
     if start.startswith((b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")):
-        places, on_earth = look_at(path)
-        if on_earth:
-            return open_raster(path)
-        return open_page(path, places[0]) if len(places) == 1 else None
+        with opening_image(path):
+            places, on_earth = look_at(path)
+            if on_earth:
+                return open_raster(path)
+            return open_page(path, places[0]) if len(places) == 1 else None
     if suffix in _KNOWN:
         raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
     return None

@@ -6,16 +6,24 @@ for a byte, and no open file goes from process to process.
 
 from __future__ import annotations
 
+import itertools
+import math
+import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from .marks import Mark
+from ..files.errors import ImageReadError
+from .damage import DAMAGE, said
+from .marks import FILES, Mark
 
 Shape: TypeAlias = tuple[int, ...]
 Array: TypeAlias = np.ndarray[Any, Any]
+
+# So many pieces are tried one by one for the one that is damaged.
+_MOST_TRIED = 10_000
 
 
 class Format(Protocol):
@@ -55,9 +63,49 @@ class Stored:
             found: Array = np.empty([b - a for a, b, _ in boxes], self.dtype)
         else:
             self.mark.check()
-            found = np.asarray(self.format.read(_opened(self.format, self.mark), box))
+            try:
+                found = self._read(box)
+            except (FileNotFoundError, PermissionError, ImageReadError):
+                raise
+            except DAMAGE as error:
+                raise self._damaged(box, error) from error
         taken: Array = found[rest]
         return taken
+
+    def _read(self, box: tuple[slice, ...]) -> Array:
+        return np.asarray(self.format.read(_opened(self.format, self.mark), box))
+
+    def _damaged(self, box: tuple[slice, ...], error: BaseException) -> OSError:
+        """The error that says where an array cannot be read."""
+        pieces = [
+            range(one.start // n, -(-one.stop // n))
+            for one, n in zip(box, self.chunks, strict=True)
+        ]
+        where = ""
+        if math.prod(self.chunks) > 1 and math.prod(map(len, pieces)) <= _MOST_TRIED:
+            for place in itertools.product(*pieces):
+                ends = zip(place, self.chunks, self.shape, strict=True)
+                one = tuple(slice(k * n, min(k * n + n, length)) for k, n, length in ends)
+                try:
+                    self._read(one)
+                except DAMAGE as cause:
+                    spans = ", ".join(f"{s.start}:{s.stop}" for s in one)
+                    where, error = f" in chunk {place}, the elements [{spans}]", cause
+                    break
+        return OSError(f"{self._name!r} cannot be read{where}: {said(error)}")
+
+    @property
+    def _name(self) -> str:
+        """Where the array is, as a user would say it."""
+        folder, file = os.path.split(self.mark.path)
+        inner = getattr(self.format, "name", "")
+        path = self.mark.path
+        if self.mark.sign:
+            inner = inner or getattr(self.format, "path", "")
+        elif file in FILES:
+            # What describes an array lies in the folder that it is.
+            path, inner = folder, ""
+        return f"{path}/{inner}" if inner else path
 
     def __dask_tokenize__(self) -> Any:
         return type(self.format).__name__, repr(self.format), repr(self.mark), self.dtype.str

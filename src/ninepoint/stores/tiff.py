@@ -34,7 +34,7 @@ class Page:
     def open(self) -> Any:
         """Read the description of the page, all of it while the file is open."""
         need("Reading TIFF", "tifffile")
-        with imported("tifffile").TiffFile(self.path) as file:
+        with tiff.lines_once(self.path), imported("tifffile").TiffFile(self.path) as file:
             page: Any = tiff.opened(file, self.place)
             assert page.decode
             assert page.dataoffsets is not None
@@ -50,7 +50,7 @@ class Page:
         result: Array = np.empty((*shape, page.shaped[-1]), np.dtype(page.dtype))
         high, wide = page.chunks[:2]
         across = -(-page.imagewidth // wide)
-        with open(self.path, "rb") as file:
+        with open(self.path, "rb") as file, tiff.lines_once(self.path):
             for down in range(rows.start // high, -(-rows.stop // high)):
                 for along in range(columns.start // wide, -(-columns.stop // wide)):
                     number = down * across + along
@@ -89,25 +89,24 @@ def look_at(path: str) -> tuple[tuple[int, ...], bool]:
     """Where the full images of a TIFF begin, and whether the first one is of the Earth."""
     need("Reading TIFF", "tifffile")
     mark_of(path)
-    with open(path, "rb") as file:
-        try:
-            places = tiff.page_places(file, os.path.getsize(path))
-            file.seek(0)
-            with imported("tifffile").TiffFile(file) as opened:
-                return places, GEO_KEYS in tiff.opened(opened, places[0]).tags
-        except MALFORMED as error:
-            raise ImageReadError(path, 0, reason_of(error)) from error
+    with open(path, "rb") as file, tiff.lines_once(path):
+        places = tiff.page_places(file, os.path.getsize(path))
+        file.seek(0)
+        with imported("tifffile").TiffFile(file) as opened:
+            return places, GEO_KEYS in tiff.opened(opened, places[0]).tags
 
 
 def open_page(path: str, place: int) -> Named | None:
     """Look at an image; None where it is not to be read by tiles."""
     mark = mark_of(path)
-    with imported("tifffile").TiffFile(path) as file:
+    with tiff.lines_once(path), imported("tifffile").TiffFile(path) as file:
         page: Any = tiff.opened(file, place)
         separate, depth, rows, columns, channels = page.shaped
         plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
         if not plain or file.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2:
             return None
+        if not min(page.chunks):
+            raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
         dtype = np.dtype(page.dtype)
         high, wide = page.chunks[:2]
         said = labels(file, page)

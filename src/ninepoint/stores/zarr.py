@@ -21,13 +21,10 @@ from . import ome
 from .blocks import natural
 from .extras import need
 from .labelled import labelled
-from .marks import Mark, mark_of
+from .marks import FILES, Mark, mark_of
 from .named import Named
 from .naming import listed, pick
 from .stored import Array, Stored
-
-# The files that describe an array or a group, of version 3 and 2.
-FILES = ("zarr.json", ".zarray", ".zgroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,7 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Named:
         # Raises by its own name what keeps one from reading.
         if "://" not in path and os.path.lexists(os.path.join(path, name)):
             mark_of(os.path.join(path, name))
-    try:
-        node = zarr.open(path, mode="r")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        # Among them what Zarr stumbles over in a description that is damaged.
-        raise ValueError(f"{path!r} cannot be opened: {' '.join(str(error).split())}") from error
+    node = zarr.open(path, mode="r")
     _refuse_unfinished(path, node)
     if isinstance(node, zarr.Array):
         if variable is not None:

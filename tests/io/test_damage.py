@@ -1,0 +1,174 @@
+"""Damaged files and stores end in an array, or in one error that names the file."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import pickle
+
+import numpy as np
+import pytest
+import tifffile
+import xarray as xr
+import zarr
+
+import ninepoint as npt
+
+X = np.random.default_rng(1).integers(0, 50, (40, 48)).astype("float32")
+
+
+def npy(path):
+    np.save(path, X)
+
+
+def npy_header(path):
+    # Of version 2, and longer.
+    with open(path, "wb") as file:
+        np.lib.format.write_array(file, X, version=(2, 0))
+
+
+def plain(path, **options):
+    zarr.create_array(store=str(path), data=X, chunks=(10, 12), **options)
+
+
+def old(path):
+    plain(path, zarr_format=2)
+
+
+def sharded(path):
+    plain(path, shards=(20, 24))
+
+
+def labelled(path):
+    xr.DataArray(X, dims=("y", "x"), name="t").to_dataset().to_zarr(path, zarr_format=2)
+
+
+def ome(path):
+    group = zarr.create_group(store=str(path), zarr_format=2)
+    group.create_array("0", data=X, chunks=(20, 24))
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "yx"]
+    transforms = [{"type": "scale", "scale": [0.5, 0.5]}]
+    datasets = [{"path": "0", "coordinateTransformations": transforms}]
+    group.attrs["multiscales"] = [{"version": "0.4", "axes": axes, "datasets": datasets}]
+
+
+def netcdf(path):
+    xr.DataArray(X, dims=("y", "x"), name="t").to_netcdf(path, engine="h5netcdf")
+
+
+def tif(path):
+    tifffile.imwrite(path, X.astype("uint8"), compression="zlib", rowsperstrip=7)
+
+
+def tiled(path):
+    tifffile.imwrite(path, X.astype("uint8"), tile=(16, 16))
+
+
+KINDS = {
+    "a.npy": npy, "b.npy": npy_header, "a.zarr": plain, "old.zarr": old, "shards.zarr": sharded,
+    "names.zarr": labelled, "ome.zarr": ome, "a.nc": netcdf, "a.tif": tif, "tiled.tif": tiled,
+}  # fmt: skip
+
+
+def files_of(path):
+    if path.is_file():
+        return [path]
+    found = [one for one in sorted(path.rglob("*")) if one.is_file()]
+    # What describes it is as often damaged as all chunks together.
+    told = [one for one in found if one.name in ("zarr.json", ".zarray", ".zattrs", ".zgroup")]
+    return found + told * (1 + len(found) // len(told))
+
+
+def damaged(whole, rng):
+    how = rng.integers(4)
+    if how == 0:
+        return whole[: rng.integers(len(whole))]
+    data = bytearray(whole)
+    least = min(len(data), 200) if how < 3 else len(data)
+    for at in rng.integers(0, least, 1 + how):
+        data[at] = rng.choice([0, 32, 34, 44, 123, 255, rng.integers(256)])
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.filterwarnings("ignore")
+def test_damage_of_any_kind_ends_in_one_error(tmp_path, name):
+    path = tmp_path / name
+    KINDS[name](path)
+    rng = np.random.default_rng(5)
+    files, wrong = files_of(path), []
+    for turn in range(150):
+        file = files[rng.integers(len(files))]
+        whole = file.read_bytes()
+        file.write_bytes(damaged(whole, rng))
+        try:
+            found = npt.open(path)
+            if found.size < 10**6:
+                found.compute(scheduler="sync")
+        except (ValueError, OSError) as error:
+            if str(path) not in str(error) or len(str(error)) > 1000 + len(str(path)):
+                wrong.append((turn, file.name, repr(error)))
+            pickle.loads(pickle.dumps(error))
+        except Exception as error:
+            wrong.append((turn, file.name, repr(error)))
+        file.write_bytes(whole)
+    assert not wrong
+    assert npt.open(path).shape == X.shape
+
+
+@pytest.mark.parametrize(("name", "chunk"), [("a.zarr", "c/2/3"), ("old.zarr", "2.3")])
+def test_the_chunk_that_is_damaged_is_named(tmp_path, name, chunk):
+    path = tmp_path / name
+    KINDS[name](path)
+    (path / chunk).write_bytes(b"no chunk")
+    opened = npt.open(path, chunks=(20, 48))
+    np.testing.assert_array_equal(opened[:20].compute(), X[:20])
+    with pytest.raises(
+        OSError, match=r"chunk \(2, 3\), the elements \[20:30, 36:48\]: "
+    ) as caught:
+        npt.filters.mean(opened, 3).compute()
+    assert str(path) in str(caught.value)
+    assert caught.value.__cause__ is not None
+
+
+def test_descriptions_of_ome_zarr_that_make_no_sense(tmp_path):
+    path = tmp_path / "ome.zarr"
+    ome(path)
+    attrs = path / ".zattrs"
+    whole = json.loads(attrs.read_text())
+    for change in (
+        lambda one: one["datasets"][0].pop("path"),
+        lambda one: one["datasets"][0].update(path="1"),
+        lambda one: one["datasets"][0].update(coordinateTransformations=[{"scale": "x"}]),
+        lambda one: one.update(axes=[{}, {}]),
+        lambda one: one.update(datasets=3),
+    ):
+        told = json.loads(json.dumps(whole))
+        change(told["multiscales"][0])
+        attrs.write_text(json.dumps(told))
+        with pytest.raises((ValueError, OSError), match=r"ome\.zarr"):
+            npt.open(path)
+    attrs.write_text("{")
+    with pytest.raises(ValueError, match=r"ome.zarr.* cannot be opened"):
+        npt.open(path)
+
+
+def test_tifffile_logs_each_line_once(tmp_path, caplog):
+    path = tmp_path / "a.tif"
+    tif(path)
+    data = path.read_bytes()
+    # A tag of no known type, of which tifffile logs a line.
+    at = int.from_bytes(data[4:8], "little") + 2 + 12 * 4
+    path.write_bytes(data[: at + 2] + b"\x63\x00" + data[at + 4 :])
+    with caplog.at_level(logging.WARNING, logger="tifffile"):
+        for _ in range(3):
+            for read in (npt.open, npt.imread):
+                with contextlib.suppress(OSError):
+                    read(path).compute()
+        lines = [record.getMessage() for record in caplog.records]
+        assert len(lines) == len(set(lines))
+        # What others ask of tifffile is theirs.
+        before = len(lines)
+        logging.getLogger("tifffile").warning("another")
+        assert len(caplog.records) == before + 1
