@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from . import limits as limit
+from .backends.llvm.native import Kind
 from .backends.numba import cache
 from .backends.numba.interpreted import in_numpy
 from .backends.pipeline import Forms
@@ -158,12 +159,17 @@ def interpreted(checked: bool = True) -> Iterator[None]:
     load = cache.load
 
     def as_python(
-        text: str, name: str, types: Any, signature: Any, fastmath: bool, raises: bool = True,
+        text: str,
+        name: str,
+        types: Any,
+        signature: Any,
+        fastmath: bool,
+        kinds: Sequence[Kind] | None = None,
         elements: bool = False,
-    ) -> Any:  # fmt: skip
-        if raises:
-            return load(text, name, types, signature, fastmath, raises, elements)
-        return _Interpreted(text, signature().args, checked)
+    ) -> Any:
+        if kinds is None:
+            return load(text, name, types, signature, fastmath, kinds, elements)
+        return _Interpreted(text, kinds, checked)
 
     cache.load = as_python
     try:
@@ -175,13 +181,10 @@ def interpreted(checked: bool = True) -> Iterator[None]:
 class _Interpreted:
     """The function of a generated module, as plain Python."""
 
-    def __init__(self, text: str, kinds: Sequence[Any], checked: bool) -> None:
-        # Imported here, not above: `import ninepoint` must not import Numba.
-        from numba.np.numpy_support import as_dtype
-
+    def __init__(self, text: str, kinds: Sequence[Kind], checked: bool) -> None:
         self._text = text
-        self._writes = [bool(getattr(kind, "mutable", False)) for kind in kinds]
-        self._scalars = [None if hasattr(kind, "ndim") else as_dtype(kind).type for kind in kinds]
+        self._writes = [kind.mutable for kind in kinds]
+        self._scalars = [None if kind.ndim else kind.dtype.type for kind in kinds]
         self._checked = checked
 
     def __call__(self, *arguments: Any) -> None:

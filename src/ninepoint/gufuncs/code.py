@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.numba import cache, native
+from ..backends.llvm import native
+from ..backends.numba import cache
 from ..backends.numba.interpreted import interpreted
 from ..backends.patience import announced
 from ..language.errors import StencilError

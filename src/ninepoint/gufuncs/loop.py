@@ -23,9 +23,9 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.np.arrayobj import make_array, populate_array
 from numba.np.numpy_support import as_dtype
 
-from ..backends.numba.entries import view
 from ..backends.threads import CREW_HANDOFF
 from .inside import ROOM
 
@@ -449,3 +449,20 @@ class _Place:
                     base = builder.add(base, builder.mul(index, stride))
                 found.append(builder.inttoptr(base, pointer))
             builder.store(builder.load(found[0]), found[1])
+
+
+def view(
+    context: Any, builder: Any, kind: Any, address: Any, shape: list[Any], strides: list[Any]
+) -> Any:
+    """Numba's view of memory; it owns nothing."""
+    made = make_array(kind)(context, builder)
+    populate_array(
+        made,
+        data=builder.inttoptr(address, made.data.type),
+        shape=cgutils.pack_array(builder, shape),
+        strides=cgutils.pack_array(builder, strides),
+        itemsize=_WORD(as_dtype(kind.dtype).itemsize),
+        meminfo=None,
+        parent=None,
+    )
+    return made._getvalue()

@@ -33,10 +33,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ... import undisturbed
 from .. import private
-from . import native
+from ..llvm import native
 from .interpreted import SETTINGS, in_numpy, interpreted
 
 if TYPE_CHECKING:
+    from ..llvm.native import Kind
     from .kept import Kept
 
 # Object code, and the names of what it calls.
@@ -44,13 +45,16 @@ _Code: TypeAlias = tuple[bytes, Sequence[str]]
 
 VARIABLE = "NINEPOINT_CACHE_DIR"
 
+_BACKENDS = Path(__file__).parents[1]
+
 # What another release of Numba, whose insides differ, raises in `emit`.
 _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "support", "sorting", "compilers", "relative", "emit", "entries", "elements", "commands",
-    "native", "kept",
+    "numba/support", "numba/sorting", "numba/compilers", "numba/relative", "numba/emit",
+    "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
+    "llvm/entries", "llvm/elements", "llvm/commands", "llvm/native",
 )  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.
@@ -92,7 +96,7 @@ def folder() -> Path:
 
 @cache
 def _environment() -> str:
-    texts = [Path(__file__).with_name(f"{name}.py").read_text() for name in _CODE]
+    texts = [(_BACKENDS / f"{name}.py").read_text() for name in _CODE]
     settings = [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith("NUMBA_")]
     if SETTINGS.exists():
         settings.append(SETTINGS.read_text())
@@ -148,20 +152,21 @@ def load(
     types: Hashable,
     signature: Callable[[], Any],
     fastmath: bool,
-    raises: bool = True,
+    kinds: Sequence[Kind] | None = None,
     elements: bool = False,
 ) -> Any:
     """The compiled function `band` of a generated module; compiled once in a process.
 
     `types` are those of its arguments: one text may serve several.  `signature` gives the
-    Numba signature; it is called only if Numba is needed.  What `raises` errors of its own is
-    left to Numba.  With `elements` there is a loop over elements as well, where there can be.
+    Numba signature; it is called only if Numba is needed.  What has no `kinds`, the types of
+    its arguments, may raise errors of its own, and is left to Numba.  With `elements` there is a
+    loop over elements as well, where there can be.
     """
     key = (text, name, types, fastmath)
     found = _loaded.get(key)
     if found is None:
         found = undisturbed.undisturbed(
-            partial(_load, key, text, name, types, signature, fastmath, raises, elements)
+            partial(_load, key, text, name, types, signature, fastmath, kinds, elements)
         )
     return found.band
 
@@ -173,7 +178,7 @@ def _load(
     types: Hashable,
     signature: Callable[[], Any],
     fastmath: bool,
-    raises: bool,
+    kinds: Sequence[Kind] | None,
     elements: bool,
 ) -> _Loaded:
     """Load or compile, one at a time in the process."""
@@ -181,8 +186,8 @@ def _load(
     if found is None:
         unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
         path = _written(text, f"{name}_{unique}")
-        if not raises and native.possible() and not interpreted():
-            found = _native(path, signature, fastmath, elements)
+        if kinds is not None and native.possible() and not interpreted():
+            found = _native(path, text, kinds, fastmath, elements)
         if found is None:
             band = _compiled(path, signature(), fastmath)
             statistics = getattr(band, "stats", None)
@@ -322,8 +327,18 @@ def object_of(
     load: Callable[[bytes, Sequence[str]], Any],
     make: Callable[[], _Code | None],
 ) -> Any:
-    """What `load` makes of the object code of that meaning on this machine, which is kept."""
-    return _object(_home() / f"{name}_{_key(meaning, _machine())}.o", load, make)[0]
+    """What `load` makes of the object code of that meaning on this machine, which is kept.
+
+    Nothing where Numba, by which it is made, is of a release whose insides differ.
+    """
+
+    def made() -> _Code | None:
+        try:
+            return make()
+        except _OTHER_NUMBA:
+            return None
+
+    return _object(_home() / f"{name}_{_key(meaning, _machine())}.o", load, made)[0]
 
 
 def text_of(name: str, meaning: str, make: Callable[[], str]) -> str:
@@ -379,19 +394,21 @@ def _home() -> Path:
 
 
 def _native(
-    path: Path, signature: Callable[[], Any], fastmath: bool, elements: bool
+    path: Path, text: str, kinds: Sequence[Kind], fastmath: bool, elements: bool
 ) -> _Loaded | None:
     """The object code beside a module, made if it is not there; nothing where it cannot be."""
     if not _commands_are_shared(path.parent):
         return None
 
     def make() -> _Code | None:
-        from .emit import object_code
-        from .entries import entries
+        from ..llvm.building import object_code
+        from ..llvm.entries import entries
+        from ..llvm.values import NotWritten
 
-        wanted = partial(entries, with_elements=elements)
-        band = _module(path).band
-        return object_code(band, signature(), fastmath=fastmath, entries=wanted)
+        try:
+            return object_code(entries(text, kinds, fastmath=fastmath, with_elements=elements))
+        except NotWritten:
+            return None
 
     band, from_disk = _object(path.with_suffix(".o"), native.loaded, make)
     return None if band is None else _Loaded(band, from_disk, native=True)
@@ -405,11 +422,12 @@ def _commands_are_shared(folder: Path) -> bool:
     if _COMMANDS not in _shared:
 
         def make() -> _Code | None:
-            from .emit import commands_code
+            from ..llvm.building import object_code
+            from ..llvm.commands import commands_module
 
-            return commands_code()
+            return object_code(commands_module(), plain=True)
 
-        text = Path(__file__).with_name(f"{_COMMANDS}.py").read_text()
+        text = (_BACKENDS / "llvm" / f"{_COMMANDS}.py").read_text()
         file = folder / f"{_COMMANDS}_{_key(text, _machine())}.o"
         shared, _ = _object(file, native.share, make)
         _shared[_COMMANDS] = bool(shared)
@@ -431,10 +449,7 @@ def _object(
             return load(*native.unpacked(content)), True
         except ValueError:
             _warn_damaged(file)
-    try:
-        made = make()
-    except _OTHER_NUMBA:
-        return None, False
+    made = make()
     if made is None:
         return None, False
     _keep(file, native.packed(*made))

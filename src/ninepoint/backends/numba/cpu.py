@@ -16,9 +16,11 @@ from ...lowering.chain import Edges
 from ...lowering.schedule import Schedule
 from ..backend import Lowered, Module
 from ..compiled import computed
+from ..llvm import native
+from ..llvm.native import Kind
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
-from . import cache, loops, native, steps
+from . import cache, loops, steps
 from .interpreted import interpreted, silent
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
@@ -60,7 +62,7 @@ class Numba:
                 _types(lowered),
                 functools.partial(_signature, lowered, module),
                 lowered.fastmath,
-                module.checked,
+                None if module.checked else _kinds(lowered, module),
                 lowered.alone,
             )
         if interpreted():
@@ -104,6 +106,23 @@ def _types(lowered: Lowered) -> tuple[Any, ...]:
         lowered.out_dtypes,
         lowered.coefficient_types,
         lowered.scalar_types,
+    )
+
+
+def _kinds(lowered: Lowered, module: Module) -> tuple[Kind, ...]:
+    """The types of the arguments of the text's function, as machine code takes them."""
+
+    def stored(dtype: np.dtype) -> np.dtype:
+        if dtype != np.float16:
+            return dtype
+        return np.dtype("uint16" if module.halves else "float32")
+
+    axes = lowered.ndim + 1
+    return (
+        *(Kind(stored(dtype), axes) for dtype in lowered.field_dtypes),
+        *(Kind(stored(dtype), axes, mutable=True) for dtype in lowered.out_dtypes),
+        *(Kind(stored(dtype), n) for dtype, n in lowered.coefficient_types),
+        *(Kind(dtype.numpy) for dtype in lowered.scalar_types),
     )
 
 

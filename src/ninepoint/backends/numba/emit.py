@@ -15,10 +15,7 @@ from numba import njit
 from numba.core import cgutils, compiler, types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.registry import cpu_target
 from numba.core.runtime.nrtdynmod import _meminfo_struct_type
-
-from .commands import commands_module
 
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _POINTER = _BYTE.as_pointer()
@@ -121,33 +118,6 @@ def _compiled(
     library.add_ir_module(entries(context, result.fndesc))
     library.finalize()
     return library, result, context
-
-
-def commands_code() -> tuple[bytes, tuple[str, ...]]:
-    """The object code that carries out commands, and the names of what it calls.
-
-    Its loops over elements are short: variables in registers are nearly all that it needs.  To
-    optimise it as Numba does takes 0.3 s, by LLVM's own list without vectors 0.07 s, and by three
-    passes 3 ms (Zen 4).
-    """
-    with global_compiler_lock:
-        machine = cpu_target.target_context.codegen()._tm
-        module = llvm.parse_assembly(str(commands_module()))
-        module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        options.loop_vectorization = options.slp_vectorization = False
-        options.loop_unrolling = options.loop_interleaving = False
-        builder = llvm.create_pass_builder(machine, options)
-        passes = llvm.create_new_module_pass_manager()
-        if hasattr(passes, "add_sroa_pass"):
-            passes.add_sroa_pass()
-            passes.add_instruction_combine_pass()
-            passes.add_simplify_cfg_pass()
-        else:
-            # With early releases of llvmlite passes are not chosen one by one.
-            passes = builder.getModulePassManager()
-        passes.run(module, builder)
-        return machine.emit_object(module), _called(module)
 
 
 def _called(module: Any) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import hashlib
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -36,6 +37,20 @@ ELEMENTS = "ninepoint_elements"
 COMMANDS = "ninepoint_commands"
 
 _MAGIC = b"ninepoint machine code 1\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What an argument is: a number, or an array of so many axes, which may be written."""
+
+    dtype: np.dtype
+    ndim: int = 0
+    mutable: bool = False
+
+    @property
+    def machine(self) -> str:
+        """Its machine type."""
+        return self.dtype.name
 
 
 class _Method(ctypes.Structure):

@@ -15,25 +15,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.np.arrayobj import make_array, populate_array
-from numba.np.numpy_support import as_dtype
 
 from . import native
+from .building import element, function, loop, machine, variable
 from .elements import elements, takes_elements
+from .native import Kind
+from .printing import written
+from .values import FLOATS, PARTS, Number, convert
 
 _BIT, _BYTE, _INT, _WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = _BYTE.as_pointer()
 
 
-def entries(context: Any, described: Any, *, with_elements: bool) -> Any:
-    """The module with both entries, for a function as Numba describes it.
+def entries(text: str, kinds: Sequence[Kind], *, fastmath: bool, with_elements: bool) -> ir.Module:
+    """The module of a generated text, with its entries.
 
     The loop over elements takes a third of the time in which a small kernel is compiled.
     """
-    module = context.create_module("ninepoint.entries")
-    kernel = _Kernel(context, module, described)
+    module = ir.Module("ninepoint")
+    kernel = _Kernel(module, kinds, written(text, kinds, fastmath, module))
     block = _block(kernel)
     _entry(kernel, block)
     _together(kernel, block)
@@ -43,36 +45,23 @@ def entries(context: Any, described: Any, *, with_elements: bool) -> Any:
 
 
 class _Kernel:
-    """What Numba compiled, as a module that calls it knows it.
+    """A kernel's function, and what it is called with.
 
     The first `arrays` arguments are fields and results, which have the stack's axis and those of
     the kernel: `axes` in all.
     """
 
-    def __init__(self, context: Any, module: Any, described: Any) -> None:
-        self.context = context
-        self.module = module
-        self.kinds = described.argtypes
-        kind = context.call_conv.get_function_type(described.restype, self.kinds)
-        self.function = ir.Function(module, kind, described.llvm_func_name)
-        self.result = described.restype
-        self.axes = self.kinds[0].ndim
+    def __init__(self, module: ir.Module, kinds: Sequence[Kind], band: ir.Function) -> None:
+        self.module, self.kinds, self.band = module, kinds, band
+        self.axes = kinds[0].ndim
         # Results come after fields, and nothing else is written.
-        written = [isinstance(kind, types.Array) and kind.mutable for kind in self.kinds]
-        self.arrays = len(written) - written[::-1].index(True)
+        changed = [kind.mutable for kind in kinds]
+        self.arrays = len(changed) - changed[::-1].index(True)
 
     def call(self, builder: Any, values: Sequence[Any]) -> Any:
-        """Call it; whether it failed."""
-        status, _ = self.context.call_conv.call_function(
-            builder,
-            self.function,
-            self.result,
-            self.kinds,
-            values,
-            # As in Numba's own wrappers: loops stay as they were optimised by themselves.
-            attrs=("noinline",),
-        )
-        return status.is_error
+        """Call it; 0 if all went well."""
+        # Its loops stay as they are optimised by themselves.
+        return builder.call(self.band, values, attrs=("noinline",))
 
 
 class _Called:
@@ -87,9 +76,9 @@ class _Called:
 
     def python(self, name: str, result: Any, *values: Any, more: bool = False) -> Any:
         """Call a function of Python's."""
-        kind = ir.FunctionType(result, [value.type for value in values], var_arg=more)
-        function = cgutils.get_or_insert_function(self.kernel.module, kind, name)
-        return self.builder.call(function, values)
+        kinds = [value.type for value in values]
+        called = function(self.kernel.module, name, result, kinds, more)
+        return self.builder.call(called, values)
 
     def refuse_unless(self, fits: Any) -> None:
         with self.builder.if_then(self.builder.not_(fits), likely=False):
@@ -116,13 +105,13 @@ class _Called:
         kernel, builder, others = self.kernel, self.builder, []
         rest = kernel.kinds[kernel.arrays :]
         for place, kind in enumerate(rest, first + kernel.arrays):
-            if isinstance(kind, types.Array):
+            if kind.ndim:
                 given = self.array(_WORD(place), kind)
-                others.append(_array(kernel.context, builder, given, kind))
+                others += _array(builder, given, kind)
             else:
                 given = self.argument(_WORD(place))
-                others.append(_number(kernel.context, builder, given, kind, self.python))
-        if not all(isinstance(kind, types.Array) for kind in rest):
+                others += _number(builder, given, kind, self.python)
+        if not all(kind.ndim for kind in rest):
             self.raise_if_raised()
         arrays = [
             self.array(_WORD(place), kind, fewer)
@@ -139,18 +128,18 @@ class _Called:
         """Where arrays are described for commands, and where the other values are."""
         kernel, builder = self.kernel, self.builder
         words = kernel.axes + 1
-        table = cgutils.alloca_once(builder, _WORD, kernel.arrays * words)
+        table = variable(builder, _WORD, count=kernel.arrays * words)
         for k, argument in enumerate(arrays):
             for j, word in enumerate(_described(builder, argument, kernel.axes)):
                 builder.store(word, builder.gep(table, [_INT(k * words + j)]))
-        values = cgutils.alloca_once(builder, _values_type(kernel))
+        values = variable(builder, _values_type(kernel))
         for k, value in enumerate(others):
-            builder.store(value, cgutils.gep_inbounds(builder, values, 0, k))
+            builder.store(value, element(builder, values, k))
         return builder.ptrtoint(table, _WORD), builder.ptrtoint(values, _WORD)
 
     def commands(self, place: Any) -> Any:
         """The address of a list of commands."""
-        kind = types.Array(types.int64, 1, "C", readonly=True)
+        kind = Kind(np.dtype("int64"), 1)
         return _field(self.builder, self.array(place, kind), native.DATA, _WORD)
 
     def finish(self, failed: Any) -> None:
@@ -158,8 +147,17 @@ class _Called:
         with self.builder.if_then(failed, likely=False):
             # Nothing else is raised by text that reads what it was proved to have.
             self.builder.ret(self.python("PyErr_NoMemory", _POINTER))
-        empty = cgutils.global_constant(self.builder, "ninepoint.none", ir.Constant(_BYTE, 0))
-        self.builder.ret(self.python("Py_BuildValue", _POINTER, empty, more=True))
+        self.builder.ret(self.python("Py_BuildValue", _POINTER, self._empty(), more=True))
+
+    def _empty(self) -> Any:
+        """A text of no letters."""
+        name, module = "ninepoint.none", self.kernel.module
+        found = module.globals.get(name)
+        if found is None:
+            found = ir.GlobalVariable(module, _BYTE, name)
+            found.initializer, found.linkage = _BYTE(0), "internal"
+            found.global_constant = True
+        return found
 
 
 def _entry(kernel: _Kernel, block: Any) -> None:
@@ -178,22 +176,22 @@ def _entry(kernel: _Kernel, block: Any) -> None:
         called.python("PyEval_RestoreThread", ir.VoidType(), thread)
         called.finish(builder.icmp_signed("!=", status, _WORD(0)))
     blocks = [
-        _array(kernel.context, builder, argument, kind)
+        one
         for argument, kind in zip(arrays, kernel.kinds, strict=False)
+        for one in _array(builder, argument, kind)
     ]
     thread = called.python("PyEval_SaveThread", _POINTER)
-    failed = kernel.call(builder, [*blocks, *others])
+    status = kernel.call(builder, [*blocks, *others])
     called.python("PyEval_RestoreThread", ir.VoidType(), thread)
-    called.finish(failed)
+    called.finish(builder.icmp_signed("!=", status, _WORD(0)))
 
 
 def _carried_out(
     kernel: _Kernel, builder: Any, told: Any, table: Any, block: Any, values: Any
 ) -> Any:
     """Call what carries out commands (see `commands`)."""
-    kind = ir.FunctionType(_WORD, [_WORD] * 4)
-    function = cgutils.get_or_insert_function(kernel.module, kind, native.COMMANDS)
-    return builder.call(function, [told, table, builder.ptrtoint(block, _WORD), values])
+    carry_out = function(kernel.module, native.COMMANDS, _WORD, [_WORD] * 4)
+    return builder.call(carry_out, [told, table, builder.ptrtoint(block, _WORD), values])
 
 
 def _together(kernel: _Kernel, block: Any) -> None:
@@ -213,13 +211,13 @@ def _together(kernel: _Kernel, block: Any) -> None:
     called.raise_if_raised()
     arrays, others = called.taken(2, _BIT(1))
     parts = builder.sub(called.count, _WORD(before))
-    with cgutils.for_range(builder, parts) as loop:
-        called.commands(builder.add(loop.index, _WORD(before)))
+    with loop(builder, parts) as inside:
+        called.commands(builder.add(inside.index, _WORD(before)))
     lists = builder.add(builder.ptrtoint(called.arguments, _WORD), _WORD(8 * before))
     # Who keeps all of it (see `..repeated`) is told how many bytes stand at the first two places.
-    size = kernel.context.get_abi_sizeof(_values_type(kernel))
+    size = _values_type(kernel).get_abi_size(machine().target_data)
     sizes = _WORD(8 * kernel.arrays * (kernel.axes + 1)), _WORD(size)
-    held = cgutils.alloca_once(builder, _WORD, 5)
+    held = variable(builder, _WORD, count=5)
     for k, word in enumerate((*called.held(arrays, others), lists, *sizes)):
         builder.store(word, builder.gep(held, [_INT(k)]))
     thread = called.python("PyEval_SaveThread", _POINTER)
@@ -263,8 +261,8 @@ def _described(builder: Any, array: Any, axes: int) -> list[Any]:
 
 def _values_type(kernel: _Kernel) -> Any:
     """The type of what holds coefficients and scalars."""
-    kinds = kernel.kinds[kernel.arrays :]
-    return ir.LiteralStructType([kernel.context.get_value_type(kind) for kind in kinds])
+    axes = 2 * kernel.axes + 1
+    return ir.LiteralStructType([one.type for one in kernel.band.args[axes * kernel.arrays :]])
 
 
 def _block(kernel: _Kernel) -> Any:
@@ -273,57 +271,49 @@ def _block(kernel: _Kernel) -> Any:
     A view is an address, a shape and strides, in words; one stands after the other.
     """
     kind = ir.FunctionType(_WORD, [_WORD, _WORD])
-    function = ir.Function(kernel.module, kind, "ninepoint.block")
-    function.linkage = "internal"
-    views, others = function.args
-    builder = ir.IRBuilder(function.append_basic_block())
+    block = ir.Function(kernel.module, kind, "ninepoint.block")
+    block.linkage = "internal"
+    views, others = block.args
+    builder = ir.IRBuilder(block.append_basic_block())
 
     def word(place: int) -> Any:
         at = builder.add(views, _WORD(8 * place))
         return builder.load(builder.inttoptr(at, _WORD.as_pointer()))
 
-    values = []
-    axes, arrays = kernel.axes, kernel.arrays
-    for k, one in enumerate(kernel.kinds[:arrays]):
-        first = k * (2 * axes + 1)
-        shape = [word(first + 1 + axis) for axis in range(axes)]
-        strides = [word(first + 1 + axes + axis) for axis in range(axes)]
-        values.append(view(kernel.context, builder, one, word(first), shape, strides))
-    held = builder.inttoptr(others, _values_type(kernel).as_pointer())
-    values += [
-        builder.load(cgutils.gep_inbounds(builder, held, 0, k))
-        for k in range(len(kernel.kinds) - arrays)
-    ]
-    builder.ret(builder.zext(kernel.call(builder, values), _WORD))
-    return function
+    values: list[Any] = []
+    axes = kernel.axes
+    for first in range(0, kernel.arrays * (2 * axes + 1), 2 * axes + 1):
+        values.append(builder.inttoptr(word(first), _POINTER))
+        values += [word(first + 1 + k) for k in range(2 * axes)]
+    kind = _values_type(kernel)
+    held = builder.inttoptr(others, kind.as_pointer())
+    values += [builder.load(element(builder, held, k)) for k in range(len(kind.elements))]
+    builder.ret(kernel.call(builder, values))
+    return block
 
 
-def _number(
-    context: Any, builder: Any, argument: Any, kind: Any, python: Callable[..., Any]
-) -> Any:
-    """A scalar of the type `kind` from a Python number; what it raises stays to be asked for."""
-    wanted = context.get_value_type(kind)
-    if isinstance(kind, types.Complex):
-        half = ir.DoubleType()
-        number = context.make_complex(builder, kind)
-        narrow = wanted.elements[0]
-        for part, name in (("real", "PyComplex_RealAsDouble"), ("imag", "PyComplex_ImagAsDouble")):
-            value = python(name, half, argument)
-            setattr(number, part, value if narrow == half else builder.fptrunc(value, narrow))
-        return number._getvalue()
-    if isinstance(kind, types.Float):
-        value = python("PyFloat_AsDouble", ir.DoubleType(), argument)
-        return value if wanted == value.type else builder.fptrunc(value, wanted)
-    if kind == types.boolean:
-        return builder.icmp_signed(">", python("PyObject_IsTrue", _INT, argument), _INT(0))
-    name = "PyLong_AsLongLong" if kind.signed else "PyLong_AsUnsignedLongLong"
-    value = python(name, _WORD, argument)
-    return value if wanted == _WORD else builder.trunc(value, wanted)
+def _number(builder: Any, argument: Any, kind: Kind, python: Callable[..., Any]) -> list[Any]:
+    """A scalar of a type from a Python number; what it raises stays to be asked for."""
+    double, name = FLOATS["float64"], kind.machine
+    if name in PARTS:
+        return [
+            convert(builder, Number("float64", python(part, double, argument)), PARTS[name]).held
+            for part in ("PyComplex_RealAsDouble", "PyComplex_ImagAsDouble")
+        ]
+    if name in FLOATS:
+        value = Number("float64", python("PyFloat_AsDouble", double, argument))
+        return [convert(builder, value, name).held]
+    if name == "bool":
+        is_true = python("PyObject_IsTrue", _INT, argument)
+        return [builder.icmp_signed(">", is_true, _INT(0))]
+    called = "PyLong_AsUnsignedLongLong" if name.startswith("u") else "PyLong_AsLongLong"
+    value = Number("int64", python(called, _WORD, argument))
+    return [convert(builder, value, name).held]
 
 
 def _field(builder: Any, base: Any, offset: int, kind: Any) -> Any:
-    address = cgutils.pointer_add(builder, base, offset, kind.as_pointer())
-    return builder.load(address)
+    address = builder.gep(builder.bitcast(base, _POINTER), [_INT(offset)])
+    return builder.load(builder.bitcast(address, kind.as_pointer()))
 
 
 def _fits(builder: Any, array: Any, kind: Any, fewer: Any = None) -> Any:
@@ -331,7 +321,7 @@ def _fits(builder: Any, array: Any, kind: Any, fewer: Any = None) -> Any:
 
     It may have one axis less where `fewer` holds.
     """
-    dtype = as_dtype(kind.dtype)
+    dtype = kind.dtype
     at = _field(builder, array, native.DTYPE, _POINTER)
     flags = _INT(native.ALIGNED | (native.WRITEABLE if kind.mutable else 0))
     found = builder.and_(_field(builder, array, native.FLAGS, _INT), flags)
@@ -364,31 +354,11 @@ def _of_kind(builder: Any, found: Any, dtype: Any) -> Any:
     return builder.or_(fits, builder.icmp_signed("==", found, _BYTE(ord("f"))))
 
 
-def _array(context: Any, builder: Any, array: Any, kind: Any) -> Any:
-    """Numba's view of an array; it owns nothing."""
-    shape, strides = (
-        [
-            _field(builder, _field(builder, array, place, _POINTER), 8 * axis, _WORD)
-            for axis in range(kind.ndim)
-        ]
+def _array(builder: Any, array: Any, kind: Kind) -> list[Any]:
+    """Where an array begins, its shape and the bytes between its elements."""
+    words = [
+        _field(builder, _field(builder, array, place, _POINTER), 8 * axis, _WORD)
         for place in (native.SHAPE, native.STRIDES)
-    )
-    data = _field(builder, array, native.DATA, _WORD)
-    return view(context, builder, kind, data, shape, strides)
-
-
-def view(
-    context: Any, builder: Any, kind: Any, address: Any, shape: list[Any], strides: list[Any]
-) -> Any:
-    """Numba's view of memory; it owns nothing."""
-    made = make_array(kind)(context, builder)
-    populate_array(
-        made,
-        data=builder.inttoptr(address, made.data.type),
-        shape=cgutils.pack_array(builder, shape),
-        strides=cgutils.pack_array(builder, strides),
-        itemsize=_WORD(as_dtype(kind.dtype).itemsize),
-        meminfo=None,
-        parent=None,
-    )
-    return made._getvalue()
+        for axis in range(kind.ndim)
+    ]
+    return [_field(builder, array, native.DATA, _POINTER), *words]

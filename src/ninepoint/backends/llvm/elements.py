@@ -17,10 +17,10 @@ import platform
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.np.numpy_support import as_dtype
 
 from . import native
+from .building import element, function, loop, variable
+from .values import Array, flat, load, stored
 
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -40,11 +40,9 @@ def elements(kernel: Any, block: Any, values_type: Any) -> None:
     kinds = kernel.kinds
     count = len(kinds) - kernel.arrays
     fields = sum(not kind.mutable for kind in kinds[: kernel.arrays])
-    function = ir.Function(
-        kernel.module, ir.FunctionType(ir.VoidType(), [_WORD] * 4), native.ELEMENTS
-    )
-    builder = ir.IRBuilder(function.append_basic_block())
-    arguments, sizes, steps, data = function.args
+    made = ir.Function(kernel.module, ir.FunctionType(ir.VoidType(), [_WORD] * 4), native.ELEMENTS)
+    builder = ir.IRBuilder(made.append_basic_block())
+    arguments, sizes, steps, data = made.args
     length = _word(builder, sizes, 0)
     operands = []
     for k, kind in enumerate(kinds[: kernel.arrays]):
@@ -52,12 +50,14 @@ def elements(kernel: Any, block: Any, values_type: Any) -> None:
         place = k if k < fields else k + count
         at, step = _word(builder, arguments, place), _word(builder, steps, place)
         operands.append(_Operand(builder, kind, at, step, k >= fields))
-    held = cgutils.alloca_once(builder, values_type)
+    held = variable(builder, values_type)
+    values: list[Any] = []
     for k, kind in enumerate(kinds[kernel.arrays :]):
         address = _word(builder, arguments, fields + k)
-        stored = kernel.context.get_data_type(kind).as_pointer()
-        value = kernel.context.unpack_value(builder, kind, builder.inttoptr(address, stored))
-        builder.store(value, cgutils.gep_inbounds(builder, held, 0, k))
+        place = builder.inttoptr(address, stored(kind.machine).as_pointer())
+        values += flat(load(builder, Array(kind.machine, place, ()), place))
+    for k, value in enumerate(values):
+        builder.store(value, element(builder, held, k))
     others = builder.ptrtoint(held, _WORD)
     for one in operands[fields:]:
         for field in operands[:fields]:
@@ -65,8 +65,8 @@ def elements(kernel: Any, block: Any, values_type: Any) -> None:
     apart: Any = ir.IntType(1)(0)
     for one in operands:
         apart = builder.or_(apart, one.apart)
-    views = cgutils.alloca_once(builder, _WORD, 5 * len(operands))
-    failed = cgutils.alloca_once_value(builder, _WORD(0))
+    views = variable(builder, _WORD, count=5 * len(operands))
+    failed = variable(builder, _WORD, _WORD(0))
 
     def compute(places: list[Any], some: Any) -> None:
         for k, (operand, at) in enumerate(zip(operands, places, strict=True)):
@@ -92,8 +92,8 @@ def _in_blocks(builder: Any, operands: list[_Operand], length: Any, compute: Any
     """Compute block by block, those that do not lie as they should through room of their own."""
     one = _WORD(_BLOCK)
     blocks = builder.sdiv(builder.add(length, _WORD(_BLOCK - 1)), one)
-    with cgutils.for_range(builder, blocks) as loop:
-        first = builder.mul(loop.index, one)
+    with loop(builder, blocks) as inside:
+        first = builder.mul(inside.index, one)
         left = builder.sub(length, first)
         some = builder.select(builder.icmp_signed("<", left, one), left, one)
         for operand in operands:
@@ -108,9 +108,9 @@ class _Operand:
 
     def __init__(self, builder: Any, kind: Any, at: Any, step: Any, out: bool) -> None:
         self.builder, self.at, self.step, self.out = builder, at, step, out
-        self.size = as_dtype(kind.dtype).itemsize
+        self.size = kind.dtype.itemsize
         self.element = ir.IntType(8 * self.size)
-        room = cgutils.alloca_once(builder, self.element, _BLOCK)
+        room = variable(builder, self.element, count=_BLOCK)
         room.align = 64
         self.room = builder.ptrtoint(room, _WORD)
         self.apart = builder.icmp_signed("!=", step, _WORD(self.size))
@@ -155,13 +155,13 @@ class _Operand:
         with builder.if_then(self.apart), builder.if_else(still) as (constant, moves):
             with constant, builder.if_then(begins):
                 value = self._load(self.at)
-                with cgutils.for_range(builder, some) as loop:
-                    self._store(value, self._room(loop.index))
+                with loop(builder, some) as inside:
+                    self._store(value, self._room(inside.index))
             with moves:
                 here = self._here(first)
-                with cgutils.for_range(builder, some) as loop:
-                    at = builder.add(here, builder.mul(loop.index, self.step))
-                    self._store(self._load(at), self._room(loop.index))
+                with loop(builder, some) as inside:
+                    at = builder.add(here, builder.mul(inside.index, self.step))
+                    self._store(self._load(at), self._room(inside.index))
 
     def leave(self, first: Any, some: Any) -> None:
         """Bring a block of a result to its place."""
@@ -170,9 +170,9 @@ class _Operand:
         builder = self.builder
         with builder.if_then(self.apart):
             here = self._here(first)
-            with cgutils.for_range(builder, some) as loop:
-                at = builder.add(here, builder.mul(loop.index, self.step))
-                self._store(self._load(self._room(loop.index)), at)
+            with loop(builder, some) as inside:
+                at = builder.add(here, builder.mul(inside.index, self.step))
+                self._store(self._load(self._room(inside.index)), at)
 
     def _room(self, index: Any) -> Any:
         return self.builder.add(self.room, self.builder.mul(index, _WORD(self.size)))
@@ -196,10 +196,8 @@ def _forget_exceptions(module: Any, builder: Any) -> None:
     known = _EXCEPTIONS.get(platform.machine())
     if known is None:
         return
-    kind = ir.FunctionType(_INT, [_INT])
     test, clear = (
-        cgutils.get_or_insert_function(module, kind, name)
-        for name in ("fetestexcept", "feclearexcept")
+        function(module, name, _INT, [_INT]) for name in ("fetestexcept", "feclearexcept")
     )
     found = builder.call(test, [_INT(known)])
     with builder.if_then(builder.icmp_signed("!=", found, _INT(0)), likely=False):
@@ -209,4 +207,4 @@ def _forget_exceptions(module: Any, builder: Any) -> None:
 def takes_elements(kernel: Any) -> bool:
     """Whether a kernel works along one axis, and all that it takes besides arrays are numbers."""
     rest = kernel.kinds[kernel.arrays :]
-    return kernel.axes == 2 and not any(isinstance(kind, types.Array) for kind in rest)
+    return kernel.axes == 2 and not any(kind.ndim for kind in rest)

@@ -23,9 +23,9 @@ from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils
 
 from . import native
+from .building import copy, loop, variable
 
 _BYTE, _WORD = ir.IntType(8), ir.IntType(64)
 _POINTER = _BYTE.as_pointer()
@@ -78,7 +78,7 @@ def _word(builder: Any, address: Any, words: Any = 0) -> Any:
 def _copy(builder: Any, target: Any, source: Any, size: Any) -> None:
     """Copy so many bytes from address to address."""
     places = [_place(builder, one, _BYTE) for one in (target, source)]
-    cgutils.raw_memcpy(builder, places[0], places[1], size, 1)
+    copy(builder, *places, size)
 
 
 def _add_to(builder: Any, variable: Any, value: Any) -> None:
@@ -98,7 +98,7 @@ def _apart(module: ir.Module) -> ir.Function:
             _elements(builder, ir.IntType(bits), *plane)
             builder.ret_void()
     rows, columns, to, down, across, at, *rest = plane
-    with cgutils.for_range(builder, builder.sdiv(size, _WORD(8))) as part:
+    with loop(builder, builder.sdiv(size, _WORD(8))) as part:
         places = _plus(builder, to, part.index), _plus(builder, at, part.index)
         _elements(builder, _WORD, rows, columns, places[0], down, across, places[1], *rest)
     builder.ret_void()
@@ -113,7 +113,7 @@ def _elements(
         address = builder.add(start, builder.mul(row, down))
         return _place(builder, builder.add(address, builder.mul(column, across)), kind)
 
-    loop = partial(cgutils.for_range, builder)
+    rows_of = partial(loop, builder)
     # A constant is loaded once.
     still = builder.icmp_signed("==", builder.or_(down_at, across_at), _WORD(0))
     some = builder.icmp_signed(">", builder.mul(rows, columns), _WORD(0))
@@ -121,15 +121,15 @@ def _elements(
     with builder.if_else(builder.and_(still, some)) as (constant, apart):
         with constant:
             value = builder.load(_place(builder, at, kind), align=1)
-            with loop(rows) as outer, loop(columns) as inner:
+            with rows_of(rows) as outer, rows_of(columns) as inner:
                 target = place(to, outer.index, down, inner.index, across)
                 builder.store(value, target, align=1)
         with apart:
-            done = cgutils.alloca_once_value(builder, _WORD(0))
+            done = variable(builder, _WORD, _WORD(0))
             plane = rows, columns, to, down, across, at, down_at, across_at
             for step in _STEPS if kind.width < 64 else ():
                 _vectors(builder, kind, step, done, *plane)
-            with loop(rows) as outer, loop(columns, start=builder.load(done)) as inner:
+            with rows_of(rows) as outer, rows_of(columns, builder.load(done)) as inner:
                 source = place(at, outer.index, down_at, inner.index, across_at)
                 target = place(to, outer.index, down, inner.index, across)
                 builder.store(builder.load(source, align=1), target, align=1)
@@ -153,10 +153,10 @@ def _vectors(
         picked = [k * step if step > 0 else count - 1 - k for k in range(count)]
         picks = ir.Constant(ir.VectorType(ir.IntType(32), count), picked)
         before = size * (count - 1) if step < 0 else 0
-        with cgutils.for_range(builder, rows) as outer:
+        with loop(builder, rows) as outer:
             here = builder.sub(builder.add(at, builder.mul(outer.index, down_at)), _WORD(before))
             there = builder.add(to, builder.mul(outer.index, down))
-            with cgutils.for_range(builder, turns) as inner:
+            with loop(builder, turns) as inner:
                 far = builder.mul(inner.index, _WORD(count * step * size))
                 near = builder.mul(inner.index, _WORD(count * size))
                 read = builder.load(_place(builder, builder.add(here, far), wide), align=1)
@@ -174,7 +174,7 @@ def _move(module: ir.Module, one_by_one: ir.Function) -> ir.Function:
     size = _word(b, command)
     width = b.add(axes, _WORD(1))
     shape = _plus(b, command, 3)
-    ends = [cgutils.alloca_once(b, _WORD) for _ in range(2)]
+    ends = [variable(b, _WORD) for _ in range(2)]
     arrays, steps = [], []
     for k, end in enumerate(ends):
         array = _plus(b, table, b.mul(width, _word(b, command, k + 1)))
@@ -182,9 +182,9 @@ def _move(module: ir.Module, one_by_one: ir.Function) -> ir.Function:
         b.store(_word(b, array), end)
         arrays.append(_plus(b, array, 1))
         steps.append(_plus(b, first, axes))
-        with cgutils.for_range(b, axes) as loop:
-            stride = _word(b, arrays[k], loop.index)
-            _add_to(b, end, b.mul(_word(b, first, loop.index), stride))
+        with loop(b, axes) as inside:
+            stride = _word(b, arrays[k], inside.index)
+            _add_to(b, end, b.mul(_word(b, first, inside.index), stride))
     to, at = map(b.load, ends)
 
     def distance(k: int, axis: Any) -> Any:
@@ -194,25 +194,25 @@ def _move(module: ir.Module, one_by_one: ir.Function) -> ir.Function:
     last = b.sub(axes, _WORD(1))
     rows, columns = _word(b, shape, outer), _word(b, shape, last)
     down, across = ([distance(k, axis) for k in range(2)] for axis in (outer, last))
-    planes = cgutils.alloca_once_value(b, _WORD(1))
-    with cgutils.for_range(b, outer) as loop:
-        b.store(b.mul(b.load(planes), _word(b, shape, loop.index)), planes)
+    planes = variable(b, _WORD, _WORD(1))
+    with loop(b, outer) as inside:
+        b.store(b.mul(b.load(planes), _word(b, shape, inside.index)), planes)
     size_across = b.and_(*(b.icmp_signed("==", one, size) for one in across))
     together = b.and_(size_across, b.icmp_signed(">=", columns, _WORD(_SIDE_BY_SIDE)))
-    rest = cgutils.alloca_once(b, _WORD)
-    with cgutils.for_range(b, b.load(planes)) as plane:
+    rest = variable(b, _WORD)
+    with loop(b, b.load(planes)) as plane:
         b.store(plane.index, rest)
         b.store(to, ends[0])
         b.store(at, ends[1])
-        with cgutils.for_range(b, outer) as loop:
-            axis = b.sub(b.sub(outer, _WORD(1)), loop.index)
+        with loop(b, outer) as inside:
+            axis = b.sub(b.sub(outer, _WORD(1)), inside.index)
             length, left = _word(b, shape, axis), b.load(rest)
             for k, end in enumerate(ends):
                 _add_to(b, end, b.mul(b.srem(left, length), distance(k, axis)))
             b.store(b.sdiv(left, length), rest)
         there, here = map(b.load, ends)
         with b.if_else(together) as (side_by_side, apart):
-            with side_by_side, cgutils.for_range(b, rows) as row:
+            with side_by_side, loop(b, rows) as row:
                 to_line = b.add(there, b.mul(row.index, down[0]))
                 at_line = b.add(here, b.mul(row.index, down[1]))
                 _copy(b, to_line, at_line, b.mul(columns, size))
@@ -241,12 +241,12 @@ def _view(module: ir.Module) -> ir.Function:
     axes, table, command, view = function.args
     array = _plus(b, table, b.mul(b.add(axes, _WORD(1)), _word(b, command)))
     first, shape = _plus(b, command, 1), _plus(b, command, b.add(axes, _WORD(1)))
-    at = cgutils.alloca_once_value(b, _word(b, array))
-    with cgutils.for_range(b, axes) as loop:
-        axis = b.add(loop.index, _WORD(1))
+    at = variable(b, _WORD, _word(b, array))
+    with loop(b, axes) as inside:
+        axis = b.add(inside.index, _WORD(1))
         stride = _word(b, array, axis)
-        _add_to(b, at, b.mul(_word(b, first, loop.index), stride))
-        b.store(_word(b, shape, loop.index), _place(b, _plus(b, view, axis)))
+        _add_to(b, at, b.mul(_word(b, first, inside.index), stride))
+        b.store(_word(b, shape, inside.index), _place(b, _plus(b, view, axis)))
         b.store(stride, _place(b, _plus(b, view, b.add(axis, axes))))
     b.store(b.load(at), _place(b, view))
     b.ret_void()
@@ -277,17 +277,17 @@ def _carry_out(module: ir.Module, move: ir.Function, view: ir.Function) -> None:
     views, memory_at = _plus(b, table, table_words), _plus(b, table, words)
     memory_at = b.and_(b.add(memory_at, _WORD(63)), _WORD(-64))
     _copy(b, table, arrays, b.mul(given, b.mul(width, _WORD(8))))
-    at = cgutils.alloca_once_value(b, _plus(b, commands, _HEAD))
-    with cgutils.for_range(b, others) as loop:
+    at = variable(b, _WORD, _plus(b, commands, _HEAD))
+    with loop(b, others) as inside:
         here = b.load(at)
-        to = _plus(b, table, b.mul(width, b.add(given, loop.index)))
+        to = _plus(b, table, b.mul(width, b.add(given, inside.index)))
         in_memory = b.icmp_signed("==", _word(b, here), _WORD(1))
         start = b.add(b.select(in_memory, memory_at, commands), _word(b, here, 1))
         b.store(start, _place(b, to))
         _copy(b, _plus(b, to, 1), _plus(b, here, 2), b.mul(axes, _WORD(8)))
         b.store(_plus(b, here, b.add(axes, _WORD(2))), at)
-    status = cgutils.alloca_once_value(b, _WORD(0))
-    with cgutils.for_range(b, count) as loop:
+    status = variable(b, _WORD, _WORD(0))
+    with loop(b, count) as inside:
         is_move = b.icmp_signed("==", _word(b, b.load(at)), _WORD(0))
         b.store(_plus(b, b.load(at), 1), at)
         with b.if_else(is_move) as (moves, runs):
@@ -295,7 +295,7 @@ def _carry_out(module: ir.Module, move: ir.Function, view: ir.Function) -> None:
                 b.call(move, [axes, table, b.load(at)])
                 b.store(_plus(b, b.load(at), b.add(_WORD(3), b.mul(axes, _WORD(5)))), at)
             with runs:
-                with cgutils.for_range(b, given) as array:
+                with loop(b, given) as array:
                     to = _plus(b, views, b.mul(size, array.index))
                     b.call(view, [axes, table, b.load(at), to])
                     b.store(_plus(b, b.load(at), size), at)
@@ -303,6 +303,6 @@ def _carry_out(module: ir.Module, move: ir.Function, view: ir.Function) -> None:
                 b.store(b.call(_place(b, block, kind), [views, values]), status)
                 failed = b.icmp_signed("!=", b.load(status), _WORD(0))
                 with b.if_then(failed, likely=False):
-                    loop.do_break()
+                    inside.leave()
     b.call(free, [room])
     b.ret(b.load(status))

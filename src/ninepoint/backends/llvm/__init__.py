@@ -1,0 +1,1 @@
+"""From generated loops to machine code: LLVM's IR is written here, and LLVM alone compiles it."""
