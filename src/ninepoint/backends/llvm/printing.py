@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from . import functions
+from . import functions, halves
 from .building import BIT, POINTER, WORD, clear, function, loop, variable
 from .native import Kind
 from .values import (
@@ -575,9 +575,8 @@ class _Writer:
         if isinstance(slot.like, Number):
             assert isinstance(value, Number)
             value = convert(self.b, value, slot.like.machine)
-        elif isinstance(slot.like, Array) and isinstance(value, Array):
-            if slot.like.strides is not None:
-                value = replace(value, strides=strides_of(self.b, value))
+        elif isinstance(value, Array) and slot.like.strides is not None:
+            value = replace(value, strides=strides_of(self.b, value))
         for place, one in zip(slot.places, flat(value), strict=True):
             self.b.store(one, place)
 
@@ -936,11 +935,11 @@ class _Writer:
             case "abs":
                 return self._size_of(self.number(node.args[0]))
             case "complex":
-                parts = [convert(self.b, self.number(one), "float64") for one in node.args]
-                narrow = all(self.number(one).machine == "float32" for one in node.args)
+                parts = [self.number(one) for one in node.args]
+                narrow = all(one.machine == "float32" for one in parts)
                 kind = "complex64" if narrow else "complex128"
-                part = PARTS[kind]
-                return Number(kind, tuple(convert(self.b, one, part).held for one in parts))
+                held_by = (convert(self.b, one, PARTS[kind]).held for one in parts)
+                return Number(kind, tuple(held_by))
             case "same_bits":
                 array, like = (self.value(one) for one in node.args)
                 assert isinstance(array, Array)
@@ -956,10 +955,9 @@ class _Writer:
             case "float32_of_bits" | "float64_of_bits" | "bits_of_float64":
                 return self._bits(name, self.number(node.args[0]))
             case "float32_of_half":
-                bits = convert(self.b, self.number(node.args[0]), "uint16")
-                return _of_half(self.b, bits)
+                return halves.widened(self.b, self.number(node.args[0]))
             case "half_of_float32":
-                return _as_half(self.b, convert(self.b, self.number(node.args[0]), "float32"))
+                return halves.narrowed(self.b, self.number(node.args[0]))
             case _:
                 raise NotWritten(ast.unparse(node))
 
@@ -1079,14 +1077,3 @@ def _is_plain(node: ast.expr) -> bool:
             if name not in ("floor", "ceil", "trunc", "rint", "fabs", "sqrt"):
                 return False
     return True
-
-
-_HALF = ir.HalfType()
-
-
-def _of_half(b: Any, bits: Number) -> Number:
-    return Number("float32", b.fpext(b.bitcast(bits.held, _HALF), FLOATS["float32"]))
-
-
-def _as_half(b: Any, value: Number) -> Number:
-    return Number("uint16", b.bitcast(b.fptrunc(value.held, _HALF), ir.IntType(16)))

@@ -53,7 +53,7 @@ _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 # The modules whose text takes part in what is compiled.
 _CODE = (
     "numba/support", "numba/sorting", "numba/compilers", "numba/relative", "numba/emit",
-    "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
+    "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing", "llvm/halves",
     "llvm/entries", "llvm/elements", "llvm/commands", "llvm/native",
 )  # fmt: skip
 
