@@ -78,7 +78,7 @@ def _word(builder: Any, address: Any, words: Any = 0) -> Any:
 def _copy(builder: Any, target: Any, source: Any, size: Any) -> None:
     """Copy so many bytes from address to address."""
     places = [_place(builder, one, _BYTE) for one in (target, source)]
-    copy(builder, *places, size)
+    copy(builder, places[0], places[1], size)
 
 
 def _add_to(builder: Any, variable: Any, value: Any) -> None:

@@ -190,7 +190,8 @@ class _Module:
         made = ir.Function(self.module, ir.FunctionType(WORD, types), "ninepoint.band")
         made.linkage = "internal"
         writer = _Writer(self, made)
-        args, values = list(made.args), []
+        args = list(made.args)
+        values: list[Value] = []
         for kind in kinds:
             if not kind.ndim:
                 count = 2 if kind.machine in PARTS else 1
@@ -246,7 +247,7 @@ class _Module:
         return self._globals[name]
 
     def _table(self, name: str, node: ast.expr) -> Array:
-        space = {short: np.dtype(one).type for short, one in _SHORT.items()}
+        space: dict[str, Any] = {k: np.dtype(one).type for k, one in _SHORT.items()}
         space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
         values = eval(compile(ast.Expression(node), "<table>", "eval"), space)
         kind = stored(values.dtype.name)
@@ -304,9 +305,12 @@ class _Writer:
     def __init__(self, module: _Module, made: ir.Function) -> None:
         self.module = module
         self.b = ir.IRBuilder(made.append_basic_block("entry"))
-        self.frame = _Frame(ast.FunctionDef())
+        self.frame = _Frame(module.texts["band"])
         self._buffers: list[Any] = []
+        # Where control goes when a loop is left, and where the memory was not enough.
+        self._ends: list[Any] = []
         self._failed: Any = None
+        self._failures: list[Any] = []
         self._flags = ("fast",) if module.fastmath else ()
 
     # Functions.
@@ -443,11 +447,10 @@ class _Writer:
                     self.frame.names[name] = value
                     return
                 slot = self.frame.names.get(name)
-                new = not isinstance(slot, _Slot) or (
-                    # At the top a name may hold something else from here on.
+                # At the top a name may hold something else from here on.
+                if not isinstance(slot, _Slot) or (
                     self.frame.depth == 1 and _shape_of(slot.like) != _shape_of(value)
-                )
-                if new:
+                ):
                     self.frame.names[name] = self._slot(value)
                 else:
                     self._write(slot, value)
@@ -455,8 +458,8 @@ class _Writer:
                 assert isinstance(value, tuple)
                 for one, part in zip(targets, value, strict=True):
                     self.assign(one, part)
-            case ast.Subscript(value=array, slice=ast.Slice()):
-                self._fill(self.value(array), value)
+            case ast.Subscript(value=filled, slice=ast.Slice()):
+                self._fill(self.value(filled), value)
             case ast.Subscript():
                 array, place = self._place(target)
                 assert isinstance(value, Number)
@@ -575,7 +578,11 @@ class _Writer:
         if isinstance(slot.like, Number):
             assert isinstance(value, Number)
             value = convert(self.b, value, slot.like.machine)
-        elif isinstance(value, Array) and slot.like.strides is not None:
+        elif (
+            isinstance(value, Array)
+            and isinstance(slot.like, Array)
+            and slot.like.strides is not None
+        ):
             value = replace(value, strides=strides_of(self.b, value))
         for place, one in zip(slot.places, flat(value), strict=True):
             self.b.store(one, place)
@@ -894,7 +901,6 @@ class _Writer:
         b.store(memory, free)
         if self._failed is None:
             self._failed = b.append_basic_block("finish")
-            self._failures: list[Any] = []
         goes_on = b.append_basic_block("allocated")
         self._failures.append(b.block)
         b.cbranch(b.icmp_unsigned("==", memory, POINTER(None)), self._failed, goes_on)
@@ -937,9 +943,9 @@ class _Writer:
             case "complex":
                 parts = [self.number(one) for one in node.args]
                 narrow = all(one.machine == "float32" for one in parts)
-                kind = "complex64" if narrow else "complex128"
-                held_by = (convert(self.b, one, PARTS[kind]).held for one in parts)
-                return Number(kind, tuple(held_by))
+                machine = "complex64" if narrow else "complex128"
+                held_by = (convert(self.b, one, PARTS[machine]).held for one in parts)
+                return Number(machine, tuple(held_by))
             case "same_bits":
                 array, like = (self.value(one) for one in node.args)
                 assert isinstance(array, Array)
@@ -1040,10 +1046,6 @@ class _Writer:
                 return self.b.not_(self._modular(node.operand, bits))
             case _:
                 return resized(self.b, self.number(node), bits)
-
-    @property
-    def _ends(self) -> list[Any]:
-        return self.__dict__.setdefault("_loops", [])
 
 
 def _literal(value: Any) -> Number:
