@@ -20,7 +20,7 @@ from typing import Any
 from llvmlite import ir
 
 from ninepoint.backends.assembly import Assembly
-from ninepoint.backends.numba import native
+from ninepoint.backends.llvm import native
 
 _INT, _WORD, _POINTER = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
 

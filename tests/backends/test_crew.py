@@ -18,7 +18,7 @@ from ninepoint.arrays.borders import Boundary
 from ninepoint.arrays.commands import Machine, Part, commands
 from ninepoint.arrays.layout import layout
 from ninepoint.backends.crew import Crew
-from ninepoint.backends.numba import native
+from ninepoint.backends.llvm import native
 from ninepoint.backends.threads import run_parts
 from ninepoint.language.box import Box
 

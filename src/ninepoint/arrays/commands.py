@@ -9,7 +9,7 @@ Arrays whose rows have gaps or run backwards are moved, too: the interior is the
 each of which is moved into a block that stays in cache.
 
 A list is made once for each layout, and for each part of it that a thread computes, and carried
-out by one call of machine code; `ninepoint.backends.numba.commands` says how it is written.
+out by one call of machine code; `ninepoint.backends.llvm.commands` says how it is written.
 
 A block of few columns is slow to compute row by row.  But where rows lie one after the other,
 it is also one long row, with as many copies below it as the stencil looks down, which overlap:

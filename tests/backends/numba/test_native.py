@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends.numba import native
+from ninepoint.backends.llvm import native
 
 pytestmark = pytest.mark.skipif(not native.possible(), reason="arrays are laid out otherwise")
 
