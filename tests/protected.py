@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 
 from crashes import signal_of
-from ninepoint.backends.numba import cache
-from ninepoint.backends.numba.interpreted import interpreted
+from ninepoint._testing import watched
 
 PAGE = mmap.PAGESIZE
 NOBODY, READ = 0, mmap.PROT_READ
@@ -174,22 +173,9 @@ class Guard:
 @contextmanager
 def everything() -> Iterator[None]:
     """Guard whatever is loaded meanwhile, as long as this lasts."""
-    load = cache.load
-
-    def guarded(
-        text: str, name: str, types: Any, signature: Callable[[], Any], *rest: Any, **options: Any
-    ) -> Any:
-        band = load(text, name, types, signature, *rest, **options)
-        if interpreted():
-            return band
-        fastmath = options.get("fastmath", rest[0] if rest else False)
-        writes = [bool(getattr(one, "mutable", False)) for one in signature().args]
-        return Guard(band, writes, text, not fastmath)
-
-    cache.load = guarded
     Guard.active = True
     try:
-        yield
+        with watched(lambda band, text, writes, exact: Guard(band, writes, text, exact)):
+            yield
     finally:
-        cache.load = load
         Guard.active = False

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,7 @@ from . import limits as limit
 from .backends.llvm.native import Kind
 from .backends.numba import cache
 from .backends.numba.interpreted import in_numpy
+from .backends.numba.interpreted import interpreted as as_plain_python
 from .backends.pipeline import Forms
 from .inspecting.asked import asked
 from .inspecting.describing import notes
@@ -156,7 +158,7 @@ def interpreted(checked: bool = True) -> Iterator[None]:
     Outside
         Where code looked outside an array, or where nothing had been written.
     """
-    load = cache.load
+    compiled = cache.load
 
     def as_python(
         text: str,
@@ -168,14 +170,53 @@ def interpreted(checked: bool = True) -> Iterator[None]:
         elements: bool = False,
     ) -> Any:
         if kinds is None:
-            return load(text, name, types, signature, fastmath, kinds, elements)
+            return compiled(text, name, types, signature, fastmath, kinds, elements)
         return _Interpreted(text, kinds, checked)
 
-    cache.load = as_python
+    with _loading(as_python):
+        yield
+
+
+def forget() -> None:
+    """Forget machine code that is in memory, as in a new process: it is read from disk again."""
+    cache._loaded.clear()
+    cache._modules.clear()
+    cache._refused.clear()
+    if cache._fallback.cache_info().currsize:
+        shutil.rmtree(cache._fallback())
+        cache._fallback.cache_clear()
+
+
+@contextmanager
+def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None]:
+    """Put `watch(function, text, writes, exact)` in the place of machine code loaded meanwhile.
+
+    It is told which arguments the function writes, and whether its floats are exact.
+    """
+    load = cache.load
+
+    def loaded(
+        text: str, name: str, types: Any, signature: Callable[[], Any], *rest: Any, **options: Any
+    ) -> Any:
+        found = load(text, name, types, signature, *rest, **options)
+        if as_plain_python():
+            return found
+        fastmath = options.get("fastmath", rest[0] if rest else False)
+        writes = [bool(getattr(one, "mutable", False)) for one in signature().args]
+        return watch(found, text, writes, not fastmath)
+
+    with _loading(loaded):
+        yield
+
+
+@contextmanager
+def _loading(load: Any) -> Iterator[None]:
+    before = cache.load
+    cache.load = load
     try:
         yield
     finally:
-        cache.load = load
+        cache.load = before
 
 
 class _Interpreted:

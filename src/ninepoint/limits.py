@@ -121,6 +121,12 @@ class Limits:
     # one: that takes about a second, once on each machine.
     worth_passes_seconds: float = 0.1
 
+    # A call that takes no longer to compile [s] needs no word: a kernel of moderate size takes 0.5
+    # to 2.  Below a cell of a notebook, where the sign is gone afterwards, it comes as soon as one
+    # wonders.
+    announced_seconds: float = 2.0
+    announced_below_cells_seconds: float = 0.3
+
     # Steps of an iteration that are recorded at once; on arrays that are cut they are one task a
     # chunk, as far as that is worth it.
     recorded_steps: int = 8

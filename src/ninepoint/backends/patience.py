@@ -11,13 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from .. import limits
 from ..notebook import Passing, present
-
-# A call that takes no longer needs no word: a kernel of moderate size compiles in 0.5 s to 2 s.
-PATIENCE = 2.0
-
-# Below a cell of a notebook, where the sign is gone afterwards, it comes as soon as one wonders.
-SOON = 0.3
 
 # Silences what is said here; so does the level of the logger.
 VARIABLE = "NINEPOINT_QUIET"
@@ -27,8 +22,8 @@ _said: set[str] = set()
 
 
 @contextmanager
-def announced(name: str, dtypes: Sequence[np.dtype], after: float = PATIENCE) -> Iterator[None]:
-    """Say once that a kernel is compiled, if that takes longer than `after` [s].
+def announced(name: str, dtypes: Sequence[np.dtype]) -> Iterator[None]:
+    """Say once that a kernel is compiled, if that takes longer than nobody minds.
 
     In a notebook it is said each time, sooner, and only for as long as it lasts.
     """
@@ -42,7 +37,7 @@ def announced(name: str, dtypes: Sequence[np.dtype], after: float = PATIENCE) ->
     if not wanted or words in _said:
         yield
         return
-    with _meanwhile(after, partial(_say, words)):
+    with _meanwhile(limits.current.announced_seconds, partial(_say, words)):
         yield
 
 
@@ -51,7 +46,7 @@ def _sign(words: str) -> Iterator[None]:
     """Show a line below the cell while something lasts."""
     line = Passing()
     try:
-        with _meanwhile(SOON, partial(line.show, words)):
+        with _meanwhile(limits.current.announced_below_cells_seconds, partial(line.show, words)):
             yield
     finally:
         line.clear()

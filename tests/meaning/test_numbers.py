@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-import agreement
 import kernels
 import ninepoint as npt
 from ninepoint import StencilError
+from ninepoint._testing import interpreted
 from thorough import only
 
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -154,10 +154,8 @@ def columns(*dtypes: str) -> list[np.ndarray]:
 
 def by_text(kernel: Any, arrays: list[np.ndarray]) -> list[np.ndarray]:
     """The results of the generated text, run as plain Python."""
-    stencil = npt.stencil(kernel)
-    names = dict(zip(("x", "y"), arrays, strict=False))
-    case = kernels.Case("", kernel, 1, {}, {}, {}, (), (), False)
-    return list(agreement.by_text(agreement.Drawn(case, names, "fill", stencil)))
+    with interpreted():
+        return listed(npt.stencil(kernel)(*arrays))
 
 
 def listed(result: Any) -> list[np.ndarray]:

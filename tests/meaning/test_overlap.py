@@ -7,7 +7,6 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import ninepoint as npt
-from ninepoint.lowering.schedule import Schedule
 from thorough import only
 
 WIDTHS = [3, 4, 7, 33, 35, 36, 42, 65, 66, 67, 68, 76, 77, 99, 129, 130, 131, 195, 447]
@@ -50,7 +49,9 @@ def test_a_result_that_goes_over_its_field():
 
 
 def test_steps_done_together():
-    stencil = npt.stencil(dtype="uint8", boundary="nearest", schedule=Schedule(steps=3))(median)
+    stencil = npt.stencil(dtype="uint8", boundary="nearest", schedule=npt.Schedule(steps=3))(
+        median
+    )
     for width in WIDTHS:
         x = image(width, "uint8")
         expected = stencil(stencil(stencil(x)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from gufunc_reference import reference
 
 import ninepoint as npt
-from gufuncs.reference import reference
 
 
 def matmul(a, b):

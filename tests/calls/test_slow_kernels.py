@@ -7,18 +7,15 @@ import pickle
 import subprocess
 import sys
 import threading
-import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import kernels
 import ninepoint as npt
-from ninepoint import language
-from ninepoint.backends import patience
-from ninepoint.language.warned import CURES
+from ninepoint._testing import limits
 
 PROGRAM = """
 import pickle, sys, warnings
@@ -95,13 +92,6 @@ def test_one_option_silences_a_stencil(tmp_path: Any) -> None:
         npt.stencil(performance_warnings=False)(stencil.__wrapped__)(np.arange(4.0))
 
 
-def test_cures_are_those_of_reasons_that_are_given() -> None:
-    reasons = "".join(f.read_text() for f in Path(language.__path__[0]).glob("*.py"))
-    reasons = reasons.replace("{name}", "np.sort")
-    for words in CURES:
-        assert reasons.count(words) > 1, words
-
-
 def test_kernels_that_are_understood_say_nothing(tmp_path: Any) -> None:
     stencil = fresh("    return np.nanmean(x[-1:2])\n", tmp_path, "quick_one")
     with warnings.catch_warnings():
@@ -152,35 +142,27 @@ def test_workers_say_nothing(tmp_path: Any) -> None:
     assert not done.stderr
 
 
+@pytest.mark.parametrize("quiet", ["", "1"])
 def test_a_long_compilation_says_so(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    quiet: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, tmp_path: Any
 ) -> None:
-    monkeypatch.delenv("NINEPOINT_QUIET", raising=False)
+    monkeypatch.setenv("NINEPOINT_QUIET", quiet)
+    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
     before = threading.active_count()
-    kinds = [np.dtype("uint8"), np.dtype("float32")]
+
+    def compiled(name: str) -> None:
+        source = f"def {name}(x):\n    return np.median(x[-2:3, -2:3]) * {len(name)}\n"
+        function = kernels.compiled("import numpy as np\n" + source, name)
+        npt.stencil(function)(np.zeros((9, 9), "float32"))
+
     with caplog.at_level(logging.WARNING, "ninepoint"):
-        with patience.announced("median_of_test", kinds, after=0.0):
-            limit = time.monotonic() + 20
-            while not caplog.messages and time.monotonic() < limit:
-                time.sleep(0.01)
-        with patience.announced("median_of_test", kinds, after=0.0):
-            time.sleep(0.05)
-        with patience.announced("quick_of_test", kinds, after=100.0):
-            pass
-    assert caplog.messages == [
-        "ninepoint: compiling 'median_of_test' for uint8, float32 ..., which is kept on disk "
-        "for other runs"
-    ]
+        with limits(announced_seconds=600.0):
+            compiled("quick_of_test")
+        with limits(announced_seconds=0.01):
+            compiled("median_of_test")
+    said = "ninepoint: compiling 'median_of_test' for float32 ..., which is kept on disk "
+    assert caplog.messages == ([] if quiet else [said + "for other runs"])
     assert threading.active_count() == before
-
-
-def test_nothing_is_said_where_quiet_is_asked_for(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setenv("NINEPOINT_QUIET", "1")
-    with patience.announced("silent_of_test", [np.dtype("uint8")], after=0.0):
-        time.sleep(0.05)
-    assert not caplog.messages
 
 
 def test_explain_names_the_line(tmp_path: Any) -> None:

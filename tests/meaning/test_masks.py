@@ -7,12 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import agreement
 import ninepoint as npt
-from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import Boundary
-from ninepoint.inspecting.asked import asked
-from ninepoint.lowering.schedule import Schedule
+from ninepoint._testing import interpreted, plan_of
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=bool)
 ROWS, COLUMNS = np.mgrid[-3:4, -3:4]
@@ -59,7 +55,7 @@ KERNELS: dict[str, Any] = {
 }
 
 
-def fields(dtype: str, shape: tuple[int, ...] = (6, 7)) -> np.ndarray:
+def fields(dtype: str, shape: tuple[int, ...] = (5, 6)) -> np.ndarray:
     rng = np.random.default_rng(4)
     if np.dtype(dtype).kind == "u":
         return rng.integers(0, 256, shape).astype(dtype)
@@ -69,20 +65,15 @@ def fields(dtype: str, shape: tuple[int, ...] = (6, 7)) -> np.ndarray:
 
 def by_text(stencil: Any, x: np.ndarray, **others: Any) -> Any:
     """What the generated text gives, run as plain Python."""
-    compiled, (stages, reason) = (
-        asked(stencil.definition, [x], others).last,
-        asked(stencil.definition, [x], others).forms,
-    )
-    assert stages is not None, reason
-    program = agreement.Plain(compiled.bind(others))
-    border = Boundary.of("fill").on(compiled.ndim)
-    return on_numpy.apply(program, [x], border=border, cval=1, threads=1)
+    assert plan_of(stencil, x, **others).reason == ""
+    with interpreted():
+        return stencil(x, **others)
 
 
-@pytest.mark.parametrize("schedule", [Schedule(), Schedule(unrolled=0, network=0)])
+@pytest.mark.parametrize("schedule", [npt.Schedule(), npt.Schedule(unrolled=0, network=0)])
 @pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "int16"])
 @pytest.mark.parametrize("name", KERNELS)
-def test_masks_are_windows(name: str, dtype: str, schedule: Schedule) -> None:
+def test_masks_are_windows(name: str, dtype: str, schedule: npt.Schedule) -> None:
     """The result, its dtype, and where the footprint ends: `cval` stands beyond."""
     stencil, x = npt.stencil(schedule=schedule, cval=1)(KERNELS[name]), fields(dtype)
     result, wanted = by_text(stencil, x), stencil.debug(x)
@@ -115,8 +106,7 @@ def test_compiled_masks_of_several_shapes() -> None:
 
 def test_reach_is_that_of_the_picked_elements() -> None:
     def looks(function: Any) -> Any:
-        compiled = asked(npt.stencil(function).definition, ["float64"]).last
-        return compiled.reach.lo, compiled.reach.hi
+        return plan_of(npt.stencil(function), "float64").reaches[0]
 
     assert looks(lambda x: x[-1:2, -1:2][ASIDE].sum()) == ((0, 0), (0, 1))
     assert looks(lambda x: x[-1:2, -1:2][0, 2]) == ((-1, 1), (-1, 1))

@@ -11,25 +11,22 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.inspecting.timing import Machine, Measurement
 
 pytest.importorskip("matplotlib")
 
-FOUND = Measurement(
-    name="mean",
-    arrays="100x100 uint8",
+
+@npt.stencil
+def mean(x):
+    return x[-1:2, -1:2].mean()
+
+
+MEASURED = mean.bench(np.zeros((100, 100), np.uint8), repeat=1, threads=1)
+FOUND = dataclasses.replace(
+    MEASURED,
     points=10_000,
     bytes=20_000,
     seconds=1e-5,
-    lower=9e-6,
-    upper=2e-5,
-    samples=7,
-    copy_bytes=20_000,
-    copy_seconds=1e-6,
-    threads=1,
-    preparation="compiled",
-    preparation_seconds=1.0,
-    limits=Machine(near=64e9, far=8e9, add=10e9),
+    limits=dataclasses.replace(MEASURED.limits, near=64e9, far=8e9, add=10e9),
     lanes=12.0,
 )
 
@@ -83,15 +80,21 @@ def test_what_is_not_counted_is_not_drawn():
         dataclasses.replace(FOUND, lanes=None).plot()
 
 
-def test_without_matplotlib_it_is_told_what_to_install():
+def test_without_matplotlib_it_is_told_what_to_install(tmp_path):
     script = """
 import sys
 sys.modules["matplotlib"] = None
-from ninepoint.inspecting.plots import matplotlib
+import numpy as np
+import ninepoint as npt
+@npt.stencil
+def added(x):
+    return x[0] + x[1]
 try:
-    matplotlib()
+    added.bench(np.ones(99), repeat=1).plot()
 except ImportError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    file = tmp_path / "script.py"
+    file.write_text(script)
+    done = subprocess.run([sys.executable, file], capture_output=True, text=True)
     assert done.stdout == "plot() needs matplotlib: pip install matplotlib\n", done.stderr

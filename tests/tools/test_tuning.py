@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends import tuned
-from ninepoint.inspecting.search import search
 
 
 @pytest.fixture(autouse=True)
@@ -52,54 +48,16 @@ def test_the_fastest_is_kept_and_nothing_changes():
     assert again.schedule("float64") == npt.Schedule()
 
 
-def test_it_takes_what_is_faster():
-    """Told by a clock of its own: which of real schedules is faster is not for a test to say."""
-    naps = {"rows": 0.02, "inline": 0.004, "whole": 0.03, "": 0.015}
-
-    def variant(schedule):
-        how = dict(schedule.stages).get("s", "")
-        code = f"import time; time.sleep({naps[how]})"
-        return how, lambda: exec(code) or np.zeros(3)
-
-    def rounds(base):
-        return [[{"stages": (("s", how),)} for how in ("rows", "inline", "whole")]]
-
-    found = search(npt.Schedule(), rounds, variant, 30)
-    assert found.schedule.stages == (("s", "inline"),)
-    # A nap takes longer on a busy machine, the shorter ones by a greater part.
-    assert found.gain > 1.1
-    assert len(found.trials) == 3
-
-
-def test_what_gives_other_bits_is_not_taken():
-    def variant(schedule):
-        return schedule.tile, lambda: np.array([1.0 + schedule.tile])
-
-    found = search(npt.Schedule(), lambda base: [[{"tile": 5}]], variant, 30)
-    assert found.schedule == npt.Schedule()
-    assert not found.trials
-
-
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"tile": "wide"}', '{"other": 1}', "null"])
 def test_a_damaged_file_is_as_if_it_were_not_there(text):
-    energy, x = make(), image()
-    path = tuned.path(energy.definition.token, "float32")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    x = image()
+    path = make().tune(x, seconds=0.1).path
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"tile": 64}))
+    assert make().schedule("float32").tile == 64
     path.write_text(text)
+    energy = make()
     assert energy.schedule("float32") == npt.Schedule()
     assert energy(x).shape == x.shape
-
-
-def test_it_is_read_without_numba():
-    energy = make()
-    tuned.store(energy.definition.token, "float32", npt.Schedule(tile=64, stages=(("s", "rows"),)))
-    assert json.loads(tuned.path(energy.definition.token, "float32").read_text())["tile"] == 64
-    text = (
-        "import sys; from ninepoint.backends import tuned; "
-        f"print(tuned.load({energy.definition.token!r}, 'float32').stages, 'numba' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert done.stdout == "(('s', 'rows'),) False\n"
 
 
 def test_one_kernel():

@@ -1,14 +1,15 @@
-"""Half floats as machine code takes them: by instructions of the processor, or by their bits."""
+"""Half floats: by instructions of the processor, or by their bits."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
-from numba import njit
 
 import ninepoint as npt
-from ninepoint.backends.numba import halves
-from ninepoint.backends.numba.halves import float32_of_half, half_of_float32
 
 BITS = np.arange(65536, dtype="uint16")
 
@@ -18,24 +19,19 @@ def right(x):
     return x[0, 1]
 
 
-@pytest.mark.parametrize("instructions", [False, None])
-def test_all_half_floats_and_what_rounds_to_them(
-    instructions: bool | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if instructions is not None:
-        monkeypatch.setattr(halves, "_has_instructions", lambda: instructions)
+@npt.ufunc(dtype="float32")
+def widened(x):
+    return x
 
-    def widen(given, result):
-        for k in range(given.size):
-            result[k] = float32_of_half(given[k])
 
-    def narrow(given, result):
-        for k in range(given.size):
-            result[k] = half_of_float32(given[k])
+@npt.ufunc(dtype="float16")
+def narrowed(x):
+    return x
 
+
+def check_every_number() -> None:
     every = BITS.view("float16")
-    wide = np.empty(BITS.size, "float32")
-    njit("(uint16[::1], float32[::1])")(widen)(BITS, wide)
+    wide = widened(every)
     np.testing.assert_array_equal(wide, every.astype("float32"))
     np.testing.assert_array_equal(np.signbit(wide), np.signbit(every))
     # Half floats, what lies between two of them, and next to that.
@@ -46,10 +42,23 @@ def test_all_half_floats_and_what_rounds_to_them(
     given = np.concatenate([exact, np.nextafter(exact, np.float32(0)), exact * np.float32(1.0001)])
     with np.errstate(over="ignore"):
         wanted = given.astype("float16")
-    result = np.empty(given.size, "uint16")
-    njit("(float32[::1], uint16[::1])")(narrow)(given, result)
-    np.testing.assert_array_equal(result.view("float16"), wanted)
-    np.testing.assert_array_equal(np.signbit(result.view("float16")), np.signbit(wanted))
+    result = narrowed(given)
+    np.testing.assert_array_equal(result, wanted)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(wanted))
+
+
+def test_all_half_floats_and_what_rounds_to_them() -> None:
+    check_every_number()
+
+
+@pytest.mark.nightly
+def test_all_half_floats_on_a_processor_that_knows_none() -> None:
+    paths = os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")])
+    subprocess.run(
+        [sys.executable, "-c", "import test_halves; test_halves.check_every_number()"],
+        env={**os.environ, "NUMBA_CPU_NAME": "generic", "PYTHONPATH": paths},
+        check=True,
+    )
 
 
 def test_arrays_are_taken_as_they_are() -> None:

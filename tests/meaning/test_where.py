@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import agreement
 import ninepoint as npt
-from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.borders import Boundary
-from ninepoint.inspecting.asked import asked
+from ninepoint._testing import interpreted
 
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], bool)
 NONE = np.zeros((3, 3), bool)
@@ -32,10 +29,8 @@ MASKS = ("m[-1:2, -1:2]", "CROSS", "NONE", "m[-1:2, -1:2] & (w > 20)", "m[0, 0]"
 
 def by_text(stencil: Any, *fields: np.ndarray) -> Any:
     """What the generated text gives, run as plain Python: to compile takes seconds."""
-    compiled = asked(stencil.definition, list(fields), {}).last
-    program = agreement.Plain(compiled.bind({}))
-    border = Boundary.of("valid").on(compiled.ndim)
-    return on_numpy.apply(program, list(fields), border=border, cval=0, threads=1)
+    with interpreted():
+        return stencil(*fields)
 
 
 def kernel_of(reductions: tuple[str, ...], mask: str) -> Any:

@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
-
-from ninepoint.inspecting import surroundings
 
 STANDIN = Path(__file__).parents[1] / "cuda" / "standin"
 
@@ -41,6 +38,11 @@ def test_the_gpu_and_its_driver_are_named():
             "  def getDeviceCount(): raise cuda.runtime.CUDARuntimeError('none')",
             "there is no GPU to compute on",
         ),
+        pytest.param(
+            "import time\nclass cuda:\n class runtime:\n  def getDeviceCount(): time.sleep(3600)",
+            "CUDA has not answered within",
+            marks=pytest.mark.nightly,
+        ),
     ],
 )
 def test_why_there_is_none(tmp_path, text, words):
@@ -48,10 +50,3 @@ def test_why_there_is_none(tmp_path, text, words):
     said = told(tmp_path)
     assert said.startswith("not used: ")
     assert words in said
-
-
-def test_who_does_not_answer_is_not_waited_for():
-    never = threading.Event()
-    said = surroundings._in_time(lambda: str(never.wait()), 0.01)
-    never.set()
-    assert said == "not used: CUDA has not answered within 0.01 s"

@@ -12,7 +12,6 @@ import textwrap
 import pytest
 
 from ninepoint.undisturbed import undisturbed
-from thorough import only
 
 posix = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
 
@@ -58,8 +57,9 @@ def output(process):
     return out.strip()
 
 
+@pytest.mark.nightly
 @posix
-@pytest.mark.parametrize("seed", only(1, [0, 1]))
+@pytest.mark.parametrize("seed", [0, 1])
 def test_interrupted_first_calls(tmp_path, seed):
     """While packages are imported, while Numba compiles, and while files are written."""
     script = f"""
@@ -91,6 +91,7 @@ def test_interrupted_first_calls(tmp_path, seed):
     assert output(start(tmp_path, script)).isdecimal()
 
 
+@pytest.mark.nightly
 @posix
 def test_interrupted_imports_of_image_libraries(tmp_path):
     script = """
@@ -109,6 +110,7 @@ def test_interrupted_imports_of_image_libraries(tmp_path):
     assert output(start(tmp_path, script)).isdecimal()
 
 
+@pytest.mark.nightly
 @posix
 def test_nothing_is_written_after_an_interrupt(tmp_path):
     """Wherever it comes, also while threads are started: who is interrupted waits for them."""
@@ -146,6 +148,7 @@ def test_nothing_is_written_after_an_interrupt(tmp_path):
     output(start(tmp_path, script))
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_forks_while_a_thread_compiles(tmp_path):
     """The child finds no lock that is held by a thread which it does not have."""
@@ -255,6 +258,7 @@ def test_kernels_that_never_end_are_interrupted(tmp_path):
     assert max(map(float, seconds)) < 20
 
 
+@pytest.mark.nightly
 @posix
 def test_a_program_that_computes_without_end_on_dask_is_ended(tmp_path):
     """Its threads are waited for when Python ends, but the machine code hears of it."""

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from gufunc_reference import reference, sizes_of
 
 import ninepoint as npt
-from gufuncs.reference import reference, sizes_of
 from thorough import only
 
 SCALE = 3
