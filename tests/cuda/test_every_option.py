@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-
 from test_options import FILM, OPTIONS, kernel
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from ninepoint.files import ImageReadError, imread, imsave
+from ninepoint import ImageReadError, imread, imsave
 from thorough import only
 
 STACK = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
@@ -325,7 +325,7 @@ def test_disk_full(tmp_path, name, lazy):
     program = f"""
         import resource
         import numpy as np, dask, dask.array as da
-        from ninepoint.files import imsave
+        from ninepoint import imsave
         stack = np.load({str(tmp_path / "stack.npy")!r})
         if {lazy}:
             dask.config.set(scheduler="synchronous")
@@ -374,7 +374,7 @@ def test_a_missing_extra_is_named(tmp_path):
     program = f"""
         import sys
         sys.modules["PIL"] = None
-        from ninepoint.files import imread
+        from ninepoint import imread
         try:
             imread({str(tmp_path)!r})
         except ImportError as error:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
 import time
+from importlib.metadata import entry_points
 
 import numpy as np
 import pytest
@@ -17,10 +16,10 @@ from PIL import Image
 from scipy import ndimage
 
 import ninepoint as npt
-from ninepoint.cli import main
-from ninepoint.cli.parser import boundary, number, param
-from ninepoint.cli.progress import Progress
-from ninepoint.inspecting.displays import counted
+
+# The command as it is installed.
+(command,) = entry_points(group="console_scripts", name="ninepoint")
+main = command.load()
 
 KERNELS = """\
 import ninepoint as npt
@@ -388,18 +387,6 @@ def test_misuse(here, capsys, words, said):
     assert not (here / "o").exists()
 
 
-def test_values_as_python_writes_them():
-    assert param("size=(3, 5)") == ("size", (3, 5))
-    assert param("q= 2.5") == ("q", 2.5)
-    assert param("s='a=b'") == ("s", "a=b")
-    assert number("-inf") == -np.inf
-    assert np.isnan(number("nan"))
-    assert boundary("wrap") == "wrap"
-    assert boundary("wrap, mirror") == ("wrap", "mirror")
-    assert boundary("fill:wrap,mirror") == (("fill", "wrap"), "mirror")
-    assert boundary("fill:wrap") == (("fill", "wrap"),)
-
-
 # The other commands.
 
 
@@ -510,35 +497,18 @@ def test_cache_is_shown_and_cleared(here, capsys, monkeypatch):
     assert [file.name for file in here.glob("cache/*")] == ["mine.py"]
 
 
-def test_numbers_for_people():
-    assert counted(0, "B") == "0 B"
-    assert counted(1234, "B") == "1.23 kB"
-    assert counted(25_300_000_000, "B") == "25.3 GB"
-    assert counted(999_700_000, "B") == "1 GB"
-
-
-def test_the_bar_is_for_terminals_only():
-    master, slave = pty.openpty()
-    with os.fdopen(slave, "w") as terminal, open(os.devnull, "w") as program:
-        bar = Progress(terminal)
-        bar(3, 6)
-        bar.close()
-        assert not Progress(program).visible
-        assert not Progress(terminal, visible=False).visible
-        shown = ""
-        while select.select([master], [], [], 1)[0]:  # a terminal may hand it on in pieces
-            shown += os.read(master, 1000).decode()
-    os.close(master)
-    assert "[###############...............] 3/6 frames" in shown
-    assert shown.endswith("\r")
-
-
 # As a process.
 
 
 def test_help_has_examples_and_loads_nothing_heavy():
-    loaded = "import sys, ninepoint.cli as c\ntry: c.main(['apply', '--help'])\nexcept SystemExit"
-    code = f"{loaded} as e: print(e.code, *{{'numba', 'dask', 'PIL', 'rich'}} & {{*sys.modules}})"
+    code = """
+import runpy, sys
+sys.argv[1:] = ["apply", "--help"]
+try:
+    runpy.run_module("ninepoint", None, "__main__")
+except SystemExit as end:
+    print(end.code, *{"numba", "dask", "PIL", "rich"} & {*sys.modules})
+"""
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert "ninepoint apply gaussian photo.jpg soft.png" in ran.stdout
     assert ran.stdout.endswith("\n0\n")

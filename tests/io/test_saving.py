@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
 import time
 import tracemalloc
 
@@ -18,10 +17,6 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.saving.alone import alone
-from ninepoint.saving.cutting import Layout, divided, layout
-from ninepoint.saving.npy import run_size
-from ninepoint.saving.units import Units, share
 
 zarr = pytest.importorskip("zarr")
 xr = pytest.importorskip("xarray")
@@ -81,29 +76,18 @@ def begun(path, array, after=5, **options):
 
 
 class TestCutting:
-    def test_units_are_numbered_regions_that_cover_the_array_once(self):
-        units = Units((5, 7, 2), (2, 3, 2))
-        seen = np.zeros(units.shape, int)
-        for number in range(units.count):
-            assert units.number(units.place(number)) == number
-            seen[units.region(units.place(number))] += 1
-        assert (seen == 1).all()
-        assert units.chunks == ((2, 2, 1), (3, 3, 1), (2,))
-
-    def test_parts_share_all_units(self):
-        shared = [number for part in range(3) for number in share(10, (part, 3))]
-        assert shared == list(range(10))
-
     def test_a_unit_is_a_chunk_of_dask_where_that_is_whole(self, tmp_path):
         seen = []
         npt.save(lazy(20), tmp_path / "a.zarr", chunks=5, progress=lambda *n: seen.append(n))
         assert seen[-1] == (6, 6)
         assert zarr.open_array(tmp_path / "a.zarr").chunks == (5, 5)
 
-    def test_what_is_not_said_is_chosen(self):
-        large = layout((9000, 8000), 4, ((3000,) * 3, (2000,) * 4), ())
-        assert large == Layout((375, 500), (3000, 2000))
-        assert divided((1009, 1013), 8, 1000) == (1009, 1013)
+    def test_what_is_not_said_is_chosen(self, tmp_path):
+        large = da.zeros((9000, 8000), dtype="float32", chunks=(3000, 2000))
+        with pytest.raises(Stop):
+            npt.save(large, tmp_path / "a.zarr", progress=stopping(0))
+        made = zarr.open_array(tmp_path / "a.zarr")
+        assert (made.chunks, made.shards) == ((375, 500), (3000, 2000))
 
     @pytest.mark.parametrize(
         ("given", "words"),
@@ -417,10 +401,6 @@ class TestOtherFormats:
         with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
             npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
 
-    def test_units_of_npy_lie_one_after_another(self):
-        assert run_size((4, 6000, 6000), 8, ((4,), (500,) * 12, (6000,))) == (1, 1000, 6000)
-        assert run_size((40, 60), 8, ((7, 33), (60,))) == (33, 60)
-
     @pytest.mark.parametrize("suffix", [".nc", ".h5"])
     def test_netcdf(self, tmp_path, suffix):
         pytest.importorskip("h5netcdf")
@@ -436,29 +416,6 @@ class TestOtherFormats:
             npt.save(lazy().astype("complex64"), tmp_path / "b.nc")
         with pytest.raises(ValueError, match="cannot be written by several processes"):
             npt.save(lazy(), tmp_path / "b.nc", part=(0, 2))
-
-    def test_processes_write_a_file_one_after_another(self, tmp_path):
-        path = str(tmp_path / "data")
-        job = "import sys, time\nfrom ninepoint.saving.alone import alone\n" + textwrap.dedent("""
-            with alone(sys.argv[1]):
-                print("locked", flush=True)
-                time.sleep(1000)
-        """)
-        other = subprocess.Popen([sys.executable, "-c", job, path], stdout=subprocess.PIPE)
-        assert other.stdout.readline() == b"locked\n"
-        began = threading.Event()
-
-        def mine():
-            with alone(path):
-                began.set()
-
-        waiting = threading.Thread(target=mine)
-        waiting.start()
-        assert not began.wait(0.2)
-        other.kill()
-        assert began.wait(60)
-        waiting.join()
-        other.communicate()
 
     @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")
     def test_geotiff(self, tmp_path):

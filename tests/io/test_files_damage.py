@@ -12,7 +12,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from ninepoint.files import ImageReadError, imread, imsave
+from ninepoint import ImageReadError, imread, imsave
 
 NOISE = np.random.default_rng(1).integers(0, 256, (40, 64), np.uint8)
 
@@ -81,6 +81,7 @@ def page_entries(rows, columns, start=8, stored=100):
     return [(tag, 4, 1, value) for tag, value in values.items()] + [(279, 4, 1, stored)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", list(WRITERS))
 def test_truncated_anywhere(tmp_path, name):
     path = tmp_path / name
@@ -101,6 +102,7 @@ def test_truncated_anywhere(tmp_path, name):
             assert cut > 0.9 * len(whole), cut
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", list(WRITERS))
 def test_flipped_bytes_end_in_an_image_or_in_one_error(tmp_path, name):
     path = tmp_path / name

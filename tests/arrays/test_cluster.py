@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).with_name("on_workers.py")
+SCRIPT = Path(__file__).parents[1] / "on_workers.py"
 
 
 def test_the_state_on_workers():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from functools import partial
 from random import Random
 
 import dask.array as da
@@ -14,12 +13,8 @@ import xarray as xr
 
 import kernels
 import ninepoint as npt
-from agreement import Plain
 from ninepoint._testing import interpreted
-from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays import phases
-from ninepoint.arrays.borders import Boundary
-from ninepoint.language.reference import evaluate, store
+from weighted import each
 
 RULES = (
     *kernels.RULES,
@@ -55,6 +50,8 @@ def edges(coarse):
     up = bilinear(coarse)
     return up[0, 1] - up[0, -1]
 
+
+pytestmark = pytest.mark.usefixtures("as_python")
 
 SMALL = np.random.default_rng(0).random((5, 7)).astype("float32")
 FINE = np.random.default_rng(1).random((9, 14)).astype("float32")
@@ -134,17 +131,13 @@ def test_random_kernels_agree_with_the_definition():
         arrays = [np.array(rng.choices(range(100), k=int(np.prod(shape)))) for _ in "xy"]
         fields = [one.reshape(shape).astype("uint8") for one in arrays]
         border = kernels.random_boundary(rng, ndim)
-        definition = npt.stencil(upsample=factors)(function).definition
-        types, keep = [one.dtype for one in fields], "keep" in str(border)
-        compiled, _, _ = definition.compiled(types, {}, keep)
-        program = Plain(compiled.bind({}))
-        made = phases.apply(
-            partial(on_numpy.apply, program, threads=1), program, fields, factors,
-            Boundary.of(border).on(ndim), 7, None, np.empty,
-        )  # fmt: skip
-        wanted = evaluate(function, fields, boundary=border, cval=7, upsample=factors)
+        stencil = npt.stencil(upsample=factors)(function)
+        options = {"boundary": border, "cval": 7}
+        wanted = each(stencil.debug(*fields, **options))
+        with interpreted():
+            made = each(stencil(*fields, **options))
         for one, other in zip(made, wanted, strict=True):
-            np.testing.assert_array_equal(one, store(other, one.dtype), err_msg=str(seed))
+            np.testing.assert_array_equal(one, other, err_msg=str(seed))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

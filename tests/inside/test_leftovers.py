@@ -63,6 +63,6 @@ print(int(dask.array.ones(3, dtype=int).sum().compute()))
 def test_a_client_that_failed_to_start_takes_no_work():
     """It stays the client of the process, and what is computed later waits for it without end."""
     pytest.importorskip("distributed")
-    command = [sys.executable, "-c", CLIENT, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", CLIENT, str(Path(__file__).parents[1])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.stdout == "3\n", done.stderr

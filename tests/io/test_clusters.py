@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import subprocess
 import sys
@@ -17,8 +16,7 @@ import dask.array as da
 import numpy as np
 import pytest
 
-from ninepoint.files import imread, imsave
-from ninepoint.files.cluster import asks_for_ninepoint
+from ninepoint import imread, imsave
 
 distributed = pytest.importorskip("distributed")
 
@@ -85,19 +83,6 @@ def test_a_cluster_that_goes_away_midway_is_an_error(tmp_path, what):
     np.testing.assert_array_equal(imread(tmp_path).compute(), STACK)
 
 
-def test_what_workers_are_asked_before_they_get_a_task():
-    """They may have no ninepoint, as with `-S`, which leaves out what is installed."""
-    cloudpickle = pytest.importorskip("cloudpickle")
-    asked = cloudpickle.dumps(asks_for_ninepoint())
-    folder = os.path.dirname(os.path.dirname(cloudpickle.__file__))
-    program = f"import sys; sys.path.append({folder!r}); import cloudpickle; sys.path.pop(); " + (
-        f"sys.exit(cloudpickle.loads({asked!r})())"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    assert asks_for_ninepoint()()
-    assert subprocess.run([sys.executable, "-S", "-c", program], env=environment).returncode == 0
-
-
 def test_workers_that_come_late_are_waited_for(tmp_path):
     with clients(workers=0) as client:
         late = threading.Timer(0.5, lambda: client.cluster.scale(1))
@@ -120,6 +105,7 @@ def _interrupted(process):
     raise AssertionError("no interrupt was heard")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform == "win32", reason="no signals")
 def test_an_interrupt_ends_the_tasks(tmp_path):
     program = tmp_path / "program.py"
@@ -129,7 +115,7 @@ def test_an_interrupt_ends_the_tasks(tmp_path):
             import signal, sys, time
             import dask.array as da
             from distributed import Client, LocalCluster
-            from ninepoint.files import imsave
+            from ninepoint import imsave
 
             # Shells let what they start in the background ignore interrupts.
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -13,10 +13,7 @@ import pytest
 import tifffile
 from PIL import Image
 
-from ninepoint.files import ImageReadError, imread, imsave
-from ninepoint.files.natural import natural_key
-from ninepoint.files.replacing import replacement
-from ninepoint.language.warned import MetadataWarning
+from ninepoint import ImageReadError, MetadataWarning, imread, imsave
 
 FORMAT_DTYPES = {
     "png": ["bool", "uint8", "uint16"],
@@ -129,13 +126,6 @@ def test_foreign_byte_order_and_strides(tmp_path, dtype):
     assert back.dtype.isnative
     assert back.compute().dtype.isnative
     np.testing.assert_array_equal(back.compute(), stack)
-
-
-def test_natural_order():
-    names = ["f10.png", "f2.png", "F1.png", "a/9/x.png", "a/10/x.png", "f.png", "10.png", "9.png"]
-    assert sorted(names, key=natural_key) == [
-        *("9.png", "10.png", "a/9/x.png", "a/10/x.png", "F1.png", "f2.png", "f10.png", "f.png")
-    ]
 
 
 def test_files_are_read_in_natural_order_and_lists_in_theirs(tmp_path):
@@ -418,21 +408,6 @@ def test_xarray(tmp_path):
     stack = images((2, 3, 4))
     imsave(xarray.DataArray(stack, dims=("time", "y", "x")), tmp_path / "{}.png")
     np.testing.assert_array_equal(imread(tmp_path).compute(), stack)
-
-
-def test_a_replacement_that_fails_leaves_no_trace(tmp_path):
-    path = tmp_path / "precious"
-    path.write_text("old")
-
-    def interrupted():
-        with replacement(str(path)) as (_, temporary):
-            assert temporary != str(path)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert path.read_text() == "old"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_the_error_travels_to_another_process():

@@ -9,6 +9,8 @@ import xarray as xr
 
 import ninepoint as npt
 
+pytestmark = pytest.mark.usefixtures("as_python")
+
 FILM = np.random.default_rng(0).integers(0, 200, (7, 8, 9)).astype("int16")
 
 
@@ -148,12 +150,12 @@ def same(found, wanted):
 
 
 @pytest.mark.parametrize("option", OPTIONS)
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_way_takes_or_refuses_an_option_alike(option, target):
-    x = TARGETS[target](FILM)
-    wanted = outcome(kernel, x, OPTIONS[option])
-    for way in list(WAYS)[1:]:
-        same(outcome(WAYS[way], x, OPTIONS[option]), wanted)
+def test_every_way_takes_or_refuses_an_option_alike(option):
+    for target in TARGETS.values():
+        x = target(FILM)
+        wanted = outcome(kernel, x, OPTIONS[option])
+        for way in list(WAYS)[1:]:
+            same(outcome(WAYS[way], x, OPTIONS[option]), wanted)
 
 
 # Fields of fewer axes.
@@ -229,8 +231,8 @@ def whole(k, axes):
     return np.ascontiguousarray(np.broadcast_to(k, FILM.shape))
 
 
-@pytest.mark.parametrize("axes", [None, (-2, -1), (1, 2), (2, 1), (0, 1), (0, 2), (-1, 0)])
-@pytest.mark.parametrize("shape", [(8, 9), (9,), (1, 9), (8, 1), (7, 1, 1), (1, 1, 1)])
+@pytest.mark.parametrize("axes", [None, (2, 1), (0, 2), (-1, 0)])
+@pytest.mark.parametrize("shape", [(8, 9), (9,), (8, 1), (7, 1, 1)])
 def test_axes_of_fields_of_fewer_axes(axes, shape):
     k = np.random.default_rng(1).integers(0, 9, shape).astype("int32")
     found = of_fewer(FILM, k, axes=axes)
@@ -340,8 +342,8 @@ def test_lazy_calls_along_named_dimensions():
 
 
 def test_out_of_a_lazy_call_takes_the_calls_before_with_it():
-    x = np.random.default_rng(0).integers(0, 9, (600, 700)).astype("int32")
-    out = np.empty((600, 700), "int64")
+    x = np.random.default_rng(0).integers(0, 9, (30, 40)).astype("int32")
+    out = np.empty((30, 40), "int64")
     recorded = edges(npt.lazy(x))
     assert kernel(recorded, out=out) is out
     # It was never stored by itself.
@@ -464,16 +466,16 @@ WRONG_STEPS = [
 ]
 
 
-@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("options", "error", "words"), WRONG_STEPS)
-@pytest.mark.parametrize("kind", [step, step_staged])
-def test_wrong_steps_are_refused_before_the_first(kind, options, error, words, target):
-    x = TARGETS[target](FILM.astype("float64"))
-    seen = []
-    given = {"steps": 3, "callback": lambda k, state: seen.append(k), "every": 1} | options
-    with pytest.raises(error, match=words):
-        kind.iterate(x, **given)
-    assert not seen
+def test_wrong_steps_are_refused_before_the_first(options, error, words):
+    for target in TARGETS.values():
+        x = target(FILM.astype("float64"))
+        seen = []
+        given = {"steps": 3, "callback": lambda k, *_, s=seen: s.append(k), "every": 1} | options
+        for kind in (step, step_staged):
+            with pytest.raises(error, match=words):
+                kind.iterate(x, **given)
+        assert not seen
 
 
 @pytest.mark.parametrize("target", ["dask", "xarray", "xarray of dask"])
