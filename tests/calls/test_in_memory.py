@@ -265,7 +265,6 @@ def test_threads_change_nothing(rule: str, limited: Any) -> None:
     np.testing.assert_array_equal(made, uneven(turned.astype(float), boundary=rule, threads=1))
 
 
-@pytest.mark.measures
 def test_a_memmap_is_read_block_by_block(tmp_path: Any) -> None:
     kernel = npt.stencil(lambda x: x[0, 0] - x[1, -1])
     stored = np.memmap(tmp_path / "x", ">f4", "w+", shape=(40, 500, 500))

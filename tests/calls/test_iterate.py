@@ -642,7 +642,6 @@ def test_shapes_that_do_not_fit():
 # What it costs.
 
 
-@pytest.mark.measures
 @pytest.mark.parametrize("steps", [8, 80])
 @pytest.mark.parametrize("schedule", [FOUR, ONE], ids=["chained", "single"])
 def test_two_states_are_held_however_many_steps(steps, schedule):

@@ -16,11 +16,7 @@ import xarray as xr
 
 import ninepoint as npt
 
-# Compiled code is tried between protected pages first.
-pytestmark = [
-    pytest.mark.usefixtures("protected_pages"),
-    pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 
 RULES = ["fill", "constant", "nearest", "reflect", "mirror", "wrap"]
 ROWS = npt.Schedule(stages=(("s", "rows"), ("dx", "rows"), ("dy", "rows")))
@@ -539,7 +535,6 @@ def harris(x, k=0.04):
     return xx * yy - xy * xy - k * (xx + yy) ** 2
 
 
-@pytest.mark.measures
 def test_nothing_whole_is_allocated_between_stages():
     x = image((1500, 1000))
     harris(x)

@@ -523,6 +523,7 @@ def test_exit_codes_and_streams_of_a_process(here):
     assert run("--version").stdout == f"ninepoint {npt.__version__}\n"
 
 
+@pytest.mark.nightly
 def test_an_interrupt_leaves_whole_files_and_resume_goes_on(here):
     frames = np.random.default_rng(1).integers(0, 256, (100, 500, 500), dtype=np.uint8)
     tifffile.imwrite(here / "long.tif", frames, photometric="minisblack")

@@ -316,6 +316,7 @@ class TestParts:
             npt.save(array, path, part=(np.int64(part), 3))
         np.testing.assert_array_equal(stored(path), array)
 
+    @pytest.mark.nightly
     def test_a_process_that_is_killed_loses_no_part(self, tmp_path):
         """Another process writes a part while this one writes others, and is killed at it."""
         path = tmp_path / "a.zarr"
@@ -356,6 +357,7 @@ def pausing(block):
     return block
 
 
+@pytest.mark.nightly
 def test_workers_that_are_killed_lose_nothing(tmp_path):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(
