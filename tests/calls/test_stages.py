@@ -72,7 +72,7 @@ def same(made, wanted):
 # What a stage is.
 
 
-@pytest.mark.parametrize(("boundary", "threads"), [("keep", 1), ("wrap", 2), ("constant", 2)])
+@pytest.mark.parametrize(("boundary", "threads"), [("fill", 1), ("wrap", 2), ("constant", 2)])
 def test_it_is_the_array_of_a_separate_call(boundary, threads):
     x = image()
     options = {"boundary": boundary, "cval": 2, "threads": threads}
