@@ -44,6 +44,17 @@ def entries(text: str, kinds: Sequence[Kind], *, fastmath: bool, with_elements: 
     return module
 
 
+def block_alone(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> ir.Module:
+    """The module of a generated text, for a Python whose objects are not known here.
+
+    It has the function that computes a block, as `ninepoint_block`.
+    """
+    module = ir.Module("ninepoint")
+    block = _block(_Kernel(module, kinds, written(text, kinds, fastmath, module)), native.BLOCK)
+    block.linkage = "external"
+    return module
+
+
 class _Kernel:
     """A kernel's function, and what it is called with.
 
@@ -265,13 +276,13 @@ def _values_type(kernel: _Kernel) -> Any:
     return ir.LiteralStructType([one.type for one in kernel.band.args[axes * kernel.arrays :]])
 
 
-def _block(kernel: _Kernel) -> Any:
+def _block(kernel: _Kernel, name: str = "ninepoint.block") -> Any:
     """A function that computes a block from views of its arrays; 0 if all went well.
 
     A view is an address, a shape and strides, in words; one stands after the other.
     """
     kind = ir.FunctionType(_WORD, [_WORD, _WORD])
-    block = ir.Function(kernel.module, kind, "ninepoint.block")
+    block = ir.Function(kernel.module, kind, name)
     block.linkage = "internal"
     views, others = block.args
     builder = ir.IRBuilder(block.append_basic_block())

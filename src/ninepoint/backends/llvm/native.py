@@ -30,6 +30,9 @@ ALIGNED, WRITEABLE = 0x100, 0x400
 
 ENTRY, TOGETHER = "ninepoint_entry", "ninepoint_together"
 
+# What computes a block, where no entry can be called.
+BLOCK = "ninepoint_block"
+
 # The loop over elements, which NumPy calls (see `elements`).
 ELEMENTS = "ninepoint_elements"
 
@@ -143,6 +146,53 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
     _together[band] = _function(engine.get_function_address(TOGETHER))
     _elements[band] = int(engine.get_function_address(ELEMENTS))
     return band
+
+
+def loaded_block(
+    code: bytes, needs: Sequence[str], kinds: Sequence[Kind]
+) -> Callable[..., None] | None:
+    """The same for a Python whose objects are not known here: called through `ctypes`."""
+    engine = _engine(code, needs)
+    if engine is None:
+        return None
+    block = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
+        engine.get_function_address(BLOCK)
+    )
+    arrays = len(kinds) - [kind.mutable for kind in kinds][::-1].index(True)
+
+    def band(*arguments: Any) -> None:
+        words = [word for array in arguments[:arrays] for word in _view(array)]
+        views = (ctypes.c_int64 * len(words))(*words)
+        others = _others(kinds[arrays:], arguments[arrays:])
+        if block(ctypes.addressof(views), ctypes.addressof(others)):
+            raise MemoryError
+
+    return band
+
+
+def _view(array: np.ndarray) -> tuple[int, ...]:
+    """Where an array begins, its shape and the bytes between its elements."""
+    return array.ctypes.data, *array.shape, *array.strides
+
+
+def _others(kinds: Sequence[Kind], values: Sequence[Any]) -> ctypes.Structure:
+    """Coefficients and numbers, as machine code takes them: one after the other."""
+    fields: list[Any] = []
+    held: list[Any] = []
+    for kind, value in zip(kinds, values, strict=True):
+        if kind.ndim:
+            words = _view(value)
+            fields += [ctypes.c_int64] * len(words)
+            held += words
+        elif kind.dtype.kind == "c":
+            part = ctypes.c_float if kind.dtype.itemsize == 8 else ctypes.c_double
+            fields += [part] * 2
+            held += [value.real, value.imag]
+        else:
+            fields.append(np.ctypeslib.as_ctypes_type(kind.dtype))
+            held.append(kind.dtype.type(value).item())
+    named = [(f"f{k}", one) for k, one in enumerate(fields)]
+    return type("_Others", (ctypes.Structure,), {"_fields_": named})(*held)
 
 
 def together(band: Callable[..., None]) -> Callable[..., None] | None:

@@ -98,18 +98,22 @@ def written(text: str, kinds: Sequence[Kind], fastmath: bool, module: ir.Module)
     return _Module(module, texts, tables, fastmath).band(kinds)
 
 
+# What the library has for plain Python alone: here it is a few instructions.
+_WRITTEN_HERE = frozenset(
+    "row row_from row_function aligned type_of same_bits ones float32_of_bits float64_of_bits "
+    "bits_of_float64 float32_of_half half_of_float32".split()
+)
+
+
 @cache
 def _library() -> Mapping[str, ast.FunctionDef]:
     """What generated text may call, by its name."""
-    found: dict[str, ast.FunctionDef] = {}
-    for name in ("support.py", "sorting.py"):
-        tree = ast.parse((Path(__file__).parents[1] / "numba" / name).read_text(encoding="utf-8"))
-        for one in tree.body:
-            if isinstance(one, ast.FunctionDef) and any(
-                isinstance(d, ast.Name) and d.id == "register_jitable" for d in one.decorator_list
-            ):
-                found[one.name] = one
-    return found
+    tree = ast.parse(Path(__file__).with_name("library.py").read_text(encoding="utf-8"))
+    return {
+        one.name: one
+        for one in tree.body
+        if isinstance(one, ast.FunctionDef) and one.name not in _WRITTEN_HERE
+    }
 
 
 _CONSTANTS = {
@@ -708,6 +712,8 @@ class _Writer:
                 return Number(kind, (real, b.fadd(b.fmul(a, e), b.fmul(c, d))))
             case "/":
                 return functions.divided(b, left, right)
+            case "**":
+                return self._whole(_library()["complex_power"], [left, right])
             case _:
                 raise NotWritten(f"{op} of complex numbers")
 
@@ -924,7 +930,7 @@ class _Writer:
             return self._cast(_SHORT[name], node.args[0])
         if isinstance(node.func, ast.Attribute):
             return self._method(node, node.func)
-        if name in _library() and name not in ("aligned",):
+        if name in _library():
             return self.run(_library()[name], [self.value(one) for one in node.args])
         match name:
             case "row" | "row_from":
@@ -982,7 +988,20 @@ class _Writer:
             kind = self.value((named or node.args[1:])[0])
             assert isinstance(kind, Machine)
             return self._allocate(self.value(node.args[0]), kind.machine, func.attr == "zeros")
-        return functions.call(self.b, func.attr, [self.number(one) for one in node.args])
+        args = [self.number(one) for one in node.args]
+        whole = _library().get(f"complex_{func.attr}")
+        if whole is not None and any(arg.machine in PARTS for arg in args):
+            return self._whole(whole, args)
+        return functions.call(self.b, func.attr, args)
+
+    def _whole(self, node: ast.FunctionDef, args: Sequence[Number]) -> Number:
+        """A function of complex numbers, of the type that they have."""
+        kind = args[0].machine
+        for arg in args[1:]:
+            kind = common(Number(kind, None), arg)
+        found = self.run(node, [convert(self.b, arg, kind) for arg in args])
+        assert isinstance(found, Number)
+        return convert(self.b, found, kind)
 
     def _extreme(self, name: str, values: list[Number]) -> Number:
         found = values[0]

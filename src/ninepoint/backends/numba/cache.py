@@ -52,9 +52,10 @@ _OTHER_NUMBA = (ImportError, AttributeError, TypeError)
 
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "numba/support", "numba/sorting", "numba/compilers", "numba/relative", "numba/emit",
-    "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing", "llvm/halves",
-    "llvm/entries", "llvm/elements", "llvm/commands", "llvm/native",
+    "numba/support", "numba/compilers", "numba/relative", "numba/emit",
+    "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
+    "llvm/library", "llvm/halves", "llvm/entries", "llvm/elements", "llvm/commands",
+    "llvm/native",
 )  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.
@@ -186,13 +187,15 @@ def _load(
     if found is None:
         unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
         path = _written(text, f"{name}_{unique}")
-        if kinds is not None and native.possible() and not interpreted():
-            found = _native(path, text, kinds, fastmath, elements)
-        if found is None:
+        if kinds is None:
             band = _compiled(path, signature(), fastmath)
             statistics = getattr(band, "stats", None)
             hits = statistics is not None and bool(statistics.cache_hits)
             found = _Loaded(band, from_disk=hits)
+        elif interpreted():
+            found = _Loaded(_module(path).band, from_disk=False)
+        else:
+            found = _native(path, text, kinds, fastmath, elements)
         _loaded[key] = found
     return found
 
@@ -395,23 +398,23 @@ def _home() -> Path:
 
 def _native(
     path: Path, text: str, kinds: Sequence[Kind], fastmath: bool, elements: bool
-) -> _Loaded | None:
-    """The object code beside a module, made if it is not there; nothing where it cannot be."""
-    if not _commands_are_shared(path.parent):
-        return None
+) -> _Loaded:
+    """The object code beside a module, made if it is not there."""
+    whole = native.possible() and _commands_are_shared(path.parent)
 
-    def make() -> _Code | None:
+    def make() -> _Code:
+        from ..llvm import entries
         from ..llvm.building import object_code
-        from ..llvm.entries import entries
-        from ..llvm.values import NotWritten
 
-        try:
-            return object_code(entries(text, kinds, fastmath=fastmath, with_elements=elements))
-        except NotWritten:
-            return None
+        if not whole:
+            return object_code(entries.block_alone(text, kinds, fastmath=fastmath))
+        return object_code(entries.entries(text, kinds, fastmath=fastmath, with_elements=elements))
 
-    band, from_disk = _object(path.with_suffix(".o"), native.loaded, make)
-    return None if band is None else _Loaded(band, from_disk, native=True)
+    load = native.loaded if whole else partial(native.loaded_block, kinds=kinds)
+    band, from_disk = _object(path.with_suffix(".o" if whole else ".block.o"), load, make)
+    if band is None:
+        raise RuntimeError(f"the machine code of {path.stem} calls what this machine lacks.")
+    return _Loaded(band, from_disk, native=whole)
 
 
 def _commands_are_shared(folder: Path) -> bool:

@@ -1,6 +1,5 @@
-"""The compilers: how Numba turns generated text into LLVM's, save where it is changed here.
+"""The compilers: how Numba turns functions into LLVM's IR, save where it is changed here.
 
-rows                narrow sums, promises about single arguments, last columns that overlap
 the general path    sums that wrap
 core arrays         checks of bounds that say where
 """
@@ -11,107 +10,17 @@ import copy
 import functools
 from typing import Any
 
-from llvmlite.ir import IRBuilder, PointerType
 from numba.core import cgutils, types
 from numba.core.callconv import CPUCallConv
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import register_pass
 from numba.core.cpu import CPUContext
-from numba.core.ir import Expr, Return
+from numba.core.ir import Expr
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import signature
-from numba.np.arrayobj import make_array
 
 from ..outside import Outside
-
-# Operations whose lowest bits depend on nothing but the lowest bits of their operands.
-_MODULAR = {
-    "add": IRBuilder.add,
-    "sub": IRBuilder.sub,
-    "mul": IRBuilder.mul,
-    "and": IRBuilder.and_,
-    "or": IRBuilder.or_,
-    "xor": IRBuilder.xor,
-}
-
-
-# Passes of Numba for what a user's function may hold and generated rows never do: closures,
-# `with`, branches that fall away, loops over tuples of several types.  Each looks through all of
-# the function, and so does Numba after each: without them five random kernels are compiled in 7 %
-# less time (Zen 3, under load), and twenty to the same bytes.
-_FOR_USERS = frozenset({
-    "WithLifting", "InlineClosureLikes", "RewriteSemanticConstants", "DeadBranchPrune",
-    "MakeFunctionToJitFunction", "FindLiterallyCalls", "LiteralUnroll",
-    "LiteralPropagationSubPipelinePass",
-})  # fmt: skip
-
-
-class _RowLower(Lower):
-    """Numba's own lowering, with narrow arithmetic and promises about single arguments.
-
-    Numba computes `u16(a + b)` in 64 bits and cuts the result.  LLVM finds out that 16 bits
-    would do, but only where the sum is used once: a 3 x 3 sum of bytes, four rows at once, ran
-    at 3.8 instead of 16 Gpixel/s (Zen 4).
-    """
-
-    def setup_function(self, fndesc):
-        super().setup_function(fndesc)
-        for argument in self.function.args:
-            # The pointers of an array are called "arg.<name>.<number>".
-            name = argument.name.removeprefix("arg.").rpartition(".")[0]
-            if name in self.metadata["apart"] and isinstance(argument.type, PointerType):
-                argument.add_attribute("noalias")
-
-    def extract_function_arguments(self):
-        """The arguments; of rows that overlap, those of the turn: whole vectors, then the last.
-
-        All rows begin later in the second turn, which is no other loop: LLVM has that one loop
-        to make fast, and its index still begins at 0.
-        """
-        arguments = super().extract_function_arguments()
-        if not self.metadata["overlap"]:
-            return arguments
-        builder, at = self.builder, self.fndesc.args.index("n")
-        word, n = arguments[at].type, arguments[at]
-        columns, least = self.metadata["overlap"]
-        rest = builder.and_(n, word(columns - 1))
-        twice = builder.and_(
-            builder.icmp_signed(">=", n, word(columns)),
-            builder.icmp_signed(">=", rest, word(least)),
-        )
-        whole = builder.select(twice, builder.sub(n, rest), n)
-        last = builder.sub(n, word(columns))
-        before, self._turn = builder.basic_block, builder.append_basic_block("turn")
-        builder.branch(self._turn)
-        builder.position_at_end(self._turn)
-        self._changing = []
-        for now, then in [(word(0), last), (whole, word(columns)), (twice, twice.type(0))]:
-            value = builder.phi(now.type)
-            value.add_incoming(now, before)
-            self._changing.append((value, then))
-        first, count = (value for value, _ in self._changing[:2])
-        moved = list(arguments)
-        for k, kind in enumerate(self.fndesc.argtypes[:at]):
-            view = make_array(kind)(self.context, builder, arguments[k])
-            view.data = builder.gep(view.data, [first], inbounds=True)
-            moved[k] = view._getvalue()
-        moved[at] = count
-        self.fnargs = moved
-        return moved
-
-    def lower_inst(self, inst):
-        if self.metadata["overlap"] and isinstance(inst, Return):
-            builder, (again, _) = self.builder, self._changing[-1]
-            for value, then in self._changing:
-                value.add_incoming(then, builder.basic_block)
-            end = builder.append_basic_block("end")
-            builder.cbranch(again, self._turn, end)
-            builder.position_at_end(end)
-        super().lower_inst(inst)
-
-    def lower_call(self, resty, expr):
-        return _wrapping(_narrowed(self.builder, super().lower_call(resty, expr)))
 
 
 def _wrapping(value):
@@ -123,27 +32,6 @@ def _wrapping(value):
     if getattr(value, "opname", "") in ("add", "sub", "mul"):
         value.flags = [flag for flag in value.flags if flag != "nsw"]
     return value
-
-
-def _narrowed(builder, value):
-    """`value`, computed in its own width if it is a wider operation's result that was cut."""
-    if getattr(value, "opname", "") != "trunc":
-        return value
-    (wide,) = value.operands
-    operation = getattr(wide, "opname", "")
-    if operation not in _MODULAR:
-        return value
-    left, right = (_cut(builder, operand, value.type) for operand in wide.operands)
-    return _MODULAR[operation](builder, left, right)
-
-
-def _cut(builder, value, kind):
-    """The lowest bits of an integer; those of what it was widened from, if it was."""
-    if getattr(value, "opname", "") in ("zext", "sext"):
-        (narrow,) = value.operands
-        if narrow.type.width <= kind.width:
-            return getattr(builder, value.opname)(narrow, kind)
-    return builder.trunc(value, kind)
 
 
 class _WrappingLower(Lower):
@@ -209,28 +97,6 @@ class _BoundedLower(Lower):
             size = length(self.builder, (self.loadvar(variable.name),))
             place = self._cast_var(index, types.intp)
             cgutils.do_boundscheck(self.context, self.builder, place, size)
-
-
-class RowCompiler(CompilerBase):
-    """How rows are compiled.
-
-    `noalias` promises LLVM that no two array arguments overlap, `apart` names those that
-    overlap no other.  Of rows that `overlap` by (64, 9), the last 64 columns are computed by
-    themselves where at least 9 of them are not among the multiple of 64 before.
-    """
-
-    noalias = False
-    apart: tuple[str, ...] = ()
-    overlap: tuple[int, ...] = ()
-
-    def define_pipelines(self):
-        self.state.flags.noalias = self.noalias
-        self.state.metadata["apart"] = self.apart
-        self.state.metadata["overlap"] = self.overlap
-        passes = _lowered_by(_RowLower, self.state)
-        passes.passes = [one for one in passes.passes if one[0].__name__ not in _FOR_USERS]
-        passes.finalize()
-        return [passes]
 
 
 class WrappingCompiler(CompilerBase):

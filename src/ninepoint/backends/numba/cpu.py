@@ -60,7 +60,7 @@ class Numba:
                 module.text,
                 lowered.name,
                 _types(lowered),
-                functools.partial(_signature, lowered, module),
+                functools.partial(_signature, lowered),
                 lowered.fastmath,
                 None if module.checked else _kinds(lowered, module),
                 lowered.alone,
@@ -126,23 +126,20 @@ def _kinds(lowered: Lowered, module: Module) -> tuple[Kind, ...]:
     )
 
 
-def _signature(lowered: Lowered, module: Module) -> Any:
-    """The Numba signature of the text's function."""
+def _signature(lowered: Lowered) -> Any:
+    """The Numba signature of a text of the general path, which also notes what it read."""
     # Imported here, not above: `import ninepoint` must not import Numba.
     from numba import from_dtype, types
 
     def array(dtype: np.dtype, ndim: int, readonly: bool) -> Any:
         return types.Array(from_dtype(computed(dtype)), ndim, "A", readonly=readonly)
 
-    def stored(dtype: np.dtype) -> np.dtype:
-        return np.dtype("uint16") if module.halves and dtype == np.float16 else dtype
-
     return types.void(
-        *(array(stored(d), lowered.ndim + 1, True) for d in lowered.field_dtypes),
-        *(array(stored(d), lowered.ndim + 1, False) for d in lowered.out_dtypes),
+        *(array(d, lowered.ndim + 1, True) for d in lowered.field_dtypes),
+        *(array(d, lowered.ndim + 1, False) for d in lowered.out_dtypes),
         *(array(d, n, True) for d, n in lowered.coefficient_types),
         *(from_dtype(d.numpy) for d in lowered.scalar_types),
-        *((array(np.dtype("int64"), 1, False),) if module.checked else ()),
+        array(np.dtype("int64"), 1, False),
     )
 
 

@@ -57,7 +57,7 @@ from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
 from .histograms import histogram_function, in_bins
-from .names import HALVES, RESERVED, SORTING, SUPPORT, as_tuple, kernel_expressions, kernel_names
+from .names import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .selecting import selecting_function
 from .turns import NEAR, one_by_one
@@ -80,18 +80,15 @@ def heading(title: str, text: str, names: Mapping[str, Sequence[str]]) -> list[s
         lines += ["import numpy as np", ""]
     for module, known in names.items():
         if listed := ",\n    ".join(name for name in known if name in used):
-            lines.append(f"from ninepoint.backends.numba.{module} import (\n    {listed},\n)")
+            lines.append(f"from ninepoint.backends.{module} import (\n    {listed},\n)")
     return [*lines, ""]
 
 
-def whole_text(
-    title: str, lines: Sequence[str], support: Sequence[str], halves: Sequence[str] = ()
-) -> str:
+def whole_text(title: str, lines: Sequence[str]) -> str:
     """The text of a module, of which `lines` come after the imports."""
     text = "\n".join(lines[1:]) + "\n"
     title += ": written by ninepoint; changes made here are lost."
-    known = {"halves": halves, "sorting": SORTING, "support": support}
-    return "\n".join([*heading(title, text, known), text])
+    return "\n".join([*heading(title, text, {"llvm.library": LIBRARY}), text])
 
 
 def module(
@@ -163,7 +160,7 @@ class _Writer:
         lines = function_lines(written.values(), fastmath=fastmath)
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, several, outs)]
-        text = whole_text(title, lines, SUPPORT, HALVES)
+        text = whole_text(title, lines)
         rows = sum(
             kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
         )

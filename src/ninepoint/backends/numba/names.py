@@ -18,36 +18,14 @@ from ...lowering.machine import machine_type
 from ...lowering.names import by_number
 from .expressions import SHORT, Expressions
 
-SUPPORT = [
-    "row",
-    "row_function",
-    "padded",
-    "integer_divide",
-    "integer_modulo",
-    "integer_power",
-    "nearest_multiple",
-    "round_to_half",
-    "shift_left",
-    "shift_right",
-    "floor_divide_float32",
-    "floor_divide_float64",
-    "remainder",
-    "saturate",
-    "saturate_wide",
-    "exp_float32",
-    "exp_float64",
-    "select",
-    "nan",
-    "inf",
-    *SHORT.values(),
-]
-
-SORTING = ("keyed", "ordered", "same_bits", "slid")
-
-# What it uses of half floats.
-HALVES = ("float32_of_half", "half_of_float32")
-
-BORDERS = ("row_from", "aligned", "absent_ends", "beyond_ends", "absent_row", "beyond_rows")
+LIBRARY = (
+    "row", "row_from", "row_function", "padded", "aligned", "integer_divide", "integer_modulo",
+    "integer_power", "nearest_multiple", "round_to_half", "shift_left", "shift_right",
+    "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
+    "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
+    "float32_of_half", "half_of_float32", "absent_ends", "beyond_ends", "absent_row",
+    "beyond_rows", "nan", "inf", *SHORT.values(),
+)  # fmt: skip
 
 # Modules, built-in functions, and what the loops call their own values.
 _WORDS = (
@@ -57,9 +35,7 @@ _WORDS = (
 
 RESERVED = frozenset(
     {
-        *SUPPORT,
-        *SORTING,
-        *BORDERS,
+        *LIBRARY,
         *_WORDS.split(),
         *keyword.kwlist,
         *keyword.softkwlist,

@@ -34,7 +34,7 @@ from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
 from .loops import constant_in_rows, function_lines, once, whole_text
-from .names import BORDERS, SUPPORT, as_tuple, kernel_expressions, kernel_names
+from .names import as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
 
@@ -99,7 +99,7 @@ class _Writer:
         lines = function_lines(written.values(), fastmath=fastmath)
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, last)]
-        text = whole_text(title, lines, [*SUPPORT, *BORDERS])
+        text = whole_text(title, lines)
         sizes = {name: np.dtype(self._type(name)).itemsize for name in self.by_name}
         kept = sum(self.by_name[name].count * size for name, size in sizes.items())
         return Module(text, self.warm, kept)

@@ -50,7 +50,7 @@ _ROOMS = (
     "cleared held known_middle mask_eq mask_ge mask_gt mask_le mask_lt mask_ne masked middle "
     "order ordered taken unwritten"
 )
-MODULES = {"relative": tuple(_NAMES.split()), "rooms": tuple(_ROOMS.split())}
+MODULES = {"numba.relative": tuple(_NAMES.split()), "numba.rooms": tuple(_ROOMS.split())}
 _OWN = tuple("np math point band outside turns FLAGS b j value inf nan".split())
 _RESERVED = frozenset({*_NAMES.split(), *_ROOMS.split(), *_OWN, *keyword.kwlist, *dir(builtins)})
 _CONSTANTS = "inf, nan = math.inf, math.nan"

@@ -1,0 +1,585 @@
+"""What generated text calls: rows, arithmetic with NumPy's rules at the edges, order statistics.
+
+Each function is plain Python, so that generated text also runs without being compiled; the
+compiled form is made of the same text (see `printing`), and for the general path by Numba.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
+u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
+f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
+nan, inf = f64(math.nan), f64(math.inf)
+
+
+def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):
+    """Decorate a generated function that computes one row, or several.
+
+    The promises are for who compiles it: with `noalias` no two rows overlap; the rows that are
+    `apart` overlap no other; with `overlap` the last columns are computed once more.
+    """
+    return lambda function: function
+
+
+def row(array, index):
+    """The elements of `array` along its last axis, at the given indices of the others.
+
+    The caller sees to it that they lie side by side.
+    """
+    return array[index]
+
+
+def row_from(array, index, first):
+    """A row as `row` gives it, from element `first` on."""
+    return array[index][first:]
+
+
+def integer_divide(a, b):
+    """a // b of 64-bit integers; 0 where b is 0."""
+    if b == 0:
+        return a - a
+    if b == -1:
+        return -a
+    return a // b
+
+
+def integer_modulo(a, b):
+    """a % b of 64-bit integers; 0 where b is 0."""
+    if b in (0, -1):
+        return a - a
+    return a % b
+
+
+def integer_power(a, n):
+    """a ** n for n >= 0, wrapping at 64 bits."""
+    base, result = u64(a), u64(1)
+    while n > 0:
+        if n & 1:
+            result = u64(result * base)
+        base = u64(base * base)
+        n = n >> 1
+    return result
+
+
+def shift_left(a, n):
+    """a << n; 0 where the count is negative or 64 and more."""
+    return a << n if 0 <= n < 64 else a - a
+
+
+def shift_right(a, n):
+    """a >> n; 0, or -1 for a negative a, where the count is negative or 64 and more."""
+    if 0 <= n < 64:
+        return a >> n
+    return a >> 63 if a < 0 else a - a
+
+
+def nearest_multiple(a, step):
+    """The multiple of `step` nearest to an integer, the even one of two; wraps at 64 bits."""
+    one = step // step
+    half = step // (one + one)
+    whole = a // step
+    rest = a - whole * step
+    if rest > half or (rest == half and (whole & one) == one):
+        whole = whole + one
+    return u64(u64(whole) * u64(step))
+
+
+def floor_divide_float32(a, b):
+    """a // b of float32, as NumPy's: from the remainder, which is exact; rounded at each step."""
+    if b == f32(0.0):
+        return f32(a / b)
+    if a - a != f32(0.0) or b != b:
+        return f32(nan)
+    rest = f32(np.fmod(a, b))
+    quotient = f32(f32(a - rest) / b)
+    if rest != f32(0.0) and (b < f32(0.0)) != (rest < f32(0.0)):
+        quotient = f32(quotient - f32(1.0))
+    if quotient == f32(0.0):
+        return f32(math.copysign(0.0, a / b))
+    whole = np.floor(quotient)
+    return f32(whole + f32(1.0)) if quotient - whole > f32(0.5) else whole
+
+
+def floor_divide_float64(a, b):
+    """As `floor_divide_float32`, of float64."""
+    a, b = f64(a), f64(b)
+    if b == 0.0:
+        return a / b
+    if a - a != 0.0 or b != b:
+        return nan
+    rest = np.fmod(a, b)
+    quotient = (a - rest) / b
+    if rest != 0.0 and (b < 0.0) != (rest < 0.0):
+        quotient -= 1.0
+    if quotient == 0.0:
+        return f64(math.copysign(0.0, a / b))
+    whole = np.floor(quotient)
+    return whole + 1.0 if quotient - whole > 0.5 else whole
+
+
+def remainder(a, b):
+    """a % b of floats, as NumPy's: of the sign of b."""
+    a, b = f64(a), f64(b)
+    if b == 0.0 or a - a != 0.0 or b != b:
+        return nan
+    rest = np.fmod(a, b)
+    if rest == 0.0:
+        return math.copysign(0.0, b)
+    return rest + b if (b < 0.0) != (rest < 0.0) else rest
+
+
+def remainder_float32(a, b):
+    """a % b of float32: the sum of two of them, rounded twice, is that which is rounded once."""
+    return f32(remainder(a, b))
+
+
+def saturate(value, low, high):
+    """A float cut to whole numbers and to low .. high, which 32 bits hold; NaN is 0."""
+    value = f64(value)
+    inside = value if value > low else f64(low)
+    inside = inside if inside < high else f64(high)
+    return i32(inside if value == value else 0.0)
+
+
+def saturate_wide(value, low, high):
+    """As `saturate`, for limits of 32 or 64 bits; the result has the type of the limits."""
+    value = f64(value)
+    if value != value:
+        return low - low
+    if value <= f64(low):
+        return low
+    if value >= f64(high):
+        return high
+    return type_of(low, value)
+
+
+def type_of(limit, value):
+    """`value` as the integer type of `limit`."""
+    return type(limit)(int(value))
+
+
+def float32_of_bits(bits):
+    """The float32 whose bits are those of an int32."""
+    return np.int32(bits).view(np.float32)
+
+
+def float64_of_bits(bits):
+    """The float64 whose bits are those of an int64."""
+    return np.int64(bits).view(np.float64)
+
+
+def bits_of_float64(value):
+    """The bits of a float64, as an int64."""
+    return np.float64(value).view(np.int64)
+
+
+def exp_float32(x):
+    """e**x to about one unit in the last place, on vectors; the C library's has none.
+
+    x = n log(2) + r with |r| <= log(2) / 2; then a polynomial, and n added to the exponent in
+    two halves, so that results below the normal range come out right.
+    Source: W. J. Cody and W. Waite, "Software Manual for the Elementary Functions", 1980,
+    chapter 6; the polynomial is that of the Cephes library's expf.
+    """
+    y = x if x < f32(89.0) else f32(89.0)
+    y = y if y > f32(-104.0) else f32(-104.0)
+    n = np.floor(y * f32(1.44269504088896341) + f32(0.5))
+    r = y - n * f32(0.693359375)
+    r = r - n * f32(-2.12194440e-4)
+    p = f32(1.9875691500e-4) * r + f32(1.3981999507e-3)
+    p = p * r + f32(8.3334519073e-3)
+    p = p * r + f32(4.1665795894e-2)
+    p = p * r + f32(1.6666665459e-1)
+    p = p * r + f32(5.0000001201e-1)
+    p = p * r * r + r + f32(1.0)
+    whole = i32(n)
+    half = i32(whole >> i32(1))
+    low = float32_of_bits(i32(i32(half + i32(127)) << i32(23)))
+    high = float32_of_bits(i32(i32(i32(whole - half) + i32(127)) << i32(23)))
+    return p * low * high if x == x else x
+
+
+def exp_float64(x):
+    """As `exp_float32`, with a quotient of polynomials in the place of one."""
+    y = x if x < 710.0 else 710.0
+    y = y if y > -746.0 else -746.0
+    n = np.floor(y * 1.4426950408889634 + 0.5)
+    r = y - n * 6.93145751953125e-1
+    r = r - n * 1.42860682030941723212e-6
+    s = r * r
+    p = r * ((1.26177193074810590878e-4 * s + 3.02994407707441961300e-2) * s + 1.0)
+    q = 3.00198505138664455042e-6 * s + 2.52448340349684104192e-3
+    q = (q * s + 2.27265548208155028766e-1) * s + 2.0
+    e = 1.0 + 2.0 * (p / (q - p))
+    whole = i64(n)
+    half = i64(whole >> i64(1))
+    low = float64_of_bits(i64(i64(half + i64(1023)) << i64(52)))
+    high = float64_of_bits(i64(i64(i64(whole - half) + i64(1023)) << i64(52)))
+    return e * low * high if x == x else x
+
+
+def round_to_half(x):
+    """A float64 rounded to float16 and back: once, to the even of two; as a float32."""
+    size = np.fabs(x)
+    if size < 2.0**-14:
+        return f32(np.rint(x * 2.0**24) * 2.0**-24)
+    if size < 65520.0:
+        bits = bits_of_float64(x)
+        up = i64(i64(bits >> i64(42)) & i64(1)) + i64(2**41 - 1)
+        return f32(float64_of_bits(i64(i64(bits + up) & i64(-(2**42)))))
+    return f32(x) if x != x else f32(math.copysign(inf, x))
+
+
+def select(buffer, count, k):
+    """The k-th smallest of the first `count` elements; the buffer is rearranged.
+
+    Source: C. A. R. Hoare, "Algorithm 65: Find", Communications of the ACM 4 (7), 1961.
+    """
+    left, right = 0, count - 1
+    while left < right:
+        pivot = buffer[(left + right) // 2]
+        i, j = left, right
+        while i <= j:
+            while buffer[i] < pivot:
+                i += 1
+            while pivot < buffer[j]:
+                j -= 1
+            if i <= j:
+                buffer[i], buffer[j] = buffer[j], buffer[i]
+                i += 1
+                j -= 1
+        if k <= j:
+            right = j
+        elif k >= i:
+            left = i
+        else:
+            break
+    return buffer[k]
+
+
+def padded(length, itemsize):
+    """The length of a buffer's row: so much more that rows fall into different cache sets."""
+    # Rows that are a multiple of 4096 bytes apart fall into the same ones (up to 2x, Zen 4).
+    size = (length * itemsize + 63) // 64 * 64 + 64
+    if size % 4096 == 0:
+        size += 64
+    return size // itemsize
+
+
+def aligned(shape, dtype):
+    """An empty array that begins at a cache line."""
+    size = 1
+    for n in shape:
+        size *= n
+    memory = np.empty(size + 64, dtype)
+    first = (-memory.ctypes.data) % 64 // memory.itemsize
+    return memory[first : first + size].reshape(shape)
+
+
+# The ends of an axis, as an array of whole numbers: what to do before and after, and then where
+# the elements that lie `reach` beyond it come from, -1 for the constant.
+OPEN, BEYOND, FILL, KEEP = range(4)
+
+
+def absent_ends(row, at, n, ends, low, high, before, first, value):
+    """Write what "fill" and "keep" write, on a row whose column 0 is element `at`.
+
+    So many columns as `low` and `high` say; "keep" takes them from `before`, from `first` on.
+    """
+    if ends[1] >= FILL:
+        for j in range(max(0, n - high), n):
+            row[at + j] = before[first + j] if ends[1] == KEEP else value
+    if ends[0] >= FILL:
+        for j in range(min(low, n)):
+            row[at + j] = before[first + j] if ends[0] == KEEP else value
+
+
+def beyond_ends(row, at, n, ends, low, high, value):
+    """Write what lies beyond the ends of a row whose column 0 is element `at`."""
+    reach = (ends.size - 2) // 2
+    if ends[0] != OPEN:
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            row[at - low + k] = value if source < 0 else row[at + source]
+    if ends[1] != OPEN:
+        for k in range(high):
+            source = ends[2 + reach + k]
+            row[at + n + k] = value if source < 0 else row[at + source]
+
+
+def absent_row(row, i, n, ends, low, high, before, first, value):
+    """As `absent_ends`, for row `i` of `n` as a whole."""
+    kind = OPEN
+    if i >= n - high and ends[1] >= FILL:
+        kind = ends[1]
+    if i < low and ends[0] >= FILL:
+        kind = ends[0]
+    if kind != OPEN:
+        # The rows of a shorter type may be fewer elements long.
+        for j in range(min(row.size, before.size - first)):
+            row[j] = before[first + j] if kind == KEEP else value
+
+
+def beyond_rows(plane, at, n, ends, low, high, value):
+    """As `beyond_ends`, for whole rows of a plane whose row 0 is row `at`."""
+    reach = (ends.size - 2) // 2
+    if ends[0] != OPEN:
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            for j in range(plane.shape[1]):
+                plane[at - low + k, j] = value if source < 0 else plane[at + source, j]
+    if ends[1] != OPEN:
+        for k in range(high):
+            source = ends[2 + reach + k]
+            for j in range(plane.shape[1]):
+                plane[at + n + k, j] = value if source < 0 else plane[at + source, j]
+
+
+def keyed(line, first, length, keys, at, masks):
+    """Write the keys of some elements of a line, given by their bits; how many are no NaN.
+
+    Keys are unsigned and in the order of the elements; NaN has the greatest.
+    """
+    top, positive, negative, most = masks[0], masks[1], masks[2], masks[3]
+    full = top | (top - u64(1))
+    valid = length
+    for k in range(length):
+        bits = u64(line[first + k])
+        key = bits ^ (negative if bits & top else positive)
+        if key > most or key < full - most:
+            key = full
+            valid -= 1
+        keys[at + k] = key
+    return valid
+
+
+def ordered(keys, order, other_keys, other_order, counts, length):
+    """Keys in order, and where each stood: in the first two arrays or in the others.
+
+    Byte by byte from the lowest; one that all keys have in common takes no pass.
+    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.2.5, algorithm R.
+    """
+    for k in range(counts.size):
+        counts[k] = 0
+    for k in range(length):
+        key = u64(keys[k])
+        order[k] = k
+        for byte in range(keys.itemsize):
+            counts[(byte << 8) + i64(key >> u64(byte << 3) & u64(255))] += 1
+    for byte in range(keys.itemsize):
+        shift, first = u64(byte << 3), byte << 8
+        if counts[first + i64(u64(keys[0]) >> shift & u64(255))] == length:
+            continue
+        before = 0
+        for k in range(first, first + 256):
+            count = counts[k]
+            counts[k] = before
+            before += count
+        for k in range(length):
+            key = u64(keys[k])
+            digit = first + i64(key >> shift & u64(255))
+            place = counts[digit]
+            counts[digit] = place + 1
+            other_keys[place] = key
+            other_order[place] = order[k]
+        keys, other_keys = other_keys, keys
+        order, other_order = other_order, order
+    return keys, order
+
+
+def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, width, lanes, rank,
+         valid, made, at, second):  # fmt: skip
+    """Write the element of some rank at each point of a row, and if `second` the one after it.
+
+    `ranks` are the places of a tile's elements among its `keys` in order, `inside` the set of
+    those in the window; `runs` say of each run of the window its plane, its row, where it begins
+    and where it ends.  Elements are written as their bits, and NaN where the window holds one.
+    """
+    count = runs.size // 4
+    for r in range(count):
+        first = (runs[4 * r] * depth + runs[4 * r + 1] + down) * wide
+        starts[2 * r] = first + runs[4 * r + 2]
+        starts[2 * r + 1] = first + runs[4 * r + 3]
+    middle = 0
+    for c in range(lanes):
+        for k in range(words):
+            inside[k] = u64(0)
+        below, strange = i64(0), i64(0)
+        for r in range(count):
+            k = starts[2 * r] + c
+            while k < starts[2 * r + 1] + c:
+                place = i64(ranks[k])
+                inside[place >> 6] |= u64(1) << u64(place & 63)
+                below += i64((place >> 6) < middle)
+                strange += i64(place >= valid)
+                k += lanes
+        j = c
+        while j < width:
+            while below > rank:
+                middle -= 1
+                below -= ones(inside[middle])
+            some = ones(inside[middle])
+            while below + some <= rank:
+                below += some
+                middle += 1
+                some = ones(inside[middle])
+            word, left = middle, inside[middle]
+            for _ in range(rank - below):
+                left &= left - u64(1)
+            for k in range(2 if second else 1):
+                while left == u64(0):
+                    word += 1
+                    left = inside[word]
+                key = u64(keys[(word << 6) + ones((left & (~left + u64(1))) - u64(1))])
+                bits = key ^ (masks[1] if key & masks[0] else masks[2])
+                made[at + k * second + j] = masks[4] if strange else bits
+                left &= left - u64(1)
+            if j + lanes < width:
+                # What leaves and what enters, by turns.
+                for r in range(2 * count):
+                    place = i64(ranks[starts[r] + j])
+                    inside[place >> 6] ^= u64(1) << u64(place & 63)
+                    sign = ((r & 1) << 1) - 1
+                    below += sign * i64((place >> 6) < middle)
+                    strange += sign * i64(place >= valid)
+            j += lanes
+
+
+def ones(word):
+    """How many bits of a word are set."""
+    return int(word).bit_count()
+
+
+def same_bits(row, like):
+    """A row as elements of the type of another, of the same size."""
+    return row.view(like.dtype)
+
+
+def float32_of_half(bits):
+    """The half float of these bits, as a float32."""
+    return np.float32(np.uint16(bits).view(np.float16))
+
+
+def half_of_float32(value):
+    """The bits of the half float that is nearest to a float32, of two the even one."""
+    with np.errstate(over="ignore"):
+        return np.float16(np.float32(value)).view(np.uint16)
+
+
+# Functions of complex numbers, of their parts as float64.
+
+
+def complex_exp(z):
+    """e**z: of length e**x, at the angle y."""
+    x, y = f64(z.real), f64(z.imag)
+    length = np.exp(x)
+    if y == 0.0:
+        return complex(length, y)
+    if y - y != 0.0 and x == -inf:
+        return complex(0.0, 0.0)
+    if y - y != 0.0 and x == inf:
+        return complex(x, nan)
+    return complex(length * np.cos(y), length * np.sin(y))
+
+
+def complex_log(z):
+    """The logarithm: that of the length, and the angle."""
+    x, y = f64(z.real), f64(z.imag)
+    return complex(np.log(np.hypot(x, y)), np.arctan2(y, x))
+
+
+def complex_sqrt(z):
+    """The root whose real part is not negative.
+
+    Source: P. Friedland, "Algorithm 312: Absolute value and square root of a complex number",
+    Communications of the ACM 10 (10), 1967.
+    """
+    x, y = f64(z.real), f64(z.imag)
+    if np.fabs(y) == inf:
+        return complex(np.fabs(y), y)
+    if x != x:
+        return complex(x, x)
+    if x == inf:
+        return complex(x, np.copysign(y - y, y))
+    if x == -inf:
+        return complex(np.fabs(y - y), np.copysign(x, y))
+    if x == 0.0 and y == 0.0:
+        return complex(0.0, y)
+    # The root of a quarter is half the root: no sum is too large.
+    large = np.fabs(x) > 2.0**1021 or np.fabs(y) > 2.0**1021
+    scale = 0.25 if large else 1.0
+    x, y = x * scale, y * scale
+    length = np.sqrt((np.fabs(x) + np.hypot(x, y)) * 0.5)
+    other = np.fabs(y) / (2.0 * length)
+    scale = 2.0 if large else 1.0
+    across = length if x >= 0.0 else other
+    up = other if x >= 0.0 else length
+    return complex(across * scale, np.copysign(up, y) * scale)
+
+
+def complex_sinh(z):
+    """(e**z - e**-z) / 2."""
+    x, y = f64(z.real), f64(z.imag)
+    if y == 0.0 or (np.fabs(x) == inf and y != y):
+        return complex(np.sinh(x), y)
+    if np.fabs(x) == inf:
+        return complex(x * np.cos(y), np.fabs(x) * np.sin(y))
+    return complex(np.cos(y) * np.sinh(x), np.sin(y) * np.cosh(x))
+
+
+def complex_cosh(z):
+    """(e**z + e**-z) / 2."""
+    x, y = f64(z.real), f64(z.imag)
+    if y == 0.0 or (np.fabs(x) == inf and y != y):
+        return complex(np.cosh(x), y * np.copysign(1.0, x))
+    if np.fabs(x) == inf:
+        return complex(np.fabs(x) * np.cos(y), x * np.sin(y))
+    return complex(np.cos(y) * np.cosh(x), np.sin(y) * np.sinh(x))
+
+
+def complex_tanh(z):
+    """sinh(z) / cosh(z), from what stays finite."""
+    x, y = f64(z.real), f64(z.imag)
+    if np.fabs(x) == inf:
+        turned = 0.0 if np.fabs(y) == inf else np.sin(2.0 * y)
+        return complex(np.copysign(1.0, x), np.copysign(0.0, turned))
+    across, up, narrow = np.tanh(x), np.tan(y), 1.0 / np.cosh(x)
+    whole = 1.0 + (across * up) * (across * up)
+    return complex(across * (1.0 + up * up) / whole, up / whole * narrow * narrow)
+
+
+def complex_sin(z):
+    """The sine, as -i sinh(iz)."""
+    turned = complex_sinh(complex(-f64(z.imag), f64(z.real)))
+    return complex(turned.imag, -turned.real)
+
+
+def complex_cos(z):
+    """The cosine, as cosh(iz)."""
+    return complex_cosh(complex(-f64(z.imag), f64(z.real)))
+
+
+def complex_tan(z):
+    """The tangent, as -i tanh(iz)."""
+    turned = complex_tanh(complex(-f64(z.imag), f64(z.real)))
+    return complex(turned.imag, -turned.real)
+
+
+def complex_power(z, w):
+    """z**w: of length and angle; a square is a product."""
+    x, y, u, v = f64(z.real), f64(z.imag), f64(w.real), f64(w.imag)
+    if v == 0.0 and u == 2.0:
+        return complex(x * x - y * y, x * y + y * x)
+    if u == 0.0 and v == 0.0:
+        return complex(1.0, 0.0)
+    if x == 0.0 and y == 0.0:
+        strange = u <= 0.0 or v != 0.0
+        return complex(nan if strange else 0.0, nan if strange else 0.0)
+    size, angle = np.hypot(x, y), np.arctan2(y, x)
+    length = np.power(size, u) * np.exp(-angle * v)
+    turned = angle * u + np.log(size) * v
+    return complex(length * np.cos(turned), length * np.sin(turned))
