@@ -275,7 +275,7 @@ def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int
     return counts
 
 
-# What is done at an end of an axis, as `ninepoint.backends.numba.support` has it.
+# What is done at an end of an axis, as `ninepoint.backends.llvm.library` has it.
 _KINDS = {"fill": 2, "keep": 3}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import emulator
 import ninepoint as npt
-from ninepoint.backends.numba import support
+from ninepoint.backends.llvm import library as support
 
 pytestmark = pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ninepoint.backends.numba.support import (
+from ninepoint.backends.llvm.library import (
     row,
     row_function,
     padded,

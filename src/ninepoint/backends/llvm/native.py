@@ -192,7 +192,9 @@ def _others(kinds: Sequence[Kind], values: Sequence[Any]) -> ctypes.Structure:
             fields.append(np.ctypeslib.as_ctypes_type(kind.dtype))
             held.append(kind.dtype.type(value).item())
     named = [(f"f{k}", one) for k, one in enumerate(fields)]
-    return type("_Others", (ctypes.Structure,), {"_fields_": named})(*held)
+    structure: Any = type("_Others", (ctypes.Structure,), {"_fields_": named})
+    made: ctypes.Structure = structure(*held)
+    return made
 
 
 def together(band: Callable[..., None]) -> Callable[..., None] | None:
