@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from .arrays import cuda
-from .arrays.arranging import listed
 from .arrays.axes import behind, whole_shape
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way
+from .arrays.recognise import listed
 from .device_groups import passes, settled
 from .flow import Leaves
 from .graph import Graph, Node

@@ -19,12 +19,11 @@ import numpy as np
 from .api import Stencil
 from .arrays import accepted
 from .arrays.accepted import storage_types
-from .arrays.arranging import listed
 from .arrays.borders import Boundary
 from .arrays.datasets import over_variables
 from .arrays.foreign import Applied, asked, asks
 from .arrays.quick import Quick
-from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray
+from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray, listed
 from .arrays.unknown import chunk_by_chunk, has_unknown_chunks
 from .calls import Call
 from .decorate import python_function

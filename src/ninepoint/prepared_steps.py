@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from .arrays.arranging import Run, are_writable, listed
+from .arrays.arranging import Run, are_writable
 from .arrays.axes import behind
 from .arrays.borders import Array
 from .arrays.every import Steps, steps_left, thinned, thinned_copy
@@ -19,7 +19,7 @@ from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
 from .arrays.parts import write
 from .arrays.prepared import Options, prepare
-from .arrays.recognise import is_cupy
+from .arrays.recognise import is_cupy, listed
 from .backends.compiled import Compiled, computed, readable
 from .flow import Leaves
 from .graph import Graph, Node

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from .arrays.accepted import native
-from .arrays.arranging import are_writable, listed
+from .arrays.arranging import are_writable
 from .arrays.axes import behind, whole_shape
 from .arrays.bands import run_fused
 from .arrays.borders import Array
@@ -27,7 +27,7 @@ from .arrays.merging import looks_at_points, merging
 from .arrays.numpy import core_shape
 from .arrays.prepared import Options, no_way, prepare
 from .arrays.quick import Quick
-from .arrays.recognise import is_cupy
+from .arrays.recognise import is_cupy, listed
 from .arrays.views import plain, spread, stacked
 from .backends.memory import empty
 from .backends.threads import thread_count

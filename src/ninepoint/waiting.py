@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays.arranging import listed
-from .arrays.recognise import is_cupy, is_device
+from .arrays.recognise import is_cupy, is_device, listed
 
 # By what is told when a value is done, the values as long as somebody holds them.
 waiting: dict[int, weakref.ref[Any]] = {}

@@ -13,8 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ninepoint.arrays.recognise import listed
+
 from ..remembered import Remembered
-from .arranging import Run, listed
+from .arranging import Run
 from .borders import Array, Border
 from .prepared import Options, prepare
 

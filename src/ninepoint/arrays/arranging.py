@@ -25,6 +25,7 @@ from ninepoint.arrays.layout import Shape
 from ninepoint.arrays.merging import Merging, looks_at_points, merging
 from ninepoint.arrays.numpy import broadcast_shape, core_axes
 from ninepoint.arrays.parts import is_movable, is_readable, rows_of, write
+from ninepoint.arrays.recognise import listed
 from ninepoint.backends.backend import Code
 
 from .. import limits
@@ -167,15 +168,6 @@ def _spread(field: Array, shape: Shape) -> View:
         return partial(np.broadcast_to, shape=shape)
     strides, dtype = np.broadcast_to(field, shape).strides, field.dtype
     return lambda array: np.ndarray(shape, dtype, array, 0, strides)
-
-
-def listed(out: Any) -> list[Any]:
-    """Give what was passed as `out`, or a result, as a list of arrays."""
-    if type(out) is np.ndarray:
-        return [out]
-    if out is None:
-        return []
-    return list(out) if isinstance(out, tuple | list) else [out]
 
 
 def are_writable(outs: Sequence[Array], fields: Sequence[Array]) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ninepoint.arrays.arranging import Arrangement, Run, are_writable, listed, may_overlap
+from ninepoint.arrays.arranging import Arrangement, Run, are_writable, may_overlap
 from ninepoint.arrays.borders import Array, Border
 from ninepoint.arrays.commands import Machine, Part, commands
 from ninepoint.arrays.layout import Layout, Shape, layout
@@ -40,6 +40,7 @@ from ninepoint.arrays.parts import (
     takes_over,
     write_zones,
 )
+from ninepoint.arrays.recognise import listed
 from ninepoint.arrays.trials import Choice
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import LEAST, empty

@@ -159,3 +159,12 @@ def _isinstance(value: object, module: str, name: str) -> bool:
     # A library that is just being imported by another thread lacks its names still.
     kind: Any = getattr(sys.modules.get(module), name, None)
     return kind is not None and isinstance(value, kind)
+
+
+def listed(out: Any) -> list[Any]:
+    """Give what was passed as `out`, or a result, as a list of arrays."""
+    if type(out) is np.ndarray:
+        return [out]
+    if out is None:
+        return []
+    return list(out) if isinstance(out, tuple | list) else [out]

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import cuda
-from ..arrays.arranging import listed
-from ..arrays.recognise import is_cupy, is_device
+from ..arrays.recognise import is_cupy, is_device, listed
 from ..backends.cuda import cubins, driver
 from ..definition import Definition
 from ..options import Place

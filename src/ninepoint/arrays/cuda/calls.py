@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.arranging import Run, listed
+from ninepoint.arrays.arranging import Run
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.cuda.fields import checked_out
 from ninepoint.arrays.cuda.settled import Settled
@@ -14,6 +14,7 @@ from ninepoint.arrays.cuda.work import one_call, understood
 from ninepoint.arrays.keys import number_key
 from ninepoint.arrays.layout import Shape, layout
 from ninepoint.arrays.prepared import Options
+from ninepoint.arrays.recognise import listed
 from ninepoint.backends.compiled import Bound, Compiled
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
