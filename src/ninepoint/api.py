@@ -11,6 +11,7 @@ from . import calling, preparing
 from .arrays import spacings
 from .arrays.borders import Boundary
 from .arrays.channels import may_hold
+from .arrays.every import per_axis
 from .arrays.keys import Parameters, call_key
 from .arrays.recognise import is_device
 from .calls import Call
@@ -34,7 +35,7 @@ from .language.signature import (
 from .language.source import ArrayFunction
 from .language.spacings import Spacing
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Place, checked_factors
+from .options import CALL_OPTIONS, Place
 from .prepared_steps import Prepared
 from .remembered import Remembered
 from .signatures import P, Q, R_co
@@ -363,7 +364,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     def _upsampled(self, upsample: Any) -> Stencil:
         """The same stencil with so many times as many points, whose calls are prepared too."""
-        factors = checked_factors("upsample", upsample)
+        factors = per_axis("upsample", upsample)
         if factors not in self._finer:
             self._finer[factors] = Stencil(self.definition.upsampled(factors))
         return self._finer[factors]

@@ -11,13 +11,13 @@ import numpy as np
 
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
-from .arrays.every import Every, checked_every
+from .arrays.every import Every, per_axis
 from .backends.compiled import Compiled
 from .backends.pipeline import Forms
 from .definition import Definition
 from .language.spacings import Spacing
 from .lowering.schedule import Schedule
-from .options import as_it_is, check_grid, checked_factors, overflow_rule
+from .options import as_it_is, check_grid, overflow_rule
 from .tokens import digest
 
 _NUMBERS = (int, float, complex, np.generic)
@@ -52,11 +52,11 @@ class Call:
     ) -> Call:
         """A call with these values, checked; options that are None are the definition's."""
         if upsample is not None:
-            definition = definition.upsampled(checked_factors("upsample", upsample))
+            definition = definition.upsampled(per_axis("upsample", upsample))
         options = definition.options
         given = options.boundary if boundary is None else Boundary.of(boundary)
         given, cval = given.named(options.cval if cval is None else as_it_is(cval))
-        steps = options.every if every is None else checked_every(every)
+        steps = options.every if every is None else per_axis("every", every)
         check_grid(steps, options.upsample)
         for name, value in values.items():
             if definition.pointwise and isinstance(value, Spacing):

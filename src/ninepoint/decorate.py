@@ -13,7 +13,7 @@ import numpy as np
 from .api import Stencil
 from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
-from .arrays.every import checked_every
+from .arrays.every import per_axis
 from .definition import Definition
 from .language.depth import with_room
 from .language.elsewhere import hint
@@ -24,7 +24,6 @@ from .options import (
     Options,
     as_it_is,
     check_grid,
-    checked_factors,
     checked_neighborhood,
     overflow_rule,
     parameter_names,
@@ -153,8 +152,8 @@ def stencil(
         bool(fastmath),
         schedule or Schedule(),
         performance_warnings=bool(performance_warnings),
-        every=checked_every(every),
-        upsample=checked_factors("upsample", upsample),
+        every=per_axis("every", every),
+        upsample=per_axis("upsample", upsample),
     )
     check_grid(options.every, options.upsample)
 

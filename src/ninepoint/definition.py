@@ -47,7 +47,7 @@ from .language.values import Coefficients, Field, NotUnderstood, Value
 from .language.warned import PerformanceWarning, slow_kernel, warn
 from .lowering.passes import Request
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Factors, Options
+from .options import CALL_OPTIONS, Options
 from .remembered import Remembered
 from .tokens import Registry, digest
 
@@ -194,7 +194,7 @@ class Definition:
             return self
         return self._variant(neighborhood=((0, 0),) * rank)
 
-    def upsampled(self, factors: Factors) -> Definition:
+    def upsampled(self, factors: Every) -> Definition:
         """The same with so many times as many points."""
         if self.pointwise and factors != 1:
             raise TypeError(

@@ -14,8 +14,8 @@ import numpy as np
 
 from . import limits
 from .arrays import accepted
+from .arrays.chunked.grid import grid
 from .arrays.engines import engine_of
-from .arrays.numpy import broadcast_shape
 from .arrays.recognise import is_dask, is_expression, library_of
 from .cadence import Steps
 from .ghosts import has_ghosts
@@ -60,9 +60,9 @@ class InChunks:
                 from .arrays.chunked.places import refuse_unknown
 
                 refuse_unknown(field)
-        state_shape(graph, wanted, fields)
         self._states = self._before = list(fields)
-        self.chunks = chunks = chunks_of(fields)
+        shape = state_shape(graph, wanted, fields)
+        self.chunks = chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
         self._tasks = 2 * self._count * math.prod(map(len, chunks))
         self._later = 0
         part = [max(sizes) for sizes in chunks]
@@ -106,17 +106,6 @@ class InChunks:
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
         return self._states[: self._count]
-
-
-def chunks_of(fields: Sequence[Any]) -> tuple[tuple[int, ...], ...]:
-    """How a state is cut: each axis as in the first field that is cut there."""
-    shape = broadcast_shape([field.shape for field in fields])
-    chunks: list[tuple[int, ...]] = []
-    for axis in range(-len(shape), 0):
-        cuts = (getattr(field, "chunks", ()) for field in fields)
-        own = (c[axis] for c in cuts if len(c) >= -axis and sum(c[axis]) == shape[axis])
-        chunks.append(next(own, (shape[axis],)))
-    return tuple(chunks)
 
 
 def _least(chunks: Sequence[Sequence[int]]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from .backends.threads import thread_count
 from .language.frame import FAR, Neighborhood
 from .language.stages import OPTIONS
 from .lowering.schedule import Schedule
-
-# How many times as many points a result has along each axis; one number holds for all.
-Factors: TypeAlias = int | tuple[int, ...]
 
 # The options of a call that say where it works; the others say what it gives.
 PLACE = ("axes", "dims", "out", "threads", "device")
@@ -57,7 +54,7 @@ class Options:
     numbers: tuple[str, ...] = ()
     performance_warnings: bool = True
     every: Every = 1
-    upsample: Factors = 1
+    upsample: Every = 1
 
     @property
     def named(self) -> Options:
@@ -124,23 +121,7 @@ def overflow_rule(overflow: Any) -> str | None:
     return found
 
 
-def checked_factors(name: str, given: Any) -> Factors:
-    """By how much a result is finer than its fields, along each axis or along all of them."""
-    factors = given if isinstance(given, tuple | list) else (given,)
-    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
-    for one in factors:
-        if isinstance(one, bool) or not isinstance(one, int | np.integer):
-            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
-        if one < 1:
-            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
-    if not factors:
-        raise ValueError(f"{name}={given!r} is empty; {cure}.")
-    if all(one == 1 for one in factors):
-        return 1
-    return tuple(map(int, factors)) if isinstance(given, tuple | list) else int(given)
-
-
-def check_grid(every: Every, upsample: Factors) -> None:
+def check_grid(every: Every, upsample: Every) -> None:
     """Raise where a result would have both fewer and more points."""
     if every != 1 and upsample != 1:
         raise ValueError(

@@ -14,7 +14,7 @@ from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array
 from .arrays.channels import working_axes
 from .arrays.engines import engine_of
-from .arrays.every import thinned, thinned_chunks
+from .arrays.every import thinned
 from .arrays.parts import write
 from .arrays.phases import check_device, cut_chunks, cut_fields, cut_shapes, finer_values
 from .arrays.recognise import is_chunked, is_cupy, is_device, is_xarray
@@ -278,7 +278,6 @@ def _on_chunks(
             own = cut_shapes([shapes[value] for value in node.fields], node.fields, fine)
             fields = [c and cut_chunks(c, n) for c, n in zip(fields, own, strict=True)]
             found = chunks_of(node, fields, own)
-            found = [thinned_chunks(one, node.every, node.along) for one in found]
             chunks |= zip(node.outputs, found, strict=True)
             lazily.append(node)
     # What depends on arrays of NumPy alone is done at once.

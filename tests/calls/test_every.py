@@ -159,11 +159,11 @@ def test_states_do_not_shrink():
 @pytest.mark.parametrize(
     ("given", "kind", "words"),
     [
-        (0, ValueError, "every=0: each step must be 1 or more"),
-        ((2, -1), ValueError, r"every=\(2, -1\): each step must be 1 or more"),
-        (2.0, TypeError, "every=2.0 must be a whole number, or one for each axis"),
-        (True, TypeError, "every=True must be a whole number"),
-        ("2", TypeError, "every='2' must be a whole number"),
+        (0, ValueError, "every=0: 0 is less than 1"),
+        ((2, -1), ValueError, r"every=\(2, -1\): -1 is less than 1"),
+        (2.0, TypeError, "every=2.0: 2.0 is no whole number; write one whole number for each axis"),
+        (True, TypeError, "every=True: True is no whole number"),
+        ("2", TypeError, "every='2': '2' is no whole number"),
         ((), ValueError, r"every=\(\) is empty"),
         ((2, 2, 2), ValueError, "has 3 entries, but the stencil has 2 axes"),
     ],

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-# A step for all axes of a kernel, or one for each of them.
+# A step, or a factor, for all axes of a kernel, or one for each of them.
 Every: TypeAlias = int | tuple[int, ...]
 
 # Lanes that are copied one after the other: NumPy copies a pixel of them by itself.  (Every second
@@ -25,8 +25,10 @@ LONGEST = 1 << 62
 Steps: TypeAlias = tuple[int, ...]
 
 
-def checked_every(given: Any) -> Every:
-    """Read the option.
+def per_axis(name: str, given: Any) -> Every:
+    """Read an option, such as `every`, of one whole number for each axis, or one for all of them.
+
+    Ones are 1, however they are given.
 
     Raises
     ------
@@ -35,19 +37,20 @@ def checked_every(given: Any) -> Every:
     ValueError
         If one of them is less than 1, or there are none.
     """
-    if isinstance(given, tuple | list):
-        if not given:
-            raise ValueError(f"every={given!r} is empty; give one step, or one for each axis.")
-        return tuple(_step(given, one) for one in given)
-    return _step(given, given)
-
-
-def _step(given: Any, step: Any) -> int:
-    if isinstance(step, bool | np.bool_) or not isinstance(step, int | np.integer):
-        raise TypeError(f"every={given!r} must be a whole number, or one for each axis.")
-    if step < 1:
-        raise ValueError(f"every={given!r}: each step must be 1 or more; 1 makes all points.")
-    return min(int(step), LONGEST)
+    several = isinstance(given, tuple | list)
+    numbers = tuple(given) if several else (given,)
+    cure = f"write one whole number for each axis, such as {name}=(2, 2), or one for all of them"
+    for one in numbers:
+        if isinstance(one, bool | np.bool_) or not isinstance(one, int | np.integer):
+            raise TypeError(f"{name}={given!r}: {one!r} is no whole number; {cure}.")
+        if one < 1:
+            raise ValueError(f"{name}={given!r}: {one} is less than 1; {cure}.")
+    if not numbers:
+        raise ValueError(f"{name}={given!r} is empty; {cure}.")
+    if all(one == 1 for one in numbers):
+        return 1
+    whole = tuple(min(int(one), LONGEST) for one in numbers)
+    return whole if several else whole[0]
 
 
 @lru_cache(maxsize=256)
@@ -90,14 +93,9 @@ def thinned_sizes(sizes: Sequence[Any], step: int) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def thinned_chunks(
-    chunks: Sequence[Sequence[Any]], steps: Steps, along: Sequence[int]
-) -> tuple[tuple[Any, ...], ...]:
-    """The chunks of those points, where they are cut as the full result is."""
-    found = [tuple(sizes) for sizes in chunks]
-    for axis, step in zip(along, steps, strict=True):
-        found[axis] = thinned_sizes(found[axis], step)
-    return tuple(found)
+def thinned_chunks(chunks: Sequence[Sequence[Any]], steps: Steps) -> tuple[tuple[Any, ...], ...]:
+    """The chunks of those points, where they are cut as the full result is; a step for each axis."""
+    return tuple(thinned_sizes(sizes, step) for sizes, step in zip(chunks, steps, strict=True))
 
 
 def thinned(array: Any, steps: Steps, along: Sequence[int]) -> Any:

@@ -23,7 +23,7 @@ from . import accepted
 from . import numpy as on_numpy
 from .chunked.built import cut_of, depths_of, joined, source_of
 from .chunked.edges import Edges, Source
-from .chunked.grid import Chunks, cut_to, grid, kept_of
+from .chunked.grid import Chunks, grid, kept_of
 from .chunked.groups import Picked, grouped
 from .chunked.job import Job, Work
 from .chunked.layer import Rule
@@ -65,8 +65,7 @@ class Recipe:
 
     def cut(self, output: int) -> Chunks:
         """The chunks of a result."""
-        one = self.outputs[output]
-        return cut_to(one.extent, self.chunks, one.factors)
+        return self.outputs[output].chunks(self.chunks)
 
 
 class _Node:

@@ -109,6 +109,8 @@ def _aligned(definition: GufuncDefinition, inputs: Sequence[Any], along: Any) ->
         else one
         for one, axes in zip(inputs, along, strict=True)
     ]  # fmt: skip
+    cores = [len(core) for core in definition.signature.inputs]
+    moved = [_emptied(one, core, _stack(moved, cores)) for one, core in zip(moved, cores, strict=True)]
     pairs: list[Any] = []
     for k, (one, core) in enumerate(zip(moved, definition.signature.inputs, strict=True)):
         if is_dask(one):
@@ -118,6 +120,19 @@ def _aligned(definition: GufuncDefinition, inputs: Sequence[Any], along: Any) ->
     _, unified = untyped.core.unify_chunks(*pairs)
     cut = iter(unified)
     return [next(cut) if is_dask(one) else one for one in moved]
+
+
+def _stack(inputs: Sequence[Any], cores: Sequence[int]) -> tuple[int, ...]:
+    """The shape of the stack that inputs with their core axes last have together."""
+    shapes = (one.shape[: one.ndim - core] for one, core in zip(inputs, cores, strict=True))
+    return np.broadcast_shapes(*shapes)
+
+
+def _emptied(one: Any, core: int, stack: Sequence[int]) -> Any:
+    """An input without elements where the stack has none: Dask takes 1 for the longer of 0 and 1."""
+    own = one.shape[: one.ndim - core]
+    empty = [n == 0 for n in stack[len(stack) - len(own) :]]
+    return one[tuple(slice(0) if none else slice(None) for none in empty)] if any(empty) else one
 
 
 def _placed(result: Any, core: Sequence[str], options: Any, place: int, first: Any) -> Any:

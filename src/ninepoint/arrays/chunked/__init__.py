@@ -23,9 +23,9 @@ from ..layout import Shape
 from ..recognise import is_cupy
 from ..regions import Node
 from .built import built
-from .grid import Chunks, cut_to, grid
+from .grid import Chunks, grid
 from .job import Job, Work
-from .outputs import extents, factors_of, outputs_of
+from .outputs import outputs_of, results_of
 from .places import check_places, meta_of, refuse_unknown, uploaded
 from .planner import chosen, note
 from .regions import by_regions, costs
@@ -107,8 +107,7 @@ def chunks_of(
     """How each result of a node is cut, for fields of these shapes that are cut so, or not."""
     shape = on_numpy.broadcast_shape(shapes)
     chunks = grid(fields, shape)
-    factors = factors_of(node, len(shape))
-    return [cut_to(extent, chunks, factors) for extent in extents(node, shape)]
+    return [output.chunks(chunks) for output in results_of(node, shape)]
 
 
 def check(fields: Sequence[Any]) -> None:

@@ -10,7 +10,7 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph
 
 from .edges import Edges, Source, axis_of
-from .grid import Chunks, aligned, cut_to, kept_of
+from .grid import Chunks, aligned, kept_of
 from .groups import Joined, Picked, grouped
 from .job import Job
 from .layer import Lazy, Rule
@@ -69,7 +69,7 @@ def built(
             results.append(_on(graph, picked, whole))
         else:
             results.append(graph)
-    sizes = [cut_to(output.extent, chunks, output.factors) for output in outputs]
+    sizes = [output.chunks(chunks) for output in outputs]
     metas = [meta_of(arrays[0], len(chunks), output.dtype) for output in outputs]
     return [
         untyped.Array(*one[:3], meta=one[3])

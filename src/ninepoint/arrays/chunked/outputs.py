@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import numpy as on_numpy
-from ..every import Steps
+from ..every import Steps, thinned_chunks
 from ..layout import Region, Shape, layout
 from ..phases import finer
 from ..regions import Node
+from .grid import Chunks, cut_to
 
 if TYPE_CHECKING:
     from .job import Work
@@ -29,6 +30,10 @@ class Output:
     every: Steps
     factors: Shape = ()
 
+    def chunks(self, whole: Chunks) -> Chunks:
+        """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
+        return thinned_chunks(cut_to(self.extent, whole, self.factors), self.every)
+
     def finer(self, region: Region) -> Region:
         """The points of the value around some of the fields'."""
         return Region(finer(region.start, self.factors), finer(region.stop, self.factors))
@@ -45,31 +50,27 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
         on_numpy.check_values(
             plan, node.cval, program.field_dtypes, node.out_dtypes, program.positions
         )
-        factors = factors_of(node, len(shape))
-        every = [1] * len(shape)
-        for axis, step in zip(node.along, node.every, strict=True):
-            every[axis] = step
-        pairs = zip(node.out_dtypes, extents(node, shape), strict=True)
-        outputs = (Output(*pair, tuple(every), factors) for pair in pairs)
-        made |= zip(node.outputs, outputs, strict=True)
+        made |= zip(node.outputs, results_of(node, shape), strict=True)
     return [made[value] for value in work.wanted]
 
 
-def factors_of(node: Node, ndim: int) -> Shape:
-    """By how much the results of a node are longer, along all axes; nothing if they are not."""
-    if not node.factors:
-        return ()
-    known = dict(zip(node.along, node.factors, strict=True))
-    return tuple(known.get(axis, 1) for axis in range(-ndim, 0))
-
-
-def extents(node: Node, shape: Shape) -> list[Region]:
-    """The points of its fields' shape that each result of a node has."""
+def results_of(node: Node, shape: Shape) -> list[Output]:
+    """What each result of a node is, for fields of one shape together."""
+    every, factors = [1] * len(shape), [1] * len(shape)
+    for axis, step in zip(node.along, node.every, strict=True):
+        every[axis] = step
+    for axis, factor in zip(node.along, node.factors, strict=False):
+        factors[axis] = factor
     core = tuple(shape[axis] for axis in node.along)
-    extents = []
-    for output in layout(core, tuple(node.reaches), node.border).outputs:
+    outputs = []
+    for dtype, one in zip(
+        node.out_dtypes, layout(core, tuple(node.reaches), node.border).outputs, strict=True
+    ):
         start, stop = [0] * len(shape), list(shape)
         for k, axis in enumerate(node.along):
-            start[axis], stop[axis] = output.extent.start[k], output.extent.stop[k]
-        extents.append(Region(tuple(start), tuple(stop)))
-    return extents
+            start[axis], stop[axis] = one.extent.start[k], one.extent.stop[k]
+        extent = Region(tuple(start), tuple(stop))
+        outputs.append(
+            Output(dtype, extent, tuple(every), tuple(factors) if node.factors else ())
+        )
+    return outputs

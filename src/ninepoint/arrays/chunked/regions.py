@@ -127,7 +127,7 @@ def by_regions(
     job = Job(work, shape, tuple(work.field_dtypes))
     reading = Reading(job, extent.start, tuple(map(Field.of, sources)))
     alone = len(outputs) == 1
-    sizes = cut_to(extent, chunks, outputs[0].factors)
+    sizes = outputs[0].chunks(chunks)
     # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
     name = f"{work.name}-{identity}" if alone else f"{work.name}-all-{identity}"
     graph = HighLevelGraph(*_layers(reading, name, sources, cut))

@@ -14,7 +14,6 @@ import dask.array as da
 import numpy as np
 from dask.delayed import delayed
 
-from ..every import thinned_length
 from .grid import Chunks
 from .job import Job, whole_of
 from .outputs import Output
@@ -59,16 +58,8 @@ def symbolic(
         pairs = [delayed(job, name=job.apart, traverse=False), None]
     for array in arrays:
         pairs += [array, indices[ndim - array.ndim :]]
-    sizes = [
-        {
-            k: thinned_length(m, step)
-            for k, (m, n, step) in enumerate(
-                zip(o.finer(o.extent).shape, job.shape, o.every, strict=True)
-            )
-            if (m != n or step > 1) and not math.isnan(n)
-        }
-        for o in outputs
-    ]
+    # Dask would take those of the first field that has the most, whatever their lengths.
+    sizes = [dict(enumerate(output.chunks(chunks))) for output in outputs]
     if len(names) == 1:
         meta = meta_of(arrays[0], ndim, outputs[0].dtype)
         result = untyped.blockwise(
@@ -89,6 +80,7 @@ def symbolic(
         name=whole,
         dtype=object,
         meta=np.empty((0,) * ndim, object),
+        adjust_chunks=dict(enumerate(chunks)),
         align_arrays=False,
     )
     results = []

@@ -1,0 +1,168 @@
+"""A result on Dask has the shape that NumPy's has, in chunks of the sizes that it says."""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import ninepoint as npt
+
+
+@npt.stencil
+def added(x, y):
+    return 2 * x[0, 0] + y[0, 0]
+
+
+@npt.stencil(boundary="nearest")
+def around(x, y):
+    return x[-1, 0] + x[1, 0] + 3 * y[0, 1]
+
+
+@npt.stencil(boundary="nearest")
+def both(x, y):
+    return x[0, -1] - y[2, 1], x[0, 0] + y[0, 0]
+
+
+@npt.stencil(boundary="valid")
+def inner(x, y):
+    return x[-1, 0] + y[1, 1]
+
+
+@npt.stencil(boundary="nearest", every=(1, 2))
+def coarse(x):
+    return x[0, 0] + x[0, 1]
+
+
+@npt.stencil(boundary="nearest", upsample=2)
+def fine(x, y):
+    return x[0, 0] + y[0, 1]
+
+
+@npt.stencil
+def staged(x, y):
+    thin = coarse(y)
+    return x[0, 0] + thin[0, 0]
+
+
+@npt.stencil
+def alone(x, y):
+    one = inner(x, y)
+    return one[0, 0] * x[0, 0]
+
+
+@npt.ufunc
+def scaled(x, y):
+    return 2 * x + y
+
+
+@npt.ufunc
+def split(x, y):
+    return x - y, x + 1
+
+
+@npt.gufunc("(k),(k)->()")
+def dot(x, y):
+    total = 0.0
+    for k in range(len(x)):
+        total += x[k] * y[k]
+    return total
+
+
+@npt.gufunc("(k),(j)->(j),()")
+def spread(x, y):
+    return y + x[0], x.max()
+
+
+STENCILS = {
+    "added": added,
+    "around": around,
+    "two results": both,
+    "valid": inner,
+    "two, every": partial(both, every=(2, 1)),
+    "two, every of ones": partial(both, every=(1, 1)),
+    "finer": fine,
+    "first axis alone": partial(around, boundary=("wrap", "valid")),
+    "other axes": partial(around, axes=(1, 0)),
+    "conditions": partial(around, boundary=npt.dirichlet(2.0)),
+    "ufunc": scaled,
+    "ufunc of two": split,
+    "gufunc": dot,
+    "gufunc of two": spread,
+}
+
+# Lengths that broadcast, of the first field and of the second.
+SHAPES = [
+    ((4, 1), (4, 5)), ((1, 5), (4, 5)), ((1, 1), (4, 5)), ((5,), (4, 5)), ((4, 1), (1, 5)),
+    ((2, 1, 5), (4, 5)), ((1, 4, 5), (3, 4, 5)), ((3, 1, 1), (4, 5)), ((0, 5), (1, 5)),
+    ((1, 1), (1, 1)), ((4, 1), (0, 4, 5)),
+]  # fmt: skip
+
+
+def check(call, fields, chunks):
+    """Compare a call on fields, some of them cut, with the same on NumPy."""
+    cut = [
+        one if how is None else da.from_array(one, chunks=how, name=False)
+        for one, how in zip(fields, chunks, strict=True)
+    ]
+    try:
+        wanted = call(*fields)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"."):
+            call(*cut)
+        return
+    made = call(*cut)
+    if not isinstance(wanted, tuple):
+        wanted, made = (wanted,), (made,)
+    for one, right in zip(made, wanted, strict=True):
+        assert one.shape == right.shape, (cut, one)
+        blocks = np.empty(one.numblocks, object)
+        for place in np.ndindex(*one.numblocks):
+            blocks[place] = one.blocks[place].compute(scheduler="sync")
+            assert np.shape(blocks[place]) == one.blocks[place].shape
+        np.testing.assert_array_equal(np.block(blocks.tolist()), right)
+        if one.ndim and one.shape[-1]:
+            np.testing.assert_array_equal(one[..., -1].compute(scheduler="sync"), right[..., -1])
+
+
+def fields_of(shapes, turned):
+    rng = np.random.default_rng(len(shapes[0]))
+    fields = [rng.integers(0, 9, shape).astype("float64") for shape in shapes]
+    return fields[::-1] if turned else fields
+
+
+@pytest.mark.parametrize("name", STENCILS)
+def test_fields_that_broadcast(name):
+    call = STENCILS[name]
+    gufunc = name.startswith("gufunc")
+    for number, (shapes, turned) in enumerate(itertools.product(SHAPES, (False, True))):
+        fields = fields_of(shapes, turned)
+        if gufunc and any(one.shape[-1] in (0, 1) for one in fields):
+            continue
+        cut = [(2,) * (one.ndim - 1) + (5,) if gufunc else 2 for one in fields]
+        others = [(None, -1), (-1, None), (-1, cut[1]), cut, (cut[0], None)]
+        for chunks in [(-1, -1), others[number % len(others)]]:
+            check(call, fields, chunks)
+
+
+def test_a_stage_with_fewer_points_beside_a_longer_field():
+    rng = np.random.default_rng(1)
+    for call, shape in [(staged, (3, 4)), (alone, (3, 2))]:
+        fields = rng.random(shape), rng.random((3, 2))
+        for chunks in [(-1, -1), (None, -1), (-1, None), (2, 1)]:
+            check(call, fields, chunks)
+
+
+def test_xarray_and_saving(tmp_path):
+    xarray = pytest.importorskip("xarray")
+    x = xarray.DataArray(np.arange(3.0), dims="x", coords={"x": [1, 2, 3]})
+    y = xarray.DataArray(np.arange(4.0), dims="y")
+    for one, other in [(x.chunk(), y.chunk()), (x, y.chunk()), (x.chunk(2), y)]:
+        for call in (scaled, partial(added, dims=("x", "y"))):
+            xarray.testing.assert_identical(call(one, other).compute(), call(x, y))
+    lat, field = np.arange(4.0)[:, None], np.random.default_rng(0).random((4, 6))
+    npt.save(added(lat, da.from_array(field)), tmp_path / "sum.zarr")
+    np.testing.assert_array_equal(npt.open(tmp_path / "sum.zarr").compute(), added(lat, field))
