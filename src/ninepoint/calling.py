@@ -325,7 +325,7 @@ def _by_names(
     if callback is not None:
         shown = callback
         plan = replace(plan, callback=lambda step, *states: shown(step, *back(states)))
-    boundary = unnamed(plan.boundary, dims, named.core)
+    boundary = unnamed(plan.boundary, named, dims, len(named.core))
     plan = replace(plan, boundary=boundary)
     made = after([arranged(field, dims) for field in named.fields], plan)
     return back(made) if plan.steps else list(fields[: len(likes)])

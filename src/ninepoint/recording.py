@@ -18,6 +18,7 @@ from .arrays.keys import Key, array_key, axes_key, number_key, out_key
 from .arrays.recognise import is_chunked, is_xarray
 from .calls import Call
 from .flow import Flow, Leaves, flow_of, leaves_key
+from .ghosts import unnamed
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import Place
@@ -171,11 +172,12 @@ class _Made:
         # Whether the last axis is known to hold channels, of a field and so of the results.
         self.coloured = any(map(_coloured, fields))
         # How many axes the call works along, and which; where they have names, its dimensions, and
-        # what is named as the results are.
+        # what is named as the results are and as the fields are.
         self.ndim = 1
         self.axes: Behind | None = None
         self.core: Dims = ()
         self.likes: list[Any] = []
+        self.named: Any = None
         if any(field.dims is not None for field in fields):
             self._name(place)
             return
@@ -226,6 +228,7 @@ class _Made:
         self.ndim, self.core = ndim, named.core
         asked, name = self.call.spacings, self.call.definition.name
         self.call = self.call.spaced(spacings.found(asked, named, name))
+        self.named = named
         self.likes = named_results(graph, named)
         self.shapes = [like.shape for like in self.likes]
         self.dtypes = [like.dtype for like in self.likes]
@@ -436,6 +439,10 @@ def _compute(
         dims = (*dict.fromkeys(others), *wanted[0].dims)
         arrays = [arranged(array, dims) for array in arrays]
         along = [tuple(dims.index(dim) - len(dims) for dim in like.core) for like in likes]
+        done = [
+            replace(call, boundary=unnamed(call.boundary, made.named, dims, made.ndim))
+            for call, made in zip(done, order, strict=True)
+        ]
     # Each value by the leaf that it is, or by the call that makes it and its place there.
     places = {one: k for k, one in enumerate((*leaves, *map(id, order)))}
 

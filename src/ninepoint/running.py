@@ -376,7 +376,7 @@ def _on_xarray(
     named = on_xarray.Named(arrays, graph.nodes[-1].ndim, dims, axes)
     likes = named_results(graph, named)
     given = [on_xarray.arranged(field, named.dims) for field in named.fields]
-    graph = ghosts.named(graph, named.dims, named.core)
+    graph = ghosts.named(graph, named)
     made = evaluate(
         graph.along(named.axes), given, wanted, schedule, threads=threads, device=device
     )

@@ -31,6 +31,12 @@ _STORED = frozenset(
 # The same for results with the shape of their source.
 _CUT = frozenset("chunks shards chunksizes contiguous preferred_chunks original_shape".split())
 
+# Numbers are evenly spaced if no distance differs by a greater part of it.
+EVEN = 1e-6
+
+# What times are counted in, as xarray keeps them, each a thousandth of the one before.
+_UNITS = ("s", "ms", "us", "ns")
+
 
 class Named:
     """The fields of one call as DataArrays that have all dimensions along which it works.
@@ -63,13 +69,7 @@ class Named:
         first = next(field for field in fields if is_xarray(field))
         self.core = core_dims(first, ndim, dims, axes)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
-        try:
-            xr.align(*named, join="exact", copy=False)
-        except ValueError as error:
-            raise ValueError(
-                f"the fields' coordinates differ; align them first, for example with "
-                f'xarray.align(..., join="inner"). ({error})'
-            ) from error
+        _check_alike("the fields' coordinates differ", named)
         self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
         for dim in self.core:
             if dim not in self.dims:
@@ -85,6 +85,27 @@ class Named:
     def axes(self) -> tuple[int, ...]:
         """The axes along which the call works, of arrays with the dimensions of the results."""
         return tuple(self.dims.index(dim) - len(self.dims) for dim in self.core)
+
+    def edge(self, value: Any, dim: Hashable, dims: Dims) -> Any:
+        """The data of values along the edges that end `dim`, in the order of the other `dims`.
+
+        Raises
+        ------
+        ValueError
+            If they have another dimension, or their coordinates differ from the fields'.
+        """
+        left = [one for one in self.dims if one != dim]
+        for one in value.dims:
+            if one not in left:
+                raise ValueError(
+                    f"values at the border along {dim!r} have the dimension {one!r}; the edge has "
+                    f"{', '.join(map(repr, left)) or 'none'}."
+                )
+        # Of another length they are one for all, or do not fit, which is told where they are laid.
+        others = {one: 0 for one, n in value.sizes.items() if n != self._sizes[one]}
+        words = f"the coordinates of the values at the border along {dim!r} differ from the fields'"
+        _check_alike(words, [*self._named, value.isel(others, drop=True)])
+        return arranged(value, tuple(one for one in dims if one != dim))
 
     def coordinate(self, dim: Hashable) -> np.ndarray[Any, Any] | None:
         """Give the values of the coordinate along a dimension; None if no field has it."""
@@ -142,6 +163,17 @@ class Named:
         return made
 
 
+def _check_alike(words: str, arrays: Sequence[Any]) -> None:
+    """Raise, with these words, where coordinates of one name differ."""
+    try:
+        xr.align(*arrays, join="exact", copy=False)
+    except ValueError as error:
+        raise ValueError(
+            f'{words}; align them first, for example with xarray.align(..., join="inner"). '
+            f"({error})"
+        ) from error
+
+
 def arranged(field: Any, dims: Dims) -> Any:
     """Give the data with its axes in this order, of length 1 where it lacks a dimension.
 
@@ -194,18 +226,36 @@ def _finer(coords: Any, dim: Hashable, factor: int) -> Any:
 
 def _between(values: np.ndarray[Any, Any], factor: int) -> Any:
     """So many places in each cell of evenly spaced values; None where they are not."""
-    places = (np.arange(len(values) * factor) - (factor - 1) / 2) / factor
     if values.dtype.kind in "mM":
-        ticks = values.astype(np.int64)
-        steps = np.diff(ticks)
-        even = bool(np.all(steps == steps[0]))
-        found = (ticks[0] + np.rint(places * steps[0]).astype(np.int64)).astype(values.dtype)
-    else:
-        numbers = values.astype(np.float64)
-        step = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
-        even = bool(np.all(np.abs(np.diff(numbers) - step) <= 1e-6 * abs(step)))
-        found = numbers[0] + step * places
-    return found if even else None
+        return _moments(values, factor)
+    places = (np.arange(len(values) * factor) - (factor - 1) / 2) / factor
+    numbers = values.astype(np.float64)
+    step = (numbers[-1] - numbers[0]) / (len(numbers) - 1)
+    even = bool(np.all(np.abs(np.diff(numbers) - step) <= EVEN * abs(step)))
+    return numbers[0] + step * places if even else None
+
+
+def _moments(values: np.ndarray[Any, Any], factor: int) -> Any:
+    """The same of times, in the coarsest unit that holds them; None where there is none."""
+    ticks = values.astype(np.int64)
+    first, step = int(ticks[0]), int(ticks[1]) - int(ticks[0])
+    if not np.all(np.diff(ticks) == step):
+        return None
+    own, count = np.datetime_data(values.dtype)
+    units = _UNITS[_UNITS.index(own) :] if own in _UNITS and count == 1 else (own,)
+    # Places are so many halves of these finer steps from the first.
+    halves = 2 * np.arange(len(ticks) * factor) - factor + 1
+    for more, unit in enumerate(units):
+        begin, cell = first * 1000**more, step * 1000**more
+        ends = (begin + int(halves[k]) * cell // (2 * factor) for k in (0, -1))
+        if any(abs(end) >= np.iinfo(np.int64).max for end in ends):
+            return None
+        exact = cell % factor == 0 and (factor - 1) * cell % (2 * factor) == 0
+        if exact or (unit == units[-1] and factor <= 2 * EVEN * abs(cell)):
+            whole, rest = divmod(cell, 2 * factor)
+            found = begin + halves * whole + np.rint(halves * rest / (2 * factor)).astype(np.int64)
+            return found.astype(f"{values.dtype.kind}8[{unit}]" if more else values.dtype)
+    return None
 
 
 def _along(field: Any, lengths: Mapping[Hashable, int]) -> Any:

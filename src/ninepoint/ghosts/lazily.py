@@ -97,7 +97,7 @@ def lazily(
                     [
                         part
                         for part in (a, one[(..., *_kept(geometry, k, box))], b)
-                        if part is not None and part.shape[axis]
+                        if part is not None
                     ],
                     axis,
                 )
