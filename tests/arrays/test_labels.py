@@ -46,7 +46,9 @@ def test_values_at_the_border_are_laid_by_their_labels():
         np.testing.assert_array_equal(call(), flat)
     for other in (wall[::-1], wall.assign_coords(x=np.add(LABELS, 1))):
         for call in ways(other):
-            with pytest.raises(ValueError, match=r"values at the border along 'y' differ .* align"):
+            with pytest.raises(
+                ValueError, match=r"values at the border along 'y' differ .* align"
+            ):
                 call()
 
 

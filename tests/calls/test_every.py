@@ -161,7 +161,11 @@ def test_states_do_not_shrink():
     [
         (0, ValueError, "every=0: 0 is less than 1"),
         ((2, -1), ValueError, r"every=\(2, -1\): -1 is less than 1"),
-        (2.0, TypeError, "every=2.0: 2.0 is no whole number; write one whole number for each axis"),
+        (
+            2.0,
+            TypeError,
+            "every=2.0: 2.0 is no whole number; write one whole number for each axis",
+        ),
         (True, TypeError, "every=True: True is no whole number"),
         ("2", TypeError, "every='2': '2' is no whole number"),
         ((), ValueError, r"every=\(\) is empty"),

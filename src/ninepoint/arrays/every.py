@@ -94,7 +94,7 @@ def thinned_sizes(sizes: Sequence[Any], step: int) -> tuple[Any, ...]:
 
 
 def thinned_chunks(chunks: Sequence[Sequence[Any]], steps: Steps) -> tuple[tuple[Any, ...], ...]:
-    """The chunks of those points, where they are cut as the full result is; a step for each axis."""
+    """The chunks of those points, cut as the full result is; there is a step for each axis."""
     return tuple(thinned_sizes(sizes, step) for sizes, step in zip(chunks, steps, strict=True))
 
 

@@ -103,7 +103,9 @@ class Named:
                 )
         # Of another length they are one for all, or do not fit, which is told where they are laid.
         others = {one: 0 for one, n in value.sizes.items() if n != self._sizes[one]}
-        words = f"the coordinates of the values at the border along {dim!r} differ from the fields'"
+        words = (
+            f"the coordinates of the values at the border along {dim!r} differ from the fields'"
+        )
         _check_alike(words, [*self._named, value.isel(others, drop=True)])
         return arranged(value, tuple(one for one in dims if one != dim))
 

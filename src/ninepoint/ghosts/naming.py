@@ -23,7 +23,9 @@ def named(graph: Graph, fields: Named) -> Graph:
         [
             replace(
                 node,
-                call=replace(node.call, boundary=unnamed(node.call.boundary, fields, fields.dims, node.ndim)),
+                call=replace(
+                    node.call, boundary=unnamed(node.call.boundary, fields, fields.dims, node.ndim)
+                ),
             )
             for node in graph.nodes
         ]

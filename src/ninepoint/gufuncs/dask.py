@@ -110,7 +110,9 @@ def _aligned(definition: GufuncDefinition, inputs: Sequence[Any], along: Any) ->
         for one, axes in zip(inputs, along, strict=True)
     ]  # fmt: skip
     cores = [len(core) for core in definition.signature.inputs]
-    moved = [_emptied(one, core, _stack(moved, cores)) for one, core in zip(moved, cores, strict=True)]
+    moved = [
+        _emptied(one, core, _stack(moved, cores)) for one, core in zip(moved, cores, strict=True)
+    ]
     pairs: list[Any] = []
     for k, (one, core) in enumerate(zip(moved, definition.signature.inputs, strict=True)):
         if is_dask(one):
@@ -129,7 +131,7 @@ def _stack(inputs: Sequence[Any], cores: Sequence[int]) -> tuple[int, ...]:
 
 
 def _emptied(one: Any, core: int, stack: Sequence[int]) -> Any:
-    """An input without elements where the stack has none: Dask takes 1 for the longer of 0 and 1."""
+    """An input without elements where the stack has none: to Dask 1 is longer than 0."""
     own = one.shape[: one.ndim - core]
     empty = [n == 0 for n in stack[len(stack) - len(own) :]]
     return one[tuple(slice(0) if none else slice(None) for none in empty)] if any(empty) else one

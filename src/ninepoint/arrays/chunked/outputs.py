@@ -70,7 +70,5 @@ def results_of(node: Node, shape: Shape) -> list[Output]:
         for k, axis in enumerate(node.along):
             start[axis], stop[axis] = one.extent.start[k], one.extent.stop[k]
         extent = Region(tuple(start), tuple(stop))
-        outputs.append(
-            Output(dtype, extent, tuple(every), tuple(factors) if node.factors else ())
-        )
+        outputs.append(Output(dtype, extent, tuple(every), tuple(factors) if node.factors else ()))
     return outputs
