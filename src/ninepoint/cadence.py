@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .arrays.iterating import usual_length
+from .arrays.iterating import SINGLE, usual_length
 from .arrays.regions import reach
 from .chaining import step_reach, unfit
 from .graph import Graph
@@ -24,6 +24,9 @@ POINT = 0.4e-9
 
 # More steps than this are never done between two exchanges: what is recorded of them grows.
 MOST = 64
+
+# What may be lost by steps that are left to be done one by one, before the length is another.
+WORTH = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +49,19 @@ class Steps:
         nodes = self.graph.needed(self.wanted)
         return reach(nodes, self.wanted, range(self.graph.given), axis)
 
+    def unit(self, longest: int) -> int:
+        """The steps of blocks shorter than the longest that need no kernel besides its own."""
+        return min(longest, self.together)
+
     def between(
-        self, part: Sequence[int], cut: Sequence[int], exchange: float, most: int = MOST
+        self, part: Sequence[int], cut: Sequence[int], exchange: float, row: int, most: int = MOST
     ) -> int:
         """How many to do between two exchanges of parts of a shape, cut along some axes.
 
-        An exchange takes so long for each part [s].
+        An exchange takes so long for each part [s].  So many steps in a `row` are to be done: few
+        of them are left to be done one by one.
         """
+        most = max(1, min(most, row))
         looks = [(self.looks(axis), part[axis]) for axis in cut]
         for (low, high), length in looks:
             # Further away than the next part there is nothing to gain.
@@ -62,11 +71,19 @@ class Steps:
         for length in part:
             points *= length
 
+        single = points * (SINGLE if self.together > 1 else 1) + exchange
+
         def cost(steps: int) -> float:
             beside = 1.0
             for (low, high), length in looks:
                 beside *= 1 + (high - low) * (steps - 1) / (2 * max(1, length))
             return points * beside + exchange / steps
 
+        def whole(steps: int) -> float:
+            alone = row % self.unit(steps)
+            return cost(steps) * (row - alone) + single * alone
+
         lengths = [k for k in range(1, most + 1) if k <= self.together or k % self.together == 0]
-        return min(lengths, key=cost, default=1)
+        usual, fewest = min(lengths, key=cost, default=1), min(lengths, key=whole, default=1)
+        # Other lengths are other kernels: they have to be worth it.
+        return usual if whole(usual) <= WORTH * whole(fewest) else fewest

@@ -59,7 +59,7 @@ class OnDevice:
         self._owned = False
         self._spare: list[Any] | None = None
         self._known: dict[Any, Prepared] = {}
-        self.longest, self.shorter = 1, False
+        self.longest = self.unit = 1
         # What does so many steps at once.
         self._chains: dict[int, OnePass] = {}
         self._passes: dict[Any, cuda.Settled] = {}
@@ -103,7 +103,7 @@ class OnDevice:
         rest = between % steps
         shorter = steps_together(graph, wanted, rest, schedule) if is_worth_text(rest) else None
         if shorter is not None:
-            self._chains[rest], self.shorter = shorter, True
+            self._chains[rest] = shorter
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in one pass over memory, or one by one where they cannot be."""

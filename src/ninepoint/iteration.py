@@ -53,19 +53,19 @@ def blocks(
     every: int | None,
     longest: int,
     apart: bool,
-    shorter: bool = False,
+    unit: int,
     done: int = 0,
 ) -> Iterator[tuple[int, int, bool]]:
     """The first step and the length of each block, and whether one looks at the state then.
 
     With `apart` the step before a look is done by itself, so that what it changed is known.
-    Blocks are as long as they may be, or one step; with `shorter` of any length between.  So many
+    Blocks are as long as they may be; what is left are some units, then single steps.  So many
     steps are `done` before.
     """
     while done < steps:
         stop = steps if every is None else min(steps, (done // every + 1) * every)
         left = stop - done - apart
-        length = longest if left >= longest else max(1, left) if shorter else 1
+        length = longest if left >= longest else max(1, left // unit * unit)
         done += length
         yield done - length, length, done == stop
 
@@ -149,6 +149,11 @@ class Iteration:
             far(a, b) <= self.until for a, b in zip(state, before, strict=True)
         )
 
+    @property
+    def in_a_row(self) -> int:
+        """How many steps are done between two looks, without the one before a look."""
+        return min(self.every or self.steps, self.steps) - (self.until is not None)
+
     def border(self, ndim: int) -> Border:
         """The border rule, which must leave the state as large as it is."""
         border = self.boundary.outline(ndim)
@@ -206,10 +211,13 @@ def _far(a: np.ndarray, b: np.ndarray) -> float:
 
 
 class Advance(Protocol):
-    """A state of one kind of arrays: done in blocks of `longest` steps, or `shorter` ones."""
+    """A state of one kind of arrays: done in blocks of `longest` steps, of some units, or of one.
+
+    For blocks of another length something would have to be compiled.
+    """
 
     longest: int
-    shorter: bool
+    unit: int
 
     def forward(self, first: int, length: int) -> int:
         """Do so many steps from `first` on, or some of them; how many were done."""
@@ -226,7 +234,7 @@ def iterate(state: Advance, scalars: Scalars, plan: Iteration) -> list[Any]:
     apart = plan.until is not None
     with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
         for first, length, looked in blocks(
-            plan.steps, plan.every, state.longest, apart, state.shorter
+            plan.steps, plan.every, state.longest, apart, state.unit
         ):
             done = 0
             while done < length:
@@ -244,8 +252,6 @@ class InMemory:
 
     `known` are the chains that were compiled before.
     """
-
-    shorter = False
 
     def __init__(
         self,
@@ -276,7 +282,7 @@ class InMemory:
         placed = len(pairs) - len(recorded.graph.places)
         if all(array.shape == shape for array, _ in pairs):
             self.longest = _longest(recorded, schedule, core, math.prod(shape) * itemsize, plan)
-        self._chained = self.longest > 1
+        self._chained, self.unit = self.longest > 1, self.longest
         if self._chained:
             # Axes in another order, gaps, other bytes: one copy costs less than single steps.
             whole = [
@@ -292,7 +298,7 @@ class InMemory:
                 )
         else:
             # As many as somebody lets pass by: those that end soon are done in one go.
-            self.longest, self.shorter = max(1, plan.steps), True
+            self.longest, self.unit = max(1, plan.steps), 1
         kind = GhostSteps if has_ghosts(recorded.graph) else Steps
         self._single = kind(recorded, schedule, plan.threads)
         # What repeats steps, and from which arrays to which; nothing before it was asked for, or
@@ -506,8 +512,7 @@ def _longest(
     itemsize = sum(dtype.itemsize for dtype in compiled.out_dtypes)
     if schedule.steps:
         return block_length(reach, core, itemsize, schedule.steps)
-    together = min(plan.every or plan.steps, plan.steps) - (plan.until is not None)
-    return even_length(block_length(reach, core, itemsize), together)
+    return even_length(block_length(reach, core, itemsize), plan.in_a_row)
 
 
 def check(compiled: Compiled, dtypes: Sequence[np.dtype], count: int) -> None:

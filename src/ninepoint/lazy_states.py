@@ -35,8 +35,6 @@ class InChunks:
     most.
     """
 
-    shorter = True
-
     def __init__(
         self,
         record: Record,
@@ -74,9 +72,13 @@ class InChunks:
         steps = Steps.of(graph, wanted, schedule)
         # As little beyond the next chunk as can be, but chunks of a few points are no reason for
         # an exchange at each step.
-        self.longest = max(steps.between(part, cut, TASK), min(steps.together, _least(chunks)))
+        row = plan.in_a_row
+        self.longest = max(
+            steps.between(part, cut, TASK, row), min(steps.together, _least(chunks), max(1, row))
+        )
         if has_ghosts(graph):
             self.longest = 1
+        self.unit = steps.unit(self.longest)
 
     def forward(self, first: int, length: int) -> int:
         """Do the steps in as few tasks as can be."""

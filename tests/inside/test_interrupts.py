@@ -261,11 +261,17 @@ def test_kernels_that_never_end_are_interrupted(tmp_path):
 @pytest.mark.nightly
 @posix
 def test_a_program_that_computes_without_end_on_dask_is_ended(tmp_path):
-    """Its threads are waited for when Python ends, but the machine code hears of it."""
+    """Its threads are waited for when Python ends, but the machine code hears of it.
+
+    The pool has its threads before: Python may lose one that an interrupt finds starting.
+    """
     script = f"""{ENDLESS}
+    from concurrent.futures import ThreadPoolExecutor
     import dask.array as da
+    pool = ThreadPoolExecutor(2)
+    list(pool.map(time.sleep, (0.2, 0.2)))
     lazy = endless(da.from_array(x, chunks=150))
-    interrupted(lambda: lazy.compute(scheduler="threads"))
+    interrupted(lambda: lazy.compute(scheduler="threads", pool=pool))
     frames = lazy[None].astype("uint8")
     interrupted(lambda: npt.imsave(frames, os.path.dirname(sys.argv[0]) + "/{{}}.png"))
     print("over")

@@ -111,16 +111,18 @@ def _unanswered() -> tuple[type[BaseException], ...]:
     return TimeoutError, RuntimeError, OSError, AttributeError, CancelledError, closed
 
 
+def patience() -> float:
+    """How long a cluster may be without workers [s]."""
+    config: Any = imported("dask.config")
+    utils: Any = imported("dask.utils")
+    return float(utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE)))
+
+
 class _Watch:
     """Looks at a cluster in which nothing finishes, and gives it up after a while."""
 
     def __init__(self, client: Any) -> None:
-        config: Any = imported("dask.config")
-        utils: Any = imported("dask.utils")
-        self._client = client
-        self._patience = float(
-            utils.parse_timedelta(config.get("ninepoint.cluster-timeout", PATIENCE))
-        )
+        self._client, self._patience = client, patience()
         self.rest()
 
     def rest(self) -> None:
@@ -173,10 +175,25 @@ class _Watch:
         return len(identity["workers"])
 
     def _is_growing(self) -> bool:
-        """Whether workers are on their way, or come when there is something to do."""
+        """Whether workers are on their way, or come when there is something to do.
+
+        The plan of a cluster that has lost its workers still has them, whether or not others come.
+        """
         cluster = self._client.cluster
-        adaptive = getattr(cluster, "_adaptive", None)
-        return adaptive is not None or len(getattr(cluster, "plan", ())) > 0
+        if getattr(cluster, "_adaptive", None) is not None:
+            return True
+        return len(getattr(cluster, "plan", ())) > 0 and not self._has_lost()
+
+    def _has_lost(self) -> bool:
+        """Whether the scheduler has lost a worker."""
+        client = self._client
+        try:
+            events = client.sync(client.scheduler.events, topic="all", callback_timeout=10)
+        except _unanswered():
+            return False
+        return any(
+            isinstance(told, dict) and told.get("action") == "remove-worker" for _, told in events
+        )
 
     def _give_up(self, now: float, what: str) -> None:
         if now - self._well >= self._patience:

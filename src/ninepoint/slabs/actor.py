@@ -84,7 +84,7 @@ class Keeper:
         self._numbers.known(first, numbers, self._motion.call.scalars)
         apart = watched and plan.until is not None
         every = plan.every if apart else None
-        for start, length, _ in blocks(last, every, self._longest, apart, True, first):
+        for start, length, _ in blocks(last, every, self._longest, apart, slab.unit, first):
             slab.forward(start, length)
             step = start + length
             looked = apart and (step == plan.steps or not step % (every or 1))

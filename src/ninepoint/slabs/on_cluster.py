@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from typing import Any
 
 from ..arrays.recognise import is_dask, is_expression
@@ -78,7 +79,7 @@ def on_cluster(
     # Imported here: Dask and distributed are optional.
     import dask.array as da
 
-    from .team import Team, axis_of
+    from .team import Team, axis_of, workers_of
 
     arrays: Any = da
     fields = [
@@ -87,7 +88,7 @@ def on_cluster(
     ]
     shapes = [field.shape for field in fields]
     shape = tuple(map(sum, chunks))
-    axis = axis_of(motion, shapes, shape, len(client.nthreads()))
+    axis = axis_of(motion, shapes, shape, len(workers_of(client)))
     if axis is None:
         return None
     drive = _Drive(
@@ -113,7 +114,7 @@ class _Drive:
         self._team: Any = None
         self._leg = 0
         self._copied = 0.0
-        self._lost = 0
+        self._lost = self._done = 0
 
     def steps(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
         """Do all steps; gives the state after the last."""
@@ -130,7 +131,7 @@ class _Drive:
                 if took < LEG / 2:
                     self._leg *= 2
                 advanced(stop - done)
-                done = stop
+                done = self._done = stop
                 shown_now = done == look or ended
                 if plan.callback is not None and shown_now:
                     ended = bool(plan.callback(done, *self._state(done, chunks))) or ended
@@ -149,6 +150,7 @@ class _Drive:
                 team = self._at(done)
                 stop = min(look, done + self._leg)
                 ended = team.go(stop, self._numbers(done, stop), True)
+                self._lost = 0
                 return team.step, ended
             except Lost as error:
                 self._recover(error)
@@ -168,7 +170,15 @@ class _Drive:
     def _at(self, done: int) -> Any:
         """The team, when it has done so many steps; again what it has done before."""
         if self._team is None:
-            self._team = self._begin(self._source, 0)
+            try:
+                self._team = self._begin(self._source, 0)
+            except CancelledError as error:
+                raise ConnectionError(
+                    "workers are gone that had what the iteration began with, and nothing else "
+                    f"can make it anew; {self._done} of {self._plan.steps} steps were done. Give "
+                    "fields that can be made again, such as arrays of NumPy or files; with "
+                    "snapshots= another number than 0 a state goes on from its copies."
+                ) from error
         if not self._leg:
             self._leg = 4 * self._team.longest
         while self._team.step < done:
@@ -223,5 +233,5 @@ class _Drive:
             state = old.copies()
             if state is not None:
                 self._team = self._begin(state, old.copied)
-        except Lost:
+        except (Lost, CancelledError):
             self._team = None

@@ -81,6 +81,7 @@ def on_ranks(
         [max(1, b - a) for a, b in (max(cut.owned, key=_size), *_others(shape, axis))],
         [axis],
         EXCHANGE,
+        plan.in_a_row,
     )
     slab = Slab(
         motion, cut, links.rank, links, scalars, arrays, parts[count:], longest,

@@ -52,8 +52,6 @@ class Slab:
     then they are the same all along the axis.
     """
 
-    shorter = True
-
     def __init__(
         self,
         motion: Motion,
@@ -66,7 +64,7 @@ class Slab:
         longest: int,
         plan: Iteration,
     ) -> None:
-        self.longest = longest
+        self.longest, self.unit = longest, motion.steps.unit(longest)
         self._motion, self._cut, self._part, self._links = motion, cut, part, links
         self._numbers, self._plan = numbers, plan
         self._own = own = cut.owned[part]

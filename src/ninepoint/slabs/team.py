@@ -6,7 +6,8 @@ import importlib.util
 import itertools
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from ..arrays.layout import Shape
 from ..arrays.regions import Span
+from ..files.cluster import patience
 from ..iteration import Iteration
 from . import actor
 from .actor import Keeper, Lost
@@ -32,9 +34,8 @@ EXCHANGE = 0.4e-3
 # How much of a worker's memory parts may take.
 SHARE = 0.7
 
-# How long a scheduler has to notice that a worker is gone, after nobody can reach it [s], and how
-# long one waits for a worker when there is none.
-NOTICED, PATIENCE = 10.0, 60.0
+# How long a scheduler has to notice that a worker is gone, after nobody can reach it [s].
+NOTICED = 10.0
 
 # Most of the functions of Dask carry no annotations.
 _arrays: Any = da
@@ -73,9 +74,11 @@ class Team:
         step: int,
     ) -> None:
         self._client, self._motion, self._plan, self.step = client, motion, plan, step
-        workers = _workers(client)
+        workers = workers_of(client)
         shape = np.broadcast_shapes(*(field.shape for field in fields))
         self._addresses = list(workers)[: max(1, shape[axis] // 4)]
+        # Those without which there is nothing to be done.
+        self._needed = set(self._addresses)
         threads = [workers[address] for address in self._addresses]
         ends = [0, *itertools.accumulate(threads)]
         lengths = [
@@ -89,9 +92,10 @@ class Team:
         ]  # fmt: skip
         cut_too = [f.ndim >= -axis and f.shape[axis] == shape[axis] for f in fields]
         self.longest = motion.steps.between(
-            [max(lengths), *shape[axis:][1:]], [axis], EXCHANGE, max(1, plan.steps)
+            [max(lengths), *shape[axis:][1:]], [axis], EXCHANGE, plan.in_a_row
         )
-        self._check(shape, lengths)
+        with self._noticing():
+            self._check(shape, lengths)
         token = uuid.uuid4().hex[:12]
         quiet = replace(plan, callback=None, progress=None)
         self._futures = [
@@ -103,7 +107,8 @@ class Team:
             for part, address in enumerate(self._addresses)
         ]  # fmt: skip
         self._wait(self._futures)
-        self._actors = [future.result() for future in self._futures]
+        with self._noticing():
+            self._actors = [future.result() for future in self._futures]
         self._all(
             "room",
             [
@@ -155,7 +160,7 @@ class Team:
 
     def copies(self) -> list[Any] | None:
         """The state that was copied, as Dask arrays on the workers that are left, or nothing."""
-        left = set(_workers(self._client))
+        left = set(workers_of(self._client))
         size = len(self._actors)
         holders = []
         for part in range(size):
@@ -163,6 +168,7 @@ class Team:
             if self.copied is None or not near:
                 return None
             holders.append(near[0])
+        self._needed = {self._addresses[holder] for holder in holders}
         chunks: list[tuple[int, ...]] = [(n,) for n in self.cut.shape]
         chunks[self.cut.axis] = tuple(b - a for a, b in self.cut.owned)
         wanted = []
@@ -178,7 +184,7 @@ class Team:
 
     def stop(self) -> None:
         """Let actors that wait for others that are gone wait no more."""
-        left = set(_workers(self._client))
+        left = set(workers_of(self._client))
         for address, one in zip(self._addresses, self._actors, strict=True):
             if address in left:
                 one.stop()
@@ -297,34 +303,43 @@ class Team:
                 self._check_workers()
         for future in futures:
             if future.status != "finished":
-                self._check_workers()
-                future.result()
+                with self._noticing():
+                    future.result()
 
     def _all(self, method: str, *each: Sequence[Any]) -> list[Any]:
         """What a method of all actors gives, each with its own arguments."""
-        calls = [
-            getattr(one, method)(*arguments)
-            for one, arguments in zip(self._actors, zip(*each, strict=True), strict=True)
-        ]
         told: dict[int, Any] = {}
-        left = list(range(len(calls)))
-        while left:
-            k = left.pop(0)
-            try:
-                told[k] = calls[k].result(timeout=0.5)
-            except TimeoutError:
-                left.append(k)
-                self._check_workers()
-            except (OSError, RuntimeError, ValueError) as error:
-                self._check_workers(NOTICED if isinstance(error, OSError) else 0.0)
-                raise
+        with self._noticing():
+            calls = [
+                getattr(one, method)(*arguments)
+                for one, arguments in zip(self._actors, zip(*each, strict=True), strict=True)
+            ]
+            left = list(range(len(calls)))
+            while left:
+                k = left.pop(0)
+                try:
+                    told[k] = calls[k].result(timeout=0.5)
+                except TimeoutError:
+                    left.append(k)
+                    self._check_workers()
         return [told[k] for k in range(len(calls))]
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Raise `Lost` in the place of whatever the end of a worker makes Dask raise."""
+        try:
+            yield
+        except Lost:
+            raise
+        except Exception as error:
+            self._check_workers(NOTICED if isinstance(error, OSError) else 0.0)
+            raise
 
     def _check_workers(self, patience: float = 0.0) -> None:
         """Raise where a worker is gone, or will be found to be gone soon."""
         until = time.monotonic() + patience
         while True:
-            gone = set(self._addresses) - set(_workers(self._client))
+            gone = self._needed - set(workers_of(self._client))
             if gone:
                 raise Lost(f"the workers {sorted(gone)} are gone, with parts of a state.")
             if time.monotonic() >= until:
@@ -332,9 +347,9 @@ class Team:
             time.sleep(0.1)
 
 
-def _workers(client: Any) -> dict[str, int]:
-    """The workers that there are, and how many threads each has."""
-    until = time.monotonic() + PATIENCE
+def workers_of(client: Any) -> dict[str, int]:
+    """The workers that there are, and how many threads each has; waits for one."""
+    until = time.monotonic() + patience()
     while True:
         if client.status in ("closing", "closed"):
             raise ConnectionError(
