@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import linecache
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -398,8 +398,10 @@ class _Writer:
         if held.tag == "bool":
             return self.assign()
         value = self.coerced(self.expression(1), held.tag)
-        self.line(f"{name} {self.rng.choice(['+=', '-=', '*='])} {value.text}")
-        self.locals[name] = Text(name, held.tag, held.approximate or value.approximate)
+        symbol = self.rng.choice("+-*")
+        self.line(f"{name} {symbol}= {value.text}")
+        tag = _made(symbol, held, value)
+        self.locals[name] = Text(name, tag, held.approximate or value.approximate)
         return None
 
     def unpack(self) -> None:
@@ -462,6 +464,9 @@ class _Writer:
 
     def product(self, term: Text) -> Text:
         """The term of a loop, weighted by something that depends on the loop."""
+        if term.tag == "uint":
+            # With a weight it is a uint64 in one turn, and an int64 in the next.
+            term = Text(f"int({term.text})", "int")
         variable, lo, hi = self.rng.choice(self.loops)
         way = self.rng.random()
         if way < 0.3:
@@ -618,13 +623,13 @@ class _Writer:
         return self.binary(symbol, left, right)
 
     def unary(self, text: Text) -> Text:
-        return Text(f"(-{text.text})", text.tag, text.approximate)
+        return Text(f"(-{text.text})", _signed_tag(text.tag), text.approximate)
 
     def binary(self, symbol: str, left: Text, right: Text) -> Text:
         left, right = self.number(left), self.number(right)
         if symbol in ("//", "%"):
             left, right = self.number(self.exact(left)), self.number(self.exact(right))
-        tag = _promoted(left, right)
+        tag = _made(symbol, left, right)
         if symbol == "/" and tag in ("int", "uint"):
             tag = "f64"
         approximate = left.approximate or right.approximate or (symbol == "/" and tag[0] == "c")
@@ -644,7 +649,7 @@ class _Writer:
         if way == 8:
             divisor = rng.choice([3, -1, -7, 2**31])
             text = f"divmod({left.text}, {divisor})[{rng.randrange(2)}]"
-            return Text(text, left.tag)
+            return Text(text, left.tag if divisor > 0 else "int")
         if way == 9:
             count = self.whole(self.expression(depth - 1))
             return Text(f"({left.text} {rng.choice(['<<', '>>'])} {count.text})", left.tag)
@@ -825,7 +830,9 @@ class _Writer:
         a, b = self.coerced(self.exact(a), a.tag), self.coerced(self.exact(b), b.tag)
         if a.tag != b.tag:
             b = Text(f"{CASTS[a.tag]}({b.text})", a.tag)
-        return Text(f"{name}({a.text}, {b.text})", a.tag)
+        made = f"{name}({a.text}, {b.text})"
+        # Of numbers of uint64 one branch is a uint64, and another an int64.
+        return Text(f"int({made})", "int") if a.tag == "uint" else Text(made, a.tag)
 
     # Windows.
 
@@ -852,17 +859,19 @@ class _Writer:
             pair = [inner, constant] if rng.random() < 0.5 else [constant, inner]
             inner, plain = f"({pair[0]} * {pair[1]})", False
             other = Text("", "int" if whole else "f32" if "32" in dtype else "f64")
-            tag = _promoted(Text("", tag), other)
+            other = replace(other, literal=whole and min(values) >= 0)
+            tag = _made("*", Text("", tag), other)
         elif way < 0.35:
             second, other_tag = self.field()
             if other_tag != "bool":
                 symbol = rng.choice("+-*")
                 inner, plain = f"({inner} {symbol} {self.window_text(second, spans)})", False
-                tag = _promoted(Text("", tag), Text("", other_tag))
+                tag = _made(symbol, Text("", tag), Text("", other_tag))
         elif way < 0.5:
             scalar = self.number(self.exact(self.leaf()))
-            inner, plain = f"({inner} {rng.choice('+-*')} {scalar.text})", False
-            tag = _promoted(Text("", tag), scalar)
+            symbol = rng.choice("+-*")
+            inner, plain = f"({inner} {symbol} {scalar.text})", False
+            tag = _made(symbol, Text("", tag), scalar)
         elif way < 0.6 and tag[0] != "c":
             inner = f"({inner} > {rng.randint(0, 4)})"
             reduction = rng.choice(["any", "all", "sum"])
@@ -870,7 +879,7 @@ class _Writer:
         elif way < 0.65 and "w" in self.standard and self.standard["w"][1] == shape:
             other = Text("", TAGS.get(self.standard["w"][0], "int"))
             inner, plain = f"({inner} * w)", False
-            tag = _promoted(Text("", tag), other)
+            tag = _made("*", Text("", tag), other)
         size = int(np.prod(shape))
         if rng.random() < 0.2:
             mask = [rng.random() < 0.6 for _ in range(size)]
@@ -992,8 +1001,22 @@ def _signed(text: Text) -> bool:
     return text.tag == "int" and (not text.literal or text.text.startswith("("))
 
 
+def _signed_tag(tag: str) -> str:
+    return "int" if tag == "uint" else tag
+
+
+def _made(symbol: str, left: Text, right: Text) -> str:
+    """The type of arithmetic; an int64 where a uint64 meets what may be negative."""
+    tag = _promoted(left, right)
+    if symbol == "-":
+        return _signed_tag(tag)
+    if tag == "uint" and any(map(_signed, (left, right))):
+        return "uint" if symbol == "%" and right.tag == "uint" else "int"
+    return tag
+
+
 def _promoted(left: Text, right: Text) -> str:
-    """The type of arithmetic between the two."""
+    """The type in which two numbers are alike."""
     tags = {left.tag, right.tag}
     whole = tags & {"int", "uint", "bool"}
     floats = tags - whole

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
     from .language.errors import StencilError
     from .language.positions import index
     from .language.spacings import spacing
-    from .language.warned import ChannelWarning, MetadataWarning, PerformanceWarning
+    from .language.warned import (
+        ChannelWarning,
+        MetadataWarning,
+        PerformanceWarning,
+        RoundingWarning,
+    )
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
@@ -49,6 +54,7 @@ __all__ = [
     "Measurement",
     "MetadataWarning",
     "PerformanceWarning",
+    "RoundingWarning",
     "Schedule",
     "Stencil",
     "StencilError",
@@ -83,6 +89,7 @@ _LAZY = {
     "Measurement": ".inspecting.timing",
     "MetadataWarning": ".language.warned",
     "PerformanceWarning": ".language.warned",
+    "RoundingWarning": ".language.warned",
     "Schedule": ".lowering.schedule",
     "Stencil": ".api",
     "StencilError": ".language.errors",

@@ -275,7 +275,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         dtype : dtype or sequence of dtype, optional
             The type of the result, or of each; its byte order is the machine's.
         overflow : {"saturate", "wrap"}, optional
-            What happens to an integer that `dtype` cannot hold.
+            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
+            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
         every : int or sequence of int, optional
             Of how many points along each axis one is made: with ``every=(2, 2)`` the result is
             that of the same call without it, ``[::2, ::2]``, and result p reads around 2 * p.

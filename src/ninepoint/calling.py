@@ -163,7 +163,7 @@ def _spaced(
     named = Named(fields, ndim, place.dims, axes)
     # By name, so that it is not asked again which axes may be colours.
     place = replace(place, axes=None, dims=named.core)
-    return call.spaced(spacings.found(call.spacings, named, name)), place
+    return call.spaced(spacings.found(call.spacings, named, call.definition, call.boundary)), place
 
 
 def _steps_spaced(
@@ -184,8 +184,9 @@ def _steps_spaced(
 
     given = given | dict.fromkeys(asked, 1.0)
     first = Scalars(given, definition.options.standard_indexing, plan.steps).at(0)
-    graph, _ = graph_of(Call.of(definition, first, plan.boundary, plan.cval), types)
-    return given | spacings.found(asked, Named(fields, graph.nodes[-1].ndim), definition.name)
+    call = Call.of(definition, first, plan.boundary, plan.cval)
+    named = Named(fields, graph_of(call, types)[0].nodes[-1].ndim)
+    return given | spacings.found(asked, named, definition, call.boundary)
 
 
 def iterated(

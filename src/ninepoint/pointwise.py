@@ -143,7 +143,8 @@ class Ufunc(Stencil):
         dtype : dtype or sequence of dtype, optional
             The type of the result, or of each; its byte order is the machine's.
         overflow : {"saturate", "wrap"}, optional
-            What happens to an integer that `dtype` cannot hold.
+            What happens to what `dtype` cannot hold: the nearest number that it holds, or the
+            lowest bits.  Floats are rounded to the nearest integer; what wraps is cut.
         threads : int, optional
             The greatest number of threads; by default all that the process may use.
         device : {"cuda"}, optional

@@ -226,8 +226,8 @@ class _Made:
                 for f, one in zip(self.fields, named.fields, strict=True)
             )
         self.ndim, self.core = ndim, named.core
-        asked, name = self.call.spacings, self.call.definition.name
-        self.call = self.call.spaced(spacings.found(asked, named, name))
+        found = spacings.found(self.call.spacings, named, self.call.definition, self.call.boundary)
+        self.call = self.call.spaced(found)
         self.named = named
         self.likes = named_results(graph, named)
         self.shapes = [like.shape for like in self.likes]

@@ -191,8 +191,9 @@ def test_axes():
 def test_numbers_at_the_ends_of_64_bits():
     exact = np.array([[2**63 + 5, 2**64 - 1, 7], [2**63, 1, 0]], dtype=object)
     found = lopsided(exact.astype(np.uint64), boundary="nearest")
-    expected = padded(exact, "edge") % 2**64
-    np.testing.assert_array_equal(found, expected.astype(np.uint64))
+    # As int64: a difference of uint64 may be negative.
+    expected = (padded(exact, "edge") + 2**63) % 2**64 - 2**63
+    np.testing.assert_array_equal(found, expected.astype(np.int64))
 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "c8", "c16"])
@@ -210,7 +211,7 @@ def test_dtype_and_overflow():
     np.testing.assert_array_equal(kernel(BYTES), exact.clip(0, 255))
     wrapped = kernel(BYTES, overflow="wrap")
     np.testing.assert_array_equal(wrapped, exact.astype(np.uint8))
-    with pytest.raises(ValueError, match=r"uint8 might not hold every result .*-255\.\.765"):
+    with pytest.raises(ValueError, match=r"uint8 might not hold every result .*-255 to 765"):
         lopsided(BYTES, dtype="u1")
 
 

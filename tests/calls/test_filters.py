@@ -174,10 +174,8 @@ def test_the_border_is_reflect_by_default():
         ("mean", "uint8"),
         ("mean", "int16"),
         ("gaussian", "uint8"),
-        ("correlate", "int16"),
         ("median of an even size", "uint8"),
         ("dilate", "int16"),
-        ("local_std", "uint8"),
     ],
 )
 def test_integers_are_rounded_to_nearest_and_saturated(name, dtype):

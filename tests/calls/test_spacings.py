@@ -137,7 +137,7 @@ def test_coordinates(along, step):
         ([1.0, 1.0, 1.0], "not evenly spaced"),
         (np.array(["2020", "2021", "2022"], "datetime64[ns]"), "not evenly spaced"),
         (np.array(["2020", "NaT", "2021"], "datetime64[ns]"), "not evenly spaced"),
-        (["a", "b", "c"], "neither numbers nor"),
+        (["a", "b", "c"], "neither numbers nor dates"),
         ([2.0], "has one point"),
         (None, "dimension 'x' has no coordinate"),
     ],

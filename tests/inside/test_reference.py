@@ -109,6 +109,7 @@ def test_integers_are_exact_and_wrap_at_64_bits():
     assert values(lambda x: x[0] + 2, big) == [1]
     assert values(lambda x: x[0] > -2, big) == [True]
     assert values(lambda x: -x[0], big) == [1]
+    assert values(lambda x: x[0] - 3, np.array([1], np.uint64)) == [-2]
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import numpy as np
@@ -51,11 +51,20 @@ from .footprint import zero_product
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """All values from `low` to `high`; integers are Python's, of any size."""
+    """All values from `low` to `high`; integers are Python's, of any size.
+
+    It `wraps` where 64 bits might not hold what the operation gives, which is then another number.
+    """
 
     low: float
     high: float
     nan: bool = False
+    wraps: bool = field(default=False, compare=False)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The least and the greatest value."""
+        return self.low, self.high
 
     def __or__(self, other: Interval) -> Interval:
         return Interval(
@@ -178,10 +187,10 @@ def bound(
 
 def _settled(result: Interval, dtype: DType) -> Interval:
     """A computed bound as its type holds it."""
-    if dtype is DType.INT:
-        return result if I64.low <= result.low and result.high <= I64.high else I64
-    if dtype is DType.UINT:
-        return result if U64.low <= result.low and result.high <= U64.high else U64
+    if dtype in (DType.INT, DType.UINT):
+        word = of_type(dtype)
+        fits = word.low <= result.low and result.high <= word.high
+        return result if fits else replace(word, wraps=True)
     if dtype.is_float:
         if math.isnan(result.low) or math.isnan(result.high):
             return ANY
@@ -361,12 +370,22 @@ def _cast(expr: Cast, arg: Interval) -> Interval:
     return Interval(min(low, 0), max(high, 0)) if arg.nan else Interval(low, high)
 
 
-_MONOTONE: dict[str, Callable[[float], float]] = {
+WHOLE: dict[str, Callable[[float], float]] = {
     "floor": math.floor,
     "ceil": math.ceil,
     "trunc": math.trunc,
     "rint": round,
 }
+
+
+def nearest(value: Interval) -> Interval:
+    """The range of what is rounded to whole numbers."""
+    return _stepped(value, round)
+
+
+def _stepped(value: Interval, step: Callable[[float], float]) -> Interval:
+    low, high = (v if isinstance(v, int) or math.isinf(v) else float(step(v)) for v in value.ends)
+    return Interval(low, high, value.nan)
 
 
 def _call(expr: Call, args: list[Interval]) -> Interval:
@@ -375,10 +394,8 @@ def _call(expr: Call, args: list[Interval]) -> Interval:
     if not args or not expr.dtype.is_float:
         return ANY
     arg = args[0]
-    if expr.function in _MONOTONE:
-        step = _MONOTONE[expr.function]
-        low, high = (v if math.isinf(v) else float(step(v)) for v in (arg.low, arg.high))
-        return Interval(low, high, arg.nan)
+    if expr.function in WHOLE:
+        return _stepped(arg, WHOLE[expr.function])
     if expr.function == "sqrt" and arg.low >= 0:
         return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
     if expr.function in ("sin", "cos", "tanh", "sign", "erf"):
@@ -443,12 +460,17 @@ def _reduce(
 ) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    count = math.prod(expr.shape)
     if expr.kind in ("argmin", "argmax"):
-        return Interval(0, count - 1)
+        return Interval(0, math.prod(expr.shape) - 1)
     if expr.dtype.is_complex:
         return ANY
     items = window_ranges(expr, known, arrays)
+    result = _reduced(expr, items)
+    return replace(result, wraps=result.wraps or any(item.wraps for item in items))
+
+
+def _reduced(expr: Reduce, items: list[Interval]) -> Interval:
+    count = math.prod(expr.shape)
     low, high = min(i.low for i in items), max(i.high for i in items)
     nan = any(i.nan for i in items)
     match expr.kind:
@@ -502,8 +524,17 @@ def window_ranges(
             if zero_product(assign.value, values, position):
                 zero = 0 if assign.value.dtype.is_integer else 0.0
                 inner[assign.name] = Interval(zero, zero)
-        items.append(interval(expr.result, inner))
+        wraps = any(inner[assign.name].wraps for assign in expr.body)
+        items.append(replace(interval(expr.result, inner), wraps=wraps))
     return items
+
+
+def words(value: Interval) -> str:
+    """The range as one would say it."""
+    if math.isinf(value.low) and math.isinf(value.high):
+        return "any float"
+    low, high = (str(v) if isinstance(v, int) else f"{v:g}" for v in value.ends)
+    return f"{low} to {high}"
 
 
 def holds(storage: np.dtype, value: Interval) -> bool:

@@ -1,23 +1,47 @@
 """The spacing of evenly spaced coordinates, as a number.
 
-0.0, 0.25, 0.5     ->     0.25
-12:00, 13:00       ->     3600.0    seconds
+0.0, 0.25, 0.5        ->     0.25
+0.0, 0.33, 0.67, 1.0  ->     0.3333    thirds, rounded to two decimals
+12:00, 13:00          ->     3600.0    seconds
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from ..language.spacings import Spacing
+from .borders import Boundary
 
 if TYPE_CHECKING:
     from .xarray import Named
 
 # How far spacings may be apart, as a part of them; a choice, as there is no measure of it.
 _EVEN = 1e-6
+
+# Numbers are taken for rounded where their last decimal is at most this part of a spacing, so that
+# thirds of two decimals are, and 0, 1, 2.1 are not; a choice too.
+_ROUNDED = 0.04
+
+# As many decimals as a double has.
+_DECIMALS = 15
+
+# Under these rules a coordinate beyond the ends is one inside, and so is the value of a field: the
+# slope is one-sided there.  Under "mirror" both differences are 0.
+_PLAIN = ("fill", "keep", "valid", "nearest", "reflect")
+
+
+class _Kernel(Protocol):
+    """What a message says of a kernel."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def parameters(self) -> tuple[str, ...]: ...
 
 
 def unknown(name: str, kernel: str) -> TypeError:
@@ -28,7 +52,9 @@ def unknown(name: str, kernel: str) -> TypeError:
     )
 
 
-def found(spacings: Mapping[str, Spacing], named: Named, kernel: str) -> dict[str, float]:
+def found(
+    spacings: Mapping[str, Spacing], named: Named, kernel: _Kernel, boundary: Boundary
+) -> dict[str, float]:
     """Give the spacings along axes of a call, by the names of their parameters.
 
     Raises
@@ -36,81 +62,166 @@ def found(spacings: Mapping[str, Spacing], named: Named, kernel: str) -> dict[st
     ValueError
         If there is no such axis, or its dimension has no evenly spaced coordinate.
     """
-    return {name: _found(name, one.axis, named, kernel) for name, one in spacings.items()}
+    return {
+        name: _found(name, one.axis, named, kernel, boundary) for name, one in spacings.items()
+    }
 
 
-def _found(name: str, axis: int, named: Named, kernel: str) -> float:
+def _found(name: str, axis: int, named: Named, kernel: _Kernel, boundary: Boundary) -> float:
     core = named.core
     if not -len(core) <= axis < len(core):
         raise ValueError(
-            f"'{name}' of '{kernel}' is npt.spacing({axis}), and the kernel has {len(core)} "
+            f"'{name}' of '{kernel.name}' is npt.spacing({axis}), and the kernel has {len(core)} "
             f"{'axis' if len(core) == 1 else 'axes'}, counted from 0."
         )
     dim = core[axis]
+    lacking = f"{kernel.name}() needs a value for '{name}'"
     values = named.coordinate(dim)
     if values is None:
         raise ValueError(
-            f"{kernel}() needs a value for '{name}': dimension {dim!r} has no coordinate to take "
-            f"the spacing from; give {name}=..., or the array a coordinate."
+            f"{lacking}: dimension {dim!r} has no coordinate to take the spacing from; give "
+            f"{name}=..., or the array a coordinate."
         )
-    if values.dtype.kind not in "iufmM":
+    numbers = _numbers(values)
+    if numbers is None:
         raise ValueError(
-            f"{kernel}() needs a value for '{name}': coordinate {dim!r} holds neither numbers nor "
-            f"datetime64 (its dtype is {values.dtype}); give {name}=..."
+            f"{lacking}: coordinate {dim!r} holds neither numbers nor dates (its dtype is "
+            f"{values.dtype}); give {name}=..."
         )
     if values.size < 2:
         raise ValueError(
-            f"{kernel}() needs a value for '{name}': coordinate {dim!r} has "
-            f"{'one point' if values.size else 'no points'}, so no spacing; give {name}=..."
+            f"{lacking}: coordinate {dim!r} has {'one point' if values.size else 'no points'}, "
+            f"so no spacing; give {name}=..."
         )
-    step = _step(values)
+    step = _step(numbers, _rounding(values))
     if step is None:
+        rules = boundary.sides(len(core))[axis]
+        field = next(one for one in _names() if one not in kernel.parameters)
+        cure = _cure(values, numbers, dim, axis % len(core), len(core), rules, field)
         raise ValueError(
-            f"{kernel}() needs a value for '{name}': coordinate {dim!r} is not evenly spaced; "
-            f"give {name}=...{_cure(values, dim, axis % len(core), len(core))}"
+            f"{lacking}: coordinate {dim!r} is not evenly spaced; give {name}=...{cure}"
         )
     return step
 
 
-def _cure(values: np.ndarray[Any, Any], dim: Hashable, axis: int, axes: int) -> str:
+def _names() -> list[str]:
+    return ["x", "y", "z", "s", *(f"x{k}" for k in range(100))]
+
+
+def _cure(
+    values: np.ndarray[Any, Any],
+    numbers: np.ndarray[Any, Any],
+    dim: Hashable,
+    axis: int,
+    axes: int,
+    rules: tuple[Any, Any],
+    field: str,
+) -> str:
     """What to write where a coordinate rises or falls all along, but unevenly; else nothing.
 
     , or let the kernel take the coordinate itself as one more field, here x, and divide by
     x[1, 0] - x[-1, 0]; the call gives data['lat'] for it.
     """
-    after, before = values[1:], values[:-1]
-    if not (np.all(after > before) or np.all(after < before)):
+    apart = np.diff(numbers)
+    if not (np.all(apart > 0) or np.all(apart < 0)):
         return ""
-    up, down = (", ".join(str(step if k == axis else 0) for k in range(axes)) for step in (1, -1))
+
+    def read(step: int) -> str:
+        return f"{field}[{', '.join(str(step if k == axis else 0) for k in range(axes))}]"
+
     given = f"data[{dim!r}]"
-    if values.dtype.kind == "M":
+    if values.dtype.kind in "MO":
         given = f"({given} - {given}[0]) / np.timedelta64(1, 's')"
     elif values.dtype.kind == "m":
         given = f"{given} / np.timedelta64(1, 's')"
     elif values.dtype.kind == "u":
         # Differences of these wrap.
         given = f"{given}.astype('float64')"
+    if all(rule in _PLAIN for rule in rules):
+        return (
+            f", or let the kernel take the coordinate itself as one more field, here {field}, and "
+            f"divide by {read(1)} - {read(-1)}; the call gives {given} for it."
+        )
+    before, after = rules
+    ends = _BEFORE.get(str(before), "2 * c[0] - c[1]"), _AFTER.get(str(after), "2 * c[-1] - c[-2]")
+    ring = ", period the length of the ring" if "wrap" in rules else ""
     return (
-        ", or let the kernel take the coordinate itself as one more field, here x, and divide by "
-        f"x[{up}] - x[{down}]; the call gives {given} for it."
+        f", or let the kernel take the distance between the neighbours of an element as one more "
+        f"field, here {field}, and divide by {read(0)}, for beyond the ends {_words(rules)} gives "
+        f"no coordinate; with c = ({given}).values{ring} and e = np.array([{ends[0]}, *c, "
+        f"{ends[1]}]), the call gives xr.DataArray(e[2:] - e[:-2], dims={dim!r}) for it."
     )
 
 
-def _step(values: np.ndarray[Any, Any]) -> float | None:
-    """The difference of neighbours, where it is the same everywhere and not 0."""
-    rounding = 0.0
+_BEFORE = dict.fromkeys(_PLAIN, "c[0]") | {"wrap": "c[-1] - period"}
+_AFTER = dict.fromkeys(_PLAIN, "c[-1]") | {"wrap": "c[0] + period"}
+
+
+def _words(rules: tuple[Any, Any]) -> str:
+    strange = next(rule for rule in rules if rule not in _PLAIN)
+    return f'"{strange}"' if isinstance(strange, str) else repr(strange)
+
+
+def _numbers(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """The coordinate as doubles, dates in seconds; None where it is neither.
+
+    Integers and dates count from the first, so that doubles hold their differences.
+    """
+    if values.dtype.kind == "f":
+        return values.astype(np.float64)
+    if values.dtype.kind in "iu":
+        # Modulo 2**64, which differences of 63 bits survive.
+        words = values.astype(np.int64)
+        return (words - words[:1]).astype(np.float64)
     if values.dtype.kind in "mM":
-        if np.isnat(values).any():
+        seconds = (values - values[:1]) / np.timedelta64(1, "s")
+        return np.where(np.isnat(values), np.nan, seconds)
+    if values.dtype.kind == "O":
+        # Dates of other calendars, as cftime has them.
+        try:
+            apart = [one - values[0] for one in values]
+        except TypeError:
             return None
-        # From the first on, so that floats hold the differences of dates.
-        numbers = (values - values[0]) / np.timedelta64(1, "s")
-    else:
-        numbers = values.astype(np.float64)
-        if values.dtype.kind == "f":
-            # Even coordinates are so only as far as their type tells them apart.
-            rounding = 2 * float(np.finfo(values.dtype).eps) * float(np.abs(numbers).max())
+        if all(isinstance(one, datetime.timedelta) for one in apart):
+            return np.array([one / datetime.timedelta(seconds=1) for one in apart])
+    return None
+
+
+def _rounding(values: np.ndarray[Any, Any]) -> float:
+    """How far the type of a coordinate may have moved what it holds."""
+    if values.dtype.kind != "f" or not values.size:
+        return 0.0
+    # Even coordinates are so only as far as their type tells them apart.
+    return 2 * float(np.finfo(values.dtype).eps) * float(np.abs(values).max())
+
+
+def _step(numbers: np.ndarray[Any, Any], rounding: float) -> float | None:
+    """The difference of neighbours, where it is the same everywhere and not 0."""
     step = float(numbers[-1] - numbers[0]) / (len(numbers) - 1)
-    apart = np.abs(np.diff(numbers) - step)
     # What is rounded by as much as it is spaced is not told apart at all.
-    even = bool(np.all(apart <= _EVEN * abs(step) + rounding)) and abs(step) > 4 * rounding
-    return step if even and np.isfinite(step) else None
+    if not np.isfinite(step) or not abs(step) > 4 * rounding:
+        return None
+    apart = np.abs(np.diff(numbers) - step)
+    if np.all(apart <= _EVEN * abs(step) + rounding):
+        return step
+    line = numbers[0] + step * np.arange(len(numbers))
+    explained = _unit(numbers, rounding)
+    even = explained <= _ROUNDED * abs(step) and np.all(
+        np.abs(numbers - line) <= explained + rounding
+    )
+    return step if even else None
+
+
+def _unit(numbers: np.ndarray[Any, Any], rounding: float) -> float:
+    """What the last decimal of rounded numbers stands for; 0 where they are whole or not rounded.
+
+    Whole numbers are taken as they are: months and years are whole days.
+    """
+    least = max(rounding, 4 * float(np.finfo(float).eps) * float(np.abs(numbers).max()))
+    for decimals in range(_DECIMALS):
+        unit = 10.0**-decimals
+        if unit < 2 * least:
+            break
+        if np.all(np.abs(numbers - np.round(numbers, decimals)) <= least):
+            return unit if decimals else 0.0
+    return 0.0

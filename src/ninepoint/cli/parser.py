@@ -125,11 +125,15 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
         "or wrap; one name, or one for each axis, where BEFORE:AFTER gives the sides their own",
     )
     meaning.add_argument("--cval", type=number, metavar="V", help="value of fill and constant")
-    meaning.add_argument("--dtype", metavar="D", help="type of the result, such as uint8")
+    meaning.add_argument(
+        "--dtype",
+        metavar="D",
+        help="type of the result, such as uint8; floats are rounded to integers",
+    )
     meaning.add_argument(
         "--overflow",
         choices=("saturate", "wrap"),
-        help="what happens to an integer that --dtype cannot hold",
+        help="what happens to a number that --dtype cannot hold",
     )
     meaning.add_argument(
         "--result",

@@ -152,7 +152,6 @@ class Filtering:
             raise ValueError("a filter needs an array of at least one axis, not a single number.")
         dtype = options.get("dtype")
         self.dtype = self.image.dtype if dtype is None else np.dtype(dtype)
-        self.whole = self.dtype.kind in "iu"
 
     @property
     def precision(self) -> np.dtype[Any]:

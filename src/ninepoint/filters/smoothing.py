@@ -78,11 +78,11 @@ def mean(
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
-    return call.smooth(_mean(window, call.whole, call.least(min_count, window)))
+    return call.smooth(_mean(window, call.least(min_count, window)))
 
 
 @functools.lru_cache(KEPT)
-def _mean(near: Window, whole: bool, least: int = 0) -> Stencil:
+def _mean(near: Window, least: int = 0) -> Stencil:
     window, taken = near.offsets(), near.taken()
 
     if least:
@@ -90,15 +90,13 @@ def _mean(near: Window, whole: bool, least: int = 0) -> Stencil:
         @stencil(boundary="reflect")
         def valid_mean(x: Any) -> Any:
             w = x[window][taken]
-            value = np.nanmean(w) if (w == w).sum() >= least else np.nan
-            return np.rint(value) if whole else value
+            return np.nanmean(w) if (w == w).sum() >= least else np.nan
 
         return valid_mean
 
     @stencil(boundary="reflect")
     def mean(x: Any) -> Any:
-        value = x[window][taken].mean()
-        return np.rint(value) if whole else value
+        return x[window][taken].mean()
 
     return mean
 
@@ -153,7 +151,7 @@ def gaussian(
     if short and call.dtype == call.image.dtype:
         # Weights that sum to 1 leave an error below 0.0001 of a step, on twice the lanes.
         bell = bell.astype(np.float32)
-        return call.smooth(weighted_sum(bell.shape, bell.dtype.char, bell.tobytes(), True))
+        return call.smooth(weighted_sum(bell.shape, bell.dtype.char, bell.tobytes()))
     return call.smooth(correlation(bell, call))
 
 
@@ -199,19 +197,18 @@ def unsharp(x: Any, sigma: PerAxis = 1.0, amount: float = 1.0, **options: Unpack
     """
     call = Filtering(x, options)
     bell = _bell(call.sigmas(sigma), 4.0).astype(call.precision)
-    sharpen = _unsharp(bell.shape, bell.dtype.char, bell.tobytes(), call.whole)
+    sharpen = _unsharp(bell.shape, bell.dtype.char, bell.tobytes())
     return call.smooth(sharpen, finite("amount", amount))
 
 
 @functools.lru_cache(KEPT)
-def _unsharp(shape: Size, dtype: str, data: bytes, whole: bool) -> Stencil:
+def _unsharp(shape: Size, dtype: str, data: bytes) -> Stencil:
     weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
     here = (0,) * len(shape)
 
     @stencil(boundary="reflect")
     def unsharp(x: Any, amount: Any) -> Any:
-        value = x[here] + amount * (x[here] - (x[window] * weights).sum())
-        return np.rint(value) if whole else value
+        return x[here] + amount * (x[here] - (x[window] * weights).sum())
 
     return unsharp
 
@@ -245,7 +242,7 @@ def local_std(
     Returns
     -------
     array
-        Of the shape of `x`, and of its dtype; float64 if that is bool.
+        Of the shape of `x`: float64 for integers and bools, of the dtype of `x` for floats.
 
     Raises
     ------
@@ -265,16 +262,16 @@ def local_std(
     --------
     >>> import numpy as np
     >>> import ninepoint as npt
-    >>> npt.filters.local_std(np.array([5, 5, 5, 20, 20], dtype="uint8"))
-    array([0, 0, 7, 7, 0], dtype=uint8)
+    >>> npt.filters.local_std(np.array([5, 5, 5, 8, 8], dtype="uint8"))
+    array([0.        , 0.        , 1.41421356, 1.41421356, 0.        ])
     """
     call = Filtering(x, options)
     window = call.window(size, footprint)
-    return call.smooth(_local_std(window, call.whole, call.least(min_count, window)))
+    return call.natural(_local_std(window, call.least(min_count, window)))
 
 
 @functools.lru_cache(KEPT)
-def _local_std(near: Window, whole: bool, least: int = 0) -> Stencil:
+def _local_std(near: Window, least: int = 0) -> Stencil:
     window, taken = near.offsets(), near.taken()
 
     if least:
@@ -282,15 +279,13 @@ def _local_std(near: Window, whole: bool, least: int = 0) -> Stencil:
         @stencil(boundary="reflect")
         def valid_std(x: Any) -> Any:
             w = x[window][taken]
-            value = np.nanstd(w) if (w == w).sum() >= least else np.nan
-            return np.rint(value) if whole else value
+            return np.nanstd(w) if (w == w).sum() >= least else np.nan
 
         return valid_std
 
     @stencil(boundary="reflect")
     def local_std(x: Any) -> Any:
-        value = x[window][taken].std()
-        return np.rint(value) if whole else value
+        return x[window][taken].std()
 
     return local_std
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
+from ..language.warned import RoundingWarning, warn
 from .filtering import KEPT, Array, Filtering, Options, over_datasets
 from .windows import Size, offsets
 
@@ -31,9 +32,16 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     Returns
     -------
     array
-        Of the shape of `x`. Integers times integers are exact, in the smallest dtype that holds
-        every possible result; otherwise the dtype of `x`, or float64 if that is bool. Complex
-        weights, which are conjugated, give complex numbers.
+        Of the shape of `x`. Integers times whole numbers, be these of an integer type or of
+        floats, are exact, in the smallest dtype that holds every possible result. Integers times
+        fractions are float64 if a weight is negative, as in ``[-0.5, 0, 0.5]``, and otherwise
+        rounded to the dtype of `x`; bools times fractions are float64. Floats keep their dtype.
+        Complex weights, which are conjugated, give complex numbers.
+
+    Warns
+    -----
+    RoundingWarning
+        If fractions are rounded, and `dtype` does not say so.
 
     Raises
     ------
@@ -54,40 +62,56 @@ def correlate(x: Any, weights: Any, **options: Unpack[Options]) -> Any:
     >>> x = np.array([0, 0, 200, 100], dtype="uint8")
     >>> npt.filters.correlate(x, [-1, 0, 1])
     array([   0,  200,  100, -100], dtype=int16)
-    >>> npt.filters.correlate(x, [0.25, 0.5, 0.25])
+    >>> npt.filters.correlate(x, [0.25, 0.5, 0.25], dtype="uint8")
     array([  0,  50, 125, 125], dtype=uint8)
+    >>> npt.filters.correlate(x, [-0.5, 0, 0.5])
+    array([  0., 100.,  50., -50.])
     """
     call = Filtering(x, options)
     checked = _checked_weights(weights)
     call.count_axes("weights", checked.ndim)
+    if call.image.dtype.kind in "biu":
+        checked = _whole_if_whole(checked)
     filtered = correlation(checked, call)
-    return call.smooth(filtered) if checked.dtype.kind == "f" else call.natural(filtered)
+    if checked.dtype.kind != "f" or checked.min() < 0:
+        return call.natural(filtered)
+    if call.image.dtype.kind in "iu" and "dtype" not in options:
+        part = checked[checked % 1 != 0][0]
+        warn(
+            f"npt.filters.correlate: a weight is {part:g}, and the results are rounded to "
+            f"{call.dtype}, the image's type; dtype='float64' keeps their fractions, and "
+            f"dtype='{call.dtype}' says that rounding is meant.",
+            RoundingWarning,
+        )
+    return call.smooth(filtered)
+
+
+def _whole_if_whole(weights: Array) -> Array:
+    """Whole numbers as such, whatever type holds them."""
+    if weights.dtype.kind != "f" or not np.all((weights % 1 == 0) & (np.abs(weights) < 2**63)):
+        return weights
+    return weights.astype(np.int64)
 
 
 def correlation(weights: Array, call: Filtering) -> Stencil:
     """Make the stencil for weights of int64, float64 or complex128."""
-    whole = call.whole
     match weights.dtype.kind:
-        case "i":
-            whole = whole and call.image.dtype.kind not in "biu"
         case "f":
             weights = weights.astype(call.precision)
         case "c":
-            whole = False
             # As scipy.ndimage and np.correlate have it.
             weights = weights.conj().astype(np.result_type(call.precision, np.complex64))
-    return weighted_sum(weights.shape, weights.dtype.char, weights.tobytes(), whole)
+    return weighted_sum(weights.shape, weights.dtype.char, weights.tobytes())
 
 
 @functools.lru_cache(KEPT)
-def weighted_sum(shape: Size, dtype: str, data: bytes, whole: bool) -> Stencil:
-    """Make the stencil for weights given as bytes; `whole` rounds its results."""
+def weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
+    """Make the stencil for weights given as bytes."""
     weights, window = np.frombuffer(data, dtype).reshape(shape), offsets(shape)
 
     @stencil(boundary="reflect")
     def correlate(x: Any) -> Any:
-        value = (x[window] * weights).sum()
-        return np.rint(value) if whole else value
+        return (x[window] * weights).sum()
 
     return correlate
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 
 from ..analysis.footprint import extents
-from ..analysis.ranges import Interval, ranges
+from ..analysis.ranges import Interval, ranges, words
 from ..backends.compiled import Compiled
 from ..backends.pipeline import Forms
 from ..language.box import Box
-from ..language.ir import Kernel, Ref
+from ..language.ir import Atom, Binary, Expr, Kernel, Ref, atoms
 from ..language.warned import cure
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
@@ -188,14 +188,46 @@ def numbers(page: Lines, kernel: Kernel, phases: int = 1) -> None:
         if value is not None and output.dtype.is_integer:
             page.add(label, f"whole numbers from {value.low:g} to {value.high:g}")
         elif value is not None and not math.isinf(value.low) and not math.isinf(value.high):
-            page.add(label, f"{output.dtype.value}, {_span(value)}")
+            page.add(label, f"{output.dtype.value}, {words(value)}")
         else:
             page.add(label, output.dtype.value)
+        if wrapping := _wrapping(kernel, same, known):
+            page.add("", f"{' and '.join(wrapping)} may wrap beyond 64 bits")
     reads = {field for assign in kernel.body for field, _, _ in extents(assign.value)}
     given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
     unread = [name for name, _ in given if name not in reads]
     if unread:
         page.add("unread", ", ".join(unread))
+
+
+def _wrapping(kernel: Kernel, outputs: Sequence[Atom], known: Mapping[str, Interval]) -> list[str]:
+    """The operations from which results are made that 64 bits might not hold."""
+    values = {assign.name: assign.value for assign in kernel.body}
+    needed, pending = set[str](), [one.name for one in outputs if isinstance(one, Ref)]
+    while pending:
+        name = pending.pop()
+        if name in values and name not in needed:
+            needed.add(name)
+            pending += [one.name for one in atoms(values[name]) if isinstance(one, Ref)]
+    found = [value for name, value in values.items() if name in needed and known[name].wraps]
+    return list(dict.fromkeys(map(_operation, found)))
+
+
+def _operation(value: Expr) -> str:
+    """What an operation makes, in a word."""
+    kind = value.op if isinstance(value, Binary) else getattr(value, "kind", "")
+    return _MADE.get(kind, "a number")
+
+
+_MADE = {
+    "+": "a sum",
+    "-": "a difference",
+    "*": "a product",
+    "**": "a power",
+    "<<": "a shift",
+    "sum": "the sum of a window",
+    "prod": "the product of a window",
+}
 
 
 def notes(forms: Forms) -> tuple[Note, ...]:
@@ -231,7 +263,3 @@ def _work(page: Lines, counted: Work) -> None:
 
 def _many(count: float, word: str) -> str:
     return f"{count:g} {word}" if count == 1 else f"{round(count, 1):g} {word}s"
-
-
-def _span(value: Interval) -> str:
-    return f"{value.low:g} to {value.high:g}"

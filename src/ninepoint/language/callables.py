@@ -160,7 +160,7 @@ def _extreme(op: Any) -> Builder:
         common = x if x is y else promote(x, y, a.weak, b.weak)
         if common.is_complex:
             raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
-        if unsigned.mixed(a, b):
+        if unsigned.mixed(ops, a, b):
             return unsigned.extreme(ops, op, a, b)
         expr = ir.Binary(common, op, ops.cast(a, common), ops.cast(b, common))
         return ops.emit(expr, a.weak and b.weak and common.is_integer, shape)
@@ -493,7 +493,11 @@ def _median(ops: Operations, value: Any, axis: Any = None) -> Any:
 
 
 def _peak_to_peak(ops: Operations, value: Any) -> Any:
-    return ops.binary("-", reduce(ops, "max", value), reduce(ops, "min", value))
+    most, least = (ops.lift(reduce(ops, kind, value)) for kind in ("max", "min"))
+    if most.atom.dtype is DType.UINT:
+        # Never negative, so that 64 bits hold it.
+        return ops.emit(ir.Binary(DType.UINT, "-", most.atom, least.atom))
+    return ops.binary("-", most, least)
 
 
 def _any_all(kind: Any, op: str) -> Builder:

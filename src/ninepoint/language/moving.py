@@ -48,7 +48,7 @@ def reads(operations: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]
 
 def _behind(operations: Operations, atom: Atom) -> Iterator[ir.Expr]:
     """The operations that a value comes from."""
-    expressions = operations.body.expressions()
+    expressions = dict(operations.body.values)
     pending, seen = [atom], set[str]()
     while pending:
         one = pending.pop()
@@ -79,7 +79,7 @@ class _Moved:
     def __init__(self, operations: Operations, by: Offset) -> None:
         self.operations = operations
         self.by = by
-        self.expressions = operations.body.expressions()
+        self.expressions = dict(operations.body.values)
         self.known: dict[str, Atom] = {}
 
     def atom(self, atom: Atom) -> Atom:

@@ -75,7 +75,7 @@ class _Picked:
         self.operations = operations
         self.places = places
         self.indices = tuple(tuple(map(int, np.unravel_index(place, shape))) for place in places)
-        self.expressions = operations.windows.expressions()
+        self.expressions = dict(operations.windows.values)
         self.known: dict[str, Atom] = {}
 
     def atom(self, atom: Atom) -> Atom:

@@ -1,11 +1,12 @@
-"""Numbers of uint64 beside integers that may be negative: exact where no wrapping is meant.
+"""Numbers of uint64 beside integers that may be negative.
 
     u < i               ->      i >= 0 and u < uint64(i)
     minimum(u, i)       ->      minimum(int(minimum(u, uint64(maximum(i, 0)))), i)
     u // i              ->      the quotient of u and abs(i), rounded down where i < 0
 
-Sums, products and bits of uint64 are taken modulo 2**64, so their operands may be too.  An
-order, a quotient and a remainder may not.
+Sums and products of uint64 are taken modulo 2**64.  A difference of two, a negation, and what is
+computed of a uint64 and an integer that may be negative, are int64: exact as far as 63 bits reach.
+An order is exact, and so is a remainder, which has the type of what is divided by.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .dtypes import DType
-from .ir import Binary, BinaryOp, Const, Unary
+from .ir import Binary, BinaryOp, Const, Unary, Weight
 
 if TYPE_CHECKING:
     from .values import Operations, Value
@@ -22,20 +23,21 @@ if TYPE_CHECKING:
 _MIRRORED: dict[str, str] = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
-def mixed(left: Value, right: Value) -> bool:
+def mixed(ops: Operations, left: Value, right: Value) -> bool:
     """Whether one is of uint64 and the other an integer that may be negative."""
-    return (left.atom.dtype is DType.UINT and _signed(right)) or (
-        right.atom.dtype is DType.UINT and _signed(left)
+    return (left.atom.dtype is DType.UINT and _signed(ops, right)) or (
+        right.atom.dtype is DType.UINT and _signed(ops, left)
     )
 
 
-def _signed(value: Value) -> bool:
+def _signed(ops: Operations, value: Value) -> bool:
     atom = value.atom
-    return atom.dtype is DType.INT and (not isinstance(atom, Const) or _negative(atom))
-
-
-def _negative(atom: Const) -> bool:
-    return isinstance(atom.value, int) and atom.value < 0
+    if atom.dtype is not DType.INT:
+        return False
+    if isinstance(atom, Const):
+        return atom.text.startswith("-")
+    made = ops.windows.values.get(atom.name)
+    return not isinstance(made, Weight) or any(text.startswith("-") for text in made.texts)
 
 
 def compared(ops: Operations, op: str, left: Value, right: Value) -> Value:
@@ -69,7 +71,10 @@ def extreme(ops: Operations, op: BinaryOp, left: Value, right: Value) -> Value:
 
 
 def divided(ops: Operations, op: str, left: Value, right: Value) -> Value:
-    """`left // right` or `left % right` of mixed integers, modulo 2**64; 0 where right is 0."""
+    """`left // right` or `left % right` of mixed integers; 0 where right is 0.
+
+    A quotient is an int, and a remainder has the type of `right`.
+    """
     signed = left if left.atom.dtype is DType.INT else right
     negative = ops.binary("<", signed, 0)
     size = ops.emit(Unary(DType.INT, "abs", signed.atom), False, signed.shape)
@@ -80,7 +85,11 @@ def divided(ops: Operations, op: str, left: Value, right: Value) -> Value:
     if op == "//":
         down = ops.unary("-", ops.binary("+", ops.binary("//", top, bottom), inexact))
         return _choice(ops, negative, down, ops.binary("//", top, bottom))
-    turned = ops.binary("-", rest, bottom) if signed is right else ops.binary("-", bottom, rest)
+    if signed is right:
+        turned = ops.binary("-", rest, bottom)
+    else:
+        # Both are of uint64, and the remainder is the lesser.
+        turned = ops.emit(Binary(DType.UINT, "-", bottom.atom, rest.atom), False, rest.shape)
     return _choice(ops, _value(ops, "&", negative, inexact), turned, rest)
 
 

@@ -13,7 +13,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -135,6 +135,7 @@ class Body:
         self.limit = limit
         self.span = span
         self.names: dict[ir.Expr, Ref] = {}
+        self.values: dict[str, ir.Expr] = {}
 
     def emit(self, expr: ir.Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
@@ -144,23 +145,19 @@ class Body:
                 raise NotUnderstood(f"it unrolls to more than {self.limit} operations", self.span)
             found = Ref(expr.dtype, f"{self.prefix}{len(self.names)}")
             self.names[expr] = found
+            self.values[found.name] = expr
         return found
-
-    def expressions(self) -> dict[str, ir.Expr]:
-        """What each name holds."""
-        return {ref.name: expr for expr, ref in self.names.items()}
 
     def assignments(self, wanted: tuple[Atom, ...]) -> tuple[ir.Assign, ...]:
         """The assignments that `wanted` need, in order."""
-        expressions = self.expressions()
         needed: set[str] = set()
         pending = [a.name for a in wanted if isinstance(a, Ref)]
         while pending:
             name = pending.pop()
-            if name in expressions and name not in needed:
+            if name in self.values and name not in needed:
                 needed.add(name)
-                pending += [a.name for a in ir.atoms(expressions[name]) if isinstance(a, Ref)]
-        return tuple(ir.Assign(n, e) for n, e in expressions.items() if n in needed)
+                pending += [a.name for a in ir.atoms(self.values[name]) if isinstance(a, Ref)]
+        return tuple(ir.Assign(n, e) for n, e in self.values.items() if n in needed)
 
 
 def constant(value: Any) -> Any:
@@ -335,7 +332,7 @@ class Operations:
         if op in ir.COMPARISONS:
             if (x.is_complex or y.is_complex) and op not in ("==", "!="):
                 raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
-            if unsigned.mixed(a, b):
+            if unsigned.mixed(self, a, b):
                 return unsigned.compared(self, op, a, b)
             common = x if x is y else promote(x, y, a.weak, b.weak)
             return self._emit_binary(op, DType.BOOL, common, a, b, shape)
@@ -347,9 +344,11 @@ class Operations:
             both = x is DType.BOOL and y is DType.BOOL
             common = DType.BOOL if both else promote(x, y, a.weak, b.weak)
             return self._emit_binary(op, common, common, a, b, shape, weak)
-        if op in ("//", "%") and unsigned.mixed(a, b):
+        if op in ("//", "%") and unsigned.mixed(self, a, b):
             return unsigned.divided(self, op, a, b)
-        common = promote(x, y, a.weak, b.weak)
+        common = self._common(a, b)
+        if op == "-" and common is DType.UINT:
+            common = DType.INT
         if op in ("//", "%") and common.is_complex:
             raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
         if op == "/" and common.is_integer:
@@ -357,6 +356,13 @@ class Operations:
         if op == "**":
             return self._power(a, b, common, shape, weak)
         return self._emit_binary(op, common, common, a, b, shape, weak)
+
+    def _common(self, a: Value, b: Value) -> DType:
+        """The type of what is computed, or chosen, of two values."""
+        if unsigned.mixed(self, a, b):
+            return DType.INT
+        same = a.atom.dtype is b.atom.dtype and a.atom.dtype is not DType.BOOL
+        return a.atom.dtype if same else promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
 
     def _emit_binary(
         self,
@@ -384,7 +390,10 @@ class Operations:
                 exponent is not None and int(exponent.real) >= 0
             )
             if natural:
-                return self._emit_binary("**", common, common, a, b, shape, weak)
+                # The exponent keeps its sign; what the power is modulo 2**64 has none.
+                word = DType.UINT if DType.UINT in (a.atom.dtype, b.atom.dtype) else common
+                power = self._emit_binary("**", word, word, a, b, shape, weak)
+                return replace(power, atom=self.cast(power, common))
             return self._emit_binary("**", DType.F64, DType.F64, a, b, shape, weak)
         if exponent == 2 and not common.is_complex:
             return self._emit_binary("*", common, common, a, a, shape, weak)
@@ -427,6 +436,8 @@ class Operations:
             if not dtype.is_integer:
                 raise errors.bad_operand(self.span, "'~'", "floats")
             return self.emit(ir.Unary(dtype, "~", atom), value.weak, shape)
+        if dtype is DType.UINT:
+            dtype, atom = DType.INT, self.cast(value, DType.INT)
         return self.emit(ir.Unary(dtype, "-", atom), value.weak, shape)
 
     def _not(self, value: Value) -> Value:
@@ -445,11 +456,13 @@ class Operations:
             return then
         (t, a, b), shape = self.together(truth, then, other)
         x, y = a.atom.dtype, b.atom.dtype
-        if unsigned.mixed(a, b):
+        if unsigned.mixed(self, a, b):
             for one in (a.atom, b.atom):
                 if isinstance(one, Const) and one.dtype is DType.INT:
                     raise errors.choice_sign(self.span, one.value)
-        common = x if x is y else promote(x, y, a.weak, b.weak)
+            common = DType.INT
+        else:
+            common = x if x is y else promote(x, y, a.weak, b.weak)
         if a.atom == b.atom:
             return a
         expr = ir.Select(common, t.atom, self.cast(a, common), self.cast(b, common))
@@ -458,15 +471,19 @@ class Operations:
     def alike(self, values: Sequence[Value]) -> list[Atom]:
         """Some values in the type that a choice between them has."""
         common, weak = values[0].atom.dtype, values[0].weak
+        mixed = False
         for value in values[1:]:
             atom = value.atom
             for one in values:
-                known = isinstance(atom, Const) and atom.dtype is DType.INT
-                if isinstance(atom, Const) and known and unsigned.mixed(one, value):
-                    raise errors.choice_sign(self.span, atom.value)
+                if unsigned.mixed(self, one, value):
+                    mixed = True
+                    if isinstance(atom, Const) and atom.dtype is DType.INT:
+                        raise errors.choice_sign(self.span, atom.value)
             if atom.dtype is not common:
                 common = promote(common, atom.dtype, weak, value.weak)
             weak = weak and value.weak
+        if mixed and common is DType.UINT:
+            common = DType.INT
         return [self.cast(value, common) for value in values]
 
     def logical(self, op: str, left: Any, right: Any) -> Any:

@@ -48,6 +48,17 @@ class PerformanceWarning(UserWarning):
     """
 
 
+class RoundingWarning(UserWarning):
+    """A filter rounds what its weights make to the integers of the image.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import ninepoint as npt
+    >>> warnings.simplefilter("ignore", npt.RoundingWarning)
+    """
+
+
 # What to write instead of what is not analysed, by the first words of the reason.
 CURES = {
     "a 'while' loop": "count with 'for k in range(n)' where n is a constant, and choose with "

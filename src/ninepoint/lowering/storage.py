@@ -2,6 +2,7 @@
 
     uint8 fields, out = t3 in -255 .. 255     ->     int16
     the same with dtype="uint8", overflow="saturate"     ->     out = min(max(t3, 0), 255)
+    t3 / 2 so                                            ->     out = uint8(rint(t4))
 
 An integer kernel gives the common type of its integer fields where every possible result
 fits, else the smallest integer type that holds them all.
@@ -16,9 +17,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.ranges import Interval, holds, interval, of_storage, ranges, smallest_integer
+from ..analysis.ranges import (
+    WHOLE,
+    Interval,
+    holds,
+    interval,
+    nearest,
+    of_storage,
+    ranges,
+    smallest_integer,
+    words,
+)
 from ..language.dtypes import DType, value_type
-from ..language.ir import Assign, Atom, Binary, BinaryOp, Cast, Const, Expr, Kernel, Ref
+from ..language.ir import Assign, Atom, Binary, BinaryOp, Call, Cast, Const, Expr, Kernel, Ref
 
 Overflow = str | None
 
@@ -88,12 +99,21 @@ def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
         if target is DType.BOOL and output.dtype is not DType.BOOL:
             outputs.append(emit(Cast(DType.BOOL, output)))
         elif target.is_integer and target is not DType.BOOL:
+            if output.dtype.is_float and overflow != "wrap" and not _is_whole(output, body):
+                output = emit(Call(output.dtype, "rint", (output,)))
             outputs.append(_integer(output, value, storage, overflow, emit))
         elif target is output.dtype:
             outputs.append(output)
         else:
             outputs.append(emit(Cast(target, output)))
     return replace(kernel, body=tuple(body), outputs=tuple(outputs))
+
+
+def _is_whole(output: Atom, body: Sequence[Assign]) -> bool:
+    """Whether a float is made as a whole number."""
+    made = next((one.value for one in body if Ref(output.dtype, one.name) == output), None)
+    rounded = isinstance(made, Call) and made.function in WHOLE
+    return rounded or (isinstance(made, Cast) and made.arg.dtype.is_integer)
 
 
 def _integer(
@@ -103,12 +123,11 @@ def _integer(
     overflow: Overflow,
     emit: Callable[[Expr], Ref],
 ) -> Atom:
-    fits = holds(storage, value) and not value.nan
+    fits = holds(storage, nearest(value)) and not value.nan
     if not fits and overflow is None:
-        span = "any float" if output.dtype.is_float else f"{value.low}..{value.high}"
         raise ValueError(
-            f"dtype={storage} might not hold every result of this kernel ({span}); say what "
-            'happens then with overflow="saturate" or overflow="wrap".'
+            f"dtype={storage} might not hold every result of this kernel ({words(value)}); say "
+            'what happens then with overflow="saturate" or overflow="wrap".'
         )
     target = DType.UINT if storage == np.dtype("uint64") else DType.INT
     if output.dtype.is_float:

@@ -262,7 +262,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
     if storage.kind not in "iu" or overflow is not None or np.can_cast(dtype, storage):
         return
     info = np.iinfo(dtype) if dtype.kind in "iu" else None
-    span = "any float" if info is None else f"{info.min}..{info.max}"
+    span = "any float" if info is None else f"{info.min} to {info.max}"
     raise ValueError(
         f"dtype={storage} might not hold every result of this kernel ({span}); say what "
         'happens then with overflow="saturate" or overflow="wrap".'

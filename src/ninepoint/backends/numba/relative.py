@@ -287,32 +287,36 @@ def _as_given(value):
     return value
 
 
-@register_jitable
-def _array_modulo_word(value):
-    return value.astype(np.uint64)
+def _taken_as(word):
+    """A number, and an array, as integers of 64 bits."""
+    number = register_jitable(lambda value: word(value))
+    array = register_jitable(lambda value: value.astype(word))
+    return lambda kind: array if isinstance(kind, types.Array) else number
 
 
-@register_jitable
-def _modulo_word(value):
-    return np.uint64(value)
+_WORDS = {np.uint64: _taken_as(np.uint64), np.int64: _taken_as(np.int64)}
 
 
-def _conversions(a, b):
-    """How two operands are made ready: beside a uint64 an integer is taken modulo 2**64."""
-    found = []
-    for own, other in ((a, b), (b, a)):
-        if _modular(other) and _whole(_element(own)) and not _modular(own):
-            array = isinstance(own, types.Array)
-            found.append(_array_modulo_word if array else _modulo_word)
-        else:
-            found.append(_as_given)
-    return found
+def _conversions(name, a, b):
+    """How two operands are made ready: beside a uint64 integers are taken modulo 2**64."""
+    whole = _whole(_element(a)) and _whole(_element(b))
+    if not whole or not (_modular(a) or _modular(b)):
+        return _as_given, _as_given
+    bits = name in ("and_", "or_", "xor")
+    word = np.int64 if name == "sub" else np.uint64 if bits else _word(a, b)
+    return tuple(_as_given if _element(k) == word else _WORDS[word](k) for k in (a, b))
+
+
+def _word(a, b):
+    """The type of what is computed of two integers: int64 where one of them may be negative."""
+    modular = _modular(a) or _modular(b)
+    return np.uint64 if modular and not (_signed(a) or _signed(b)) else np.int64
 
 
 def _signed(kind):
-    """Whether an integer may be negative: it is one, and no uint64."""
-    kind = types.unliteral(kind)
-    return isinstance(kind, types.Integer) and not _modular(kind)
+    """Whether an integer may be negative: it is no uint64, and not written as it is."""
+    whole = isinstance(_element(types.unliteral(kind)), types.Integer)
+    return whole and not _modular(kind) and not _natural(kind)
 
 
 @register_jitable
@@ -322,15 +326,15 @@ def _size(value):
 
 @register_jitable
 def _mixed_divide(a, b):
-    """a // b of a uint64 and an integer, modulo 2**64; 0 where b is 0."""
+    """a // b of a uint64 and an integer, as an int64; 0 where b is 0."""
     top, bottom = _size(a), _size(b)
     if bottom == np.uint64(0):
-        return np.uint64(0)
+        return np.int64(0)
     quotient = top // bottom
     if a >= 0 and b >= 0:
-        return quotient
+        return np.int64(quotient)
     down = np.uint64(1) if quotient * bottom != top else np.uint64(0)
-    return np.uint64(0) - (quotient + down)
+    return np.int64(np.uint64(0) - (quotient + down))
 
 
 @register_jitable
@@ -365,7 +369,16 @@ _ORDERS = {
     "ne": register_jitable(lambda a, b: not _mixed_same(a, b)),
 }
 _INTEGER_RULES = {"floordiv": integer_divide, "mod": integer_modulo}
-_MIXED_RULES = {"floordiv": _mixed_divide, "mod": _mixed_modulo}
+
+
+def _mixed_rule(name, b):
+    """The rule beside an integer that may be negative; a remainder is of the type of b."""
+    if name == "mod":
+        word = _word(b, b)
+        return register_jitable(lambda a, b: word(_mixed_modulo(a, b)))
+    return _mixed_divide if name == "floordiv" else _ORDERS.get(name)
+
+
 _SHIFTS = {"lshift": shift_left, "rshift": shift_right}
 _SINGLE_RULES = {"floordiv": floor_divide_float32, "mod": remainder_float32}
 _FLOAT_RULES = {"floordiv": floor_divide_float64, "mod": remainder}
@@ -375,9 +388,8 @@ def _power(a, b):
     """The rule for a power of integers: an integer where the exponent cannot be negative."""
     if not (_modular(b) or isinstance(b, types.Boolean)):
         return lambda a, b: np.float64(a) ** np.float64(b)
-    if _modular(a) or _modular(b):
-        return lambda a, b: integer_power(a, np.uint64(b))
-    return lambda a, b: np.int64(integer_power(a, np.uint64(b)))
+    word = _word(a, b)
+    return lambda a, b: word(integer_power(a, np.uint64(b)))
 
 
 def _shift(rule, a):
@@ -395,9 +407,12 @@ def _operation(name):
 
     operation.__name__ = operation.__qualname__ = f"op_{name.strip('_')}"
 
-    @overload(operation)
+    @overload(operation, prefer_literal=True)
     def typed(a, b):
-        first, second = _conversions(a, b)
+        if any(isinstance(k, types.Literal) for k in (a, b)) and not (_modular(a) or _modular(b)):
+            # Which number is written there matters beside a uint64 only.
+            return None
+        first, second = _conversions(name, a, b)
         if _scalar(a) and _scalar(b):
             if _whole(a) and _whole(b):
                 if name == "pow":
@@ -405,7 +420,7 @@ def _operation(name):
                 if name in _SHIFTS:
                     return _shift(_SHIFTS[name], a)
                 mixed = (_modular(a) and _signed(b)) or (_modular(b) and _signed(a))
-                rule = ((_MIXED_RULES | _ORDERS) if mixed else _INTEGER_RULES).get(name)
+                rule = _mixed_rule(name, b) if mixed else _INTEGER_RULES.get(name)
                 if rule is not None and mixed:
                     return lambda a, b: rule(a, b)
                 if rule is not None:
@@ -440,13 +455,39 @@ op_lt, op_le, op_gt = _operation("lt"), _operation("le"), _operation("gt")
 op_ge, op_eq, op_ne = _operation("ge"), _operation("eq"), _operation("ne")
 
 
+def op_neg(a):
+    """`-a`, which of a uint64 is an int64."""
+    raise NotImplementedError
+
+
+@overload(op_neg)
+def _op_neg(a):
+    if _modular(a):
+        integer = _WORDS[np.int64](a)
+        return lambda a: -integer(a)
+    return lambda a: -a
+
+
 # Conversions.
 
 
-@register_jitable
-def op_word(value):
-    """An integer modulo 2**64."""
-    return np.uint64(value)
+def _as(title, word):
+    """Integers as `word`, modulo 2**64; other values as they are."""
+
+    def taken(value):
+        raise NotImplementedError
+
+    taken.__name__ = taken.__qualname__ = title
+
+    @overload(taken)
+    def typed(value):
+        kind = _element(value)
+        return _WORDS[word](value) if isinstance(kind, types.Integer) else _as_given
+
+    return taken
+
+
+op_word, op_integer = _as("op_word", np.uint64), _as("op_integer", np.int64)
 
 
 def whole(value):
@@ -527,13 +568,13 @@ def chosen(test, then, other):
     raise NotImplementedError
 
 
-@overload(chosen)
+@overload(chosen, prefer_literal=True)
 def _chosen(test, then, other):
     if not (_scalar(test) and _scalar(then) and _scalar(other)):
         return lambda test, then, other: np.where(test, then, other)
     truths = isinstance(then, types.Boolean) and isinstance(other, types.Boolean)
     if _whole(then) and _whole(other) and not truths:
-        kind = np.uint64 if _modular(then) or _modular(other) else np.int64
+        kind = _word(then, other)
         return lambda test, then, other: kind(then) if test else kind(other)
     return lambda test, then, other: then if test else other
 
@@ -694,7 +735,7 @@ def _stored(value, out):
 
 
 def saturated(value, out):
-    """The value cut to what `out` holds; NaN is 0."""
+    """The nearest whole number, cut to what `out` holds; NaN is 0."""
     raise NotImplementedError
 
 
@@ -704,7 +745,7 @@ def _saturated(value, out):
         return lambda value, out: stored(value, out)
     low, high = _limits(getattr(np, out.dtype.name))
     if isinstance(value, types.Float):
-        return lambda value, out: saturate_wide(value, low, high)
+        return lambda value, out: saturate_wide(np.rint(value), low, high)
     if _modular(value):
         top = np.uint64(high)
         return lambda value, out: min(value, top)

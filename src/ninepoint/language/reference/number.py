@@ -2,7 +2,8 @@
 
     bool            a truth value; counts as 0 or 1 in arithmetic, but ~ & | ^ are logical
     int             exact, wraps at 64 bits as two's complement
-    np.uint64       exact beside any integer, but what is computed is taken modulo 2**64
+    np.uint64       sums and products of these are taken modulo 2**64; differences, and what is
+                    computed of one and an integer that may be negative, are ints
     float, complex  weak, as Python's literals in NEP 50
     np.float32, np.float64, np.complex64, np.complex128
 
@@ -139,7 +140,8 @@ class Number(Operand):
             return type(self)(not value)
         if not _integer(value):
             return Number(UNARY[symbol](value))
-        changed = wrapped(UNARY[symbol](int(value)), isinstance(value, np.uint64))
+        modular = isinstance(value, np.uint64) and symbol != "-"
+        changed = wrapped(UNARY[symbol](int(value)), modular)
         return type(self)(changed.value)
 
     def __round__(self, digits: Any = None) -> Number:
@@ -188,6 +190,12 @@ class Number(Operand):
     def conjugate(self) -> Any:
         """Give the complex conjugate."""
         return see(self.value.conjugate())
+
+
+class Natural(Number):
+    """A constant integer that is not negative, nor is any other of its array."""
+
+    __slots__ = ()
 
 
 class Literal(Number):
@@ -273,7 +281,7 @@ def binary(symbol: str, left: Any, right: Any) -> Number:
         if symbol == "**" and not _natural(right):
             power = converted(a, np.float64) ** converted(b, np.float64)
             return Number(float(power) if _literal(left) and _literal(right) else power)
-        result = _integers(symbol, a, b)
+        result = _integers(symbol, left, right)
         if not (_literal(left) and _literal(right)) or isinstance(result.value, bool):
             return result
         quotient = isinstance(result.value, np.float64)
@@ -294,13 +302,8 @@ def extreme(least: bool, left: Any, right: Any) -> Number:
 
     Beside an integer that might be negative the lesser is an int, and the greater a uint64.
     """
-    a, b = plain(left), plain(right)
-    found = (min if least else max)(int(a), int(b))
-    signed = any(
-        type(value) is int and (value < 0 or isinstance(operand, Number))
-        for operand, value in ((left, a), (right, b))
-    )
-    return wrapped(found, not (signed and least))
+    found = (min if least else max)(int(plain(left)), int(plain(right)))
+    return wrapped(found, not least or _modular(left, right))
 
 
 def common(left: Any, right: Any) -> tuple[Any, Any]:
@@ -309,7 +312,7 @@ def common(left: Any, right: Any) -> tuple[Any, Any]:
     if isinstance(a, bool) and isinstance(b, bool):
         return a, b
     if _integer(a) and _integer(b):
-        modular = isinstance(a, np.uint64) or isinstance(b, np.uint64)
+        modular = _modular(left, right)
         return wrapped(int(a), modular).value, wrapped(int(b), modular).value
     a, b = _beside(left, b), _beside(right, a)
     kind = np.result_type(a, b).type  # two weak floats give a float64, as np.where does
@@ -397,14 +400,41 @@ def wrapped(value: int, modular: bool) -> Number:
     return Number((value - LEAST) % WORD + LEAST)
 
 
-def _integers(symbol: str, a: Any, b: Any) -> Number:
+def _modular(*operands: Any) -> bool:
+    """Whether what is computed of integers is a uint64: one is, and none may be negative."""
+    if any(map(_signed, operands)):
+        return False
+    return any(isinstance(plain(operand), np.uint64) for operand in operands)
+
+
+def _signed(operand: Any) -> bool:
+    """Whether an integer may be negative: it is one of the kernel, or written so."""
+    value = plain(operand)
+    of_kernel = isinstance(operand, Number) and not isinstance(operand, Natural)
+    return type(value) is int and (value < 0 or of_kernel)
+
+
+def _integers(symbol: str, left: Any, right: Any) -> Number:
     """Exact arithmetic, wrapped at the end."""
+    a, b = plain(left), plain(right)
     if symbol == "/":
         return Number(converted(a, np.float64) / converted(b, np.float64))
     if isinstance(a, bool) and isinstance(b, bool) and symbol in "&|^":
         return Number(ARITHMETIC[symbol](a, b))
     a, b = _held(a, b), _held(b, a)
-    modular = isinstance(a, np.uint64) or (isinstance(b, np.uint64) and symbol not in ("<<", ">>"))
+    words = isinstance(a, np.uint64), isinstance(b, np.uint64)
+    natural = not (_signed(left) or _signed(right))
+    match symbol:
+        case "-":
+            modular = False
+        case "&" | "|" | "^":
+            modular = any(words)
+        case "<<" | ">>":
+            modular = words[0]
+        case "%":
+            modular = any(words) if natural else words[1]
+        case _:
+            modular = any(words) and natural
     a, b = int(a), int(b)
     if symbol in COMPARISONS:
         return Number(COMPARISONS[symbol](a, b))
@@ -429,9 +459,10 @@ def _held(value: Any, other: Any) -> Any:
 def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
     """Convert `values` to an array of `dtype`.
 
-    Floats become integers toward zero, saturating, NaN as 0.  An integer that does not
-    fit is an OverflowError unless `overflow` is "saturate" or "wrap".  Only what is chosen
-    from a uint64 and an integer can be negative where uint64 is kept: it is modulo 2**64.
+    Floats become the nearest integers, saturating, NaN as 0; of those that "wrap" the fraction
+    is cut.  An integer that does not fit is an OverflowError unless `overflow` is "saturate" or
+    "wrap".  Only what is chosen from a uint64 and an integer can be beyond int64 where that is
+    kept: it is modulo 2**64.
     """
     dtype = np.dtype(dtype).newbyteorder("=")
     result = np.empty(values.shape, dtype)
@@ -442,10 +473,12 @@ def store(values: Array, dtype: Any, overflow: str | None = None) -> Array:
             value = int(value)
             if overflow == "saturate":
                 value = min(max(value, int(info.min)), int(info.max))
-            elif overflow != "wrap" and dtype != np.uint64 and not info.min <= value <= info.max:
+            elif overflow != "wrap" and info.bits < 64 and not info.min <= value <= info.max:
                 raise OverflowError(f"{value} does not fit into {dtype}")
         elif dtype.kind in "iu" and overflow == "wrap":
             value = converted(value, np.int64)
+        elif dtype.kind in "iu" and isinstance(value, (float, np.floating)):
+            value = np.rint(value)
         elif dtype.kind == "f" and isinstance(value, (complex, np.complexfloating)):
             raise TypeError(f"a complex value does not fit into {dtype}")
         with np.errstate(all="ignore"):

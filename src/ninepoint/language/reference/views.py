@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .number import ARITHMETIC, Number, Operand, binary, plain, see
+from .number import ARITHMETIC, Natural, Number, Operand, binary, plain, see
 from .position import Position, Unplaced
 from .probe import Probe
 from .reductions import MASKED, masked, reduced
@@ -390,15 +390,21 @@ def _operation(symbol: str) -> Callable[[Any, Any], Any]:
 def _blank(item: Any) -> Any:
     if isinstance(item, Window):
         return item.blank
-    return see(item.dtype.type(1)) if isinstance(item, np.ndarray) else item
+    return _constant(item, item.dtype.type(1)) if isinstance(item, np.ndarray) else item
 
 
 def _element(item: Any, place: tuple[int, ...]) -> Callable[[], Any]:
     if isinstance(item, Window):
         return item.cells[place]  # type: ignore[no-any-return]
     if isinstance(item, np.ndarray):
-        return lambda: item[place] if isinstance(item, Table) else see(item[place])
+        return lambda: item[place] if isinstance(item, Table) else _constant(item, item[place])
     return lambda: item
+
+
+def _constant(array: Any, value: Any) -> Any:
+    """A value of a constant array; one of several integers, all of which are natural, is that."""
+    natural = not isinstance(array, Table) and array.dtype.kind in "iu" and array.min() >= 0
+    return Natural(plain(value)) if natural else see(value)
 
 
 def _applied(function: Callable[..., Any], parts: list[Callable[[], Any]]) -> Any:

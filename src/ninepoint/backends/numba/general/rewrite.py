@@ -13,7 +13,7 @@ import ast
 import copy
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ from .fleeting import fleeting
 from .reads import Access, Step, Stretch
 from .scopes import Scope, Scopes, own
 from .texts import text_of
+from .words import several, words
 
 _ALWAYS: dict[type[ast.operator], str] = {
     ast.FloorDiv: "op_floordiv",
@@ -164,7 +165,7 @@ class Rewriter(ast.NodeTransformer):
         self.looks: str | None = None
         # Comparisons whose truths are used as a mask, and are gone with that.
         self._compared: set[ast.AST] = set()
-        self.modular = _modular_names(context, scope) if context.modular else frozenset()
+        self.words = words(context, scope) if context.modular else {}
         # Outside loops a kernel's own text runs once for each point.
         self.fleeting = fleeting(scope, scope is context.scopes.root)
 
@@ -439,17 +440,28 @@ class Rewriter(ast.NodeTransformer):
         return self._folded(node) or node
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        return self._folded(node) or self.generic_visit(node)
+        folded = self._folded(node)
+        if folded is None and isinstance(node.op, ast.USub) and self.context.modular:
+            return self._call("op_neg", node, self.visit(node.operand))
+        return folded or self.generic_visit(node)
 
     # Operations.
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        names = {target.id for target in node.targets if isinstance(target, ast.Name)}
-        bounds = self.context.scopes.bounds(node.value, self.scope)
+        wanted = [[self.words.get(ast.unparse(one)) for one in several(t)] for t in node.targets]
         self.generic_visit(node)
-        if names & self.modular and bounds is not None:
-            # Numba would make a float of a name that is an int64 here and a uint64 there.
-            node.value = self._call("op_word", node.value, node.value)
+        return self._as_words(node, wanted[0])
+
+    def _as_words(self, node: ast.Assign, wanted: Sequence[str | None]) -> ast.Assign:
+        """Give names one type: Numba makes a float of what is a uint64 here and an int64 there."""
+        parts = several(node.value)
+        alike = isinstance(node.targets[0], ast.Tuple) == isinstance(node.value, ast.Tuple)
+        if any(wanted) and alike and len(parts) == len(wanted):
+            made = [
+                one if name is None else self._call(name, one, one)
+                for one, name in zip(parts, wanted, strict=True)
+            ]
+            node.value = made[0] if len(made) == 1 else ast.Tuple(made, ast.Load())
         return node
 
     def _operation(self, kind: ast.AST) -> str | None:
@@ -477,8 +489,9 @@ class Rewriter(ast.NodeTransformer):
         for part in ast.walk(old):
             ast.copy_location(part, node)
         value = ast.copy_location(ast.BinOp(old, node.op, node.value), node)
-        target = self.visit(node.target)
-        return ast.copy_location(ast.Assign([target], self.visit(value)), node)
+        wanted = self.words.get(ast.unparse(node.target))
+        made = ast.Assign([self.visit(node.target)], self.visit(value))
+        return ast.copy_location(self._as_words(made, [wanted]), node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         names = [self._operation(op) for op in node.ops]
@@ -624,31 +637,6 @@ class Rewriter(ast.NodeTransformer):
         if name == "sort" and not node.args and not node.keywords:
             return self._call("order", node, self.visit(base))
         return None
-
-
-def _modular_names(context: Context, scope: Scope) -> frozenset[str]:
-    """The names that are given what was computed from a uint64 field."""
-    # The fields of a function of numbers are numbers from the first.
-    whole = scope is context.scopes.root
-    found: set[str] = set(context.modular & context.numbers) if whole else set()
-
-    def touches(value: ast.AST) -> bool:
-        for node in ast.walk(value):
-            if isinstance(node, ast.Name) and node.id in found:
-                return True
-            read = isinstance(node, ast.Subscript) and node in context.accesses
-            if read and context.scopes.fields(node.value, scope) & context.modular:  # type: ignore[attr-defined]
-                return True
-        return False
-
-    while True:
-        before = len(found)
-        for node in own(scope, ast.Assign | ast.AugAssign):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if touches(node.value):
-                found |= {t.id for t in targets if isinstance(t, ast.Name)}
-        if len(found) == before:
-            return frozenset(found)
 
 
 def _is_mask(scope: Scope, index: ast.expr) -> bool:
