@@ -86,7 +86,7 @@ def unfit(
         if given not in parameters:
             return TypeError(
                 f"{name}() has no parameter '{given}'; it has "
-                f"{', '.join(parameters)}{hint(given)}."
+                f"{', '.join(parameters)}{hint(given, (*parameters, *sorted(options)))}."
             )
         if given in definition.unnamed:
             return TypeError(f"{name}() takes '{given}' by its position only.")

@@ -40,6 +40,8 @@ _OPTIONS = (
     "schedule and performance_warnings"
 )
 
+_NAMES = _OPTIONS.replace(" and ", ", ").split(", ")
+
 
 @overload
 def stencil(function: Callable[P, R], /) -> Stencil[P, R]: ...
@@ -141,7 +143,9 @@ def stencil(
     array([2., 1., 0., 1.])
     """
     for name in unknown:
-        raise TypeError(f"stencil() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
+        raise TypeError(
+            f"stencil() has no option '{name}'; it has {_OPTIONS}{hint(name, _NAMES)}."
+        )
     options = Options(
         Boundary.of(boundary),
         as_it_is(cval),

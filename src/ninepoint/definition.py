@@ -47,7 +47,7 @@ from .language.values import Coefficients, Field, NotUnderstood, Value
 from .language.warned import PerformanceWarning, slow_kernel, warn
 from .lowering.passes import Request
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Options
+from .options import CALL_OPTIONS, Options, no_number, renamed
 from .remembered import Remembered
 from .tokens import Registry, digest
 
@@ -262,9 +262,11 @@ class Definition:
             if name in CALL_OPTIONS:
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{function.name}' "
-                    "can have that name; rename it."
+                    f"can have that name; {renamed(name)}."
                 )
         for name, default in function.defaults.items():
+            if default is None:
+                raise ValueError(no_number(name, function.name))
             if isinstance(default, Spacing) and self.pointwise:
                 raise ValueError(
                     f"'{name}' of the ufunc '{function.name}' is {default!r}, and a ufunc has no "

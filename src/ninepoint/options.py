@@ -23,6 +23,20 @@ PLACE = ("axes", "dims", "out", "threads", "device")
 CALL_OPTIONS = frozenset((*OPTIONS, *PLACE))
 
 
+def renamed(name: str) -> str:
+    """What to do with a parameter that is called as an option is."""
+    return "return the result, and leave it out" if name == "out" else "rename it"
+
+
+def no_number(name: str, function: str) -> str:
+    """What is wrong with None as the default of a parameter."""
+    return (
+        f"'{name}' of '{function}' has the default None, which is no number: a kernel is compiled "
+        "for the types of its numbers. Give it a number that changes nothing, such as 0 or 1, or "
+        "write two kernels."
+    )
+
+
 def as_it_is(value: Any) -> Any:
     """Give the number that an array without axes holds now; anything else stays.
 

@@ -511,7 +511,10 @@ def ufunc(
            [ 0,  2,  3,  3,  1]])
     """
     for name in unknown:
-        raise TypeError(f"ufunc() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
+        raise TypeError(
+            f"ufunc() has no option '{name}'; it has {_OPTIONS}"
+            f"{hint(name, ('dtype', 'overflow', 'fastmath', 'schedule'))}."
+        )
 
     def options(captured: Function) -> Options:
         indexed = indexed_parameters(captured) - set(array_parameters(captured))

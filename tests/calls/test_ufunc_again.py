@@ -140,7 +140,7 @@ def test_looks_at_calls_with_numbers():
     assert "100 float64" in str(mixed.bench(x, 2.0, repeat=3))
     assert "100 float64" in str(mixed.bench(2.0, x, repeat=3, threads=1, scale=3.0))
     assert mixed.tune(x, 2.0, seconds=0.0) is not None
-    with pytest.raises(TypeError, match="needs NumPy arrays"):
+    with pytest.raises(TypeError, match="measures arrays of NumPy"):
         mixed.bench(1.0, 2.0)
     with pytest.raises(TypeError, match="needs a value for 'y'"):
         mixed.bench(x)

@@ -211,7 +211,7 @@ MISTAKES = {
             cupy.asarray(X.astype("uint8")), 3, boundary="constant", cval=300
         ),
         ValueError,
-        "cval=300 does not fit field 1, which is uint8; use a number from 0 to 255, or another "
+        "cval=300 does not fit the array, which is uint8; use a number from 0 to 255, or another "
         "dtype.",
     ),
     "a kernel that is not understood": (

@@ -79,5 +79,5 @@ def test_refusals():
         scheduled.tune(x)
     with pytest.raises(ValueError, match="'x' is empty"):
         slope.tune(x[:0])
-    with pytest.raises(TypeError, match="needs NumPy arrays"):
+    with pytest.raises(TypeError, match="measures arrays of NumPy"):
         slope.tune(x.tolist())

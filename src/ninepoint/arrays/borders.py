@@ -12,6 +12,8 @@ import numpy as np
 
 from ninepoint.arrays.conditions import Condition, named_function
 
+from ..language.elsewhere import alike
+
 Rule: TypeAlias = Literal[
     "fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap"
 ]
@@ -268,9 +270,32 @@ def _rule(name: object) -> Rule | Condition:
     raise ValueError(f"unknown boundary {name!r}; use one of {_names()}{_cure(name)}.")
 
 
+# What other libraries call a rule, and what it is here.
+_ELSEWHERE = {
+    "replicate": '"nearest"',
+    "reflect_101": '"mirror"',
+    "reflect101": '"mirror"',
+    "default": '"mirror"',
+    "periodic": '"wrap"',
+    "circular": '"wrap"',
+    "zero": '"constant", whose value is cval=0',
+    "zeros": '"constant", whose value is cval=0',
+    "isolated": '"constant", whose value is cval=0',
+    "dirichlet": "npt.dirichlet(value)",
+    "neumann": "npt.neumann(slope)",
+    "robin": "npt.robin(a, b, c)",
+}
+
+
 def _cure(given: object) -> str:
-    """What to write for something that may be meant as values."""
-    if isinstance(given, bool | str) or not (
+    """What to write for something that may be meant as values, or for a rule of another name."""
+    if isinstance(given, str):
+        name = given.lower().removeprefix("cv2.").removeprefix("border_").replace("-", "_")
+        cure = _ELSEWHERE.get(name)
+        if cure is None and (close := ALIASES.get(name) or alike(name, RULES)):
+            cure = f'"{close}"'
+        return "" if cure is None else f"; perhaps you mean {cure}"
+    if isinstance(given, bool) or not (
         callable(given) or isinstance(given, numbers.Number | np.ndarray)
     ):
         return ""

@@ -65,8 +65,8 @@ def working_axes(fields: Sequence[Any], ndim: int, kernel: str) -> tuple[int, ..
     ):
         rank = len(shape)
         warn(
-            f"'{kernel}' takes the last axis of {' x '.join(map(str, shape))} for columns, and it "
-            f"looks like the channels of colour images. axes={(rank - 3, rank - 2)} filters every "
+            f"the last axis of {' x '.join(map(str, shape))} is taken for columns, and it looks "
+            f"like the channels of colour images. axes={(rank - 3, rank - 2)} filters every "
             "channel by itself; axes=(-2, -1) says that the axes are meant so.",
             ChannelWarning,
         )

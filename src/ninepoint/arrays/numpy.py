@@ -352,7 +352,8 @@ def check_values(
     if plan.has_constant:
         given = len(fields) - positions
         values.fields = [
-            fitting_cval(cval, dtype, f"field {k + 1}") for k, dtype in enumerate(fields[:given])
+            fitting_cval(cval, dtype, "the array" if given == 1 else f"array {k + 1} of the call")
+            for k, dtype in enumerate(fields[:given])
         ]
         values.fields += [0] * positions
     if plan.has_fill:

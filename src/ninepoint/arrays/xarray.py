@@ -38,6 +38,10 @@ EVEN = 1e-6
 _UNITS = ("s", "ms", "us", "ns")
 
 
+def _as_long(one: Any, first: Any) -> bool:
+    return all(first.sizes.get(dim, n) == n for dim, n in one.sizes.items())
+
+
 class Named:
     """The fields of one call as DataArrays that have all dimensions along which it works.
 
@@ -69,7 +73,19 @@ class Named:
         first = next(field for field in fields if is_xarray(field))
         self.core = core_dims(first, ndim, dims, axes)
         named = [field if is_xarray(field) else _named(field, first) for field in fields]
-        _check_alike("the fields' coordinates differ", named)
+        try:
+            _check_alike("the fields' coordinates differ", named)
+        except ValueError as error:
+            for field, one in zip(fields, named, strict=True):
+                if field is not one and not _as_long(one, first):
+                    raise ValueError(
+                        f"an array of shape {np.shape(field)} without names stands beside one of "
+                        f"{dict(first.sizes)}, so its axes are taken for "
+                        f"{listed(one.dims)}, and these have other lengths; name them, "
+                        "xr.DataArray(array, dims=(...)), without those along which it is the "
+                        "same: array[:, 0] is one of the first dimension alone."
+                    ) from error
+            raise
         self.dims: Dims = tuple(dict.fromkeys(dim for field in named for dim in field.dims))
         for dim in self.core:
             if dim not in self.dims:

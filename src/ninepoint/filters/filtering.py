@@ -139,9 +139,17 @@ class Filtering:
     def __init__(self, x: Any, options: Options) -> None:
         unknown = [name for name in options if name not in Options.__annotations__]
         if unknown:
+            known = (
+                *Options.__annotations__,
+                "size",
+                "footprint",
+                "sigma",
+                "weights",
+                "min_count",
+            )
             raise TypeError(
                 f"'{unknown[0]}' is no option of a filter; there are "
-                f"{', '.join(Options.__annotations__)}{hint(unknown[0])}."
+                f"{', '.join(Options.__annotations__)}{hint(unknown[0], known)}."
             )
         is_known = is_chunked(x) or is_xarray(x) or isinstance(x, Lazy | Typed)
         self.image = x if is_known else as_fields([x], [""])[0]
@@ -203,6 +211,14 @@ class Filtering:
         """Give the width of a bell along each axis."""
         return tuple(positive("sigma", one) for one in self._each("sigma", sigma))
 
+    def check_real(self) -> None:
+        """Raise for complex numbers."""
+        if self.image.dtype.kind == "c":
+            raise TypeError(
+                "complex numbers have no order, so no rank and no deviation is taken of them; "
+                "filter x.real and x.imag, or abs(x)."
+            )
+
     def _each(self, name: str, value: Any) -> tuple[Any, ...]:
         """One value for each axis."""
         if isinstance(value, tuple | list) or (isinstance(value, np.ndarray) and value.ndim):
@@ -222,6 +238,7 @@ class Filtering:
 
     def ranked(self, filtered: Stencil) -> Any:
         """Numbers of the image."""
+        self.check_real()
         return self._apply(filtered, (), self.dtype.kind in "biu")
 
     def _apply(self, filtered: Stencil, scalars: tuple[Any, ...], kept: bool) -> Any:

@@ -266,6 +266,7 @@ def local_std(
     array([0.        , 0.        , 1.41421356, 1.41421356, 0.        ])
     """
     call = Filtering(x, options)
+    call.check_real()
     window = call.window(size, footprint)
     return call.natural(_local_std(window, call.least(min_count, window)))
 

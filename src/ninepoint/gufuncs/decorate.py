@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Callable, Mapping
+from types import FunctionType
 from typing import Any
 
 from ..arrays.accepted import storage_types
 from ..language.depth import with_room
+from ..language.elsewhere import hint
 from ..language.signature import as_read
 from ..language.source import capture
 from ..tracebacks import door
@@ -24,7 +25,7 @@ _OPTIONS = "dtype, sizes, fastmath and boundscheck"
 def gufunc(
     signature: str,
     /,
-    *,
+    *types: Any,
     dtype: Any = None,
     sizes: Mapping[str, int] | None = None,
     fastmath: bool = False,
@@ -76,8 +77,14 @@ def gufunc(
     >>> weighted(np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), np.array([1, 1, 2]))
     array([2.25, 5.25])
     """
+    if types or isinstance(signature, list | tuple):
+        core = next((one for one in types if isinstance(one, str)), "(n)->()")
+        raise TypeError(
+            "gufunc() takes the signature of the core axes alone: no types are declared, so write "
+            f'@gufunc("{core}").'
+        )
     for name in unknown:
-        raise TypeError(f"gufunc() has no option '{name}'; it has {_OPTIONS}.")
+        raise TypeError(f"gufunc() has no option '{name}'; it has {_OPTIONS}{hint(name)}.")
     read = parsed(signature)
     if sizes is not None and not isinstance(sizes, Mapping):
         raise TypeError(f'sizes= is a dict such as {{"k": 4}}, not {sizes!r}.')
@@ -92,7 +99,7 @@ def gufunc(
     @door
     def decorate(function: Callable[..., Any]) -> Gufunc:
         plain = getattr(function, "py_func", function)
-        if isinstance(function, Gufunc) or not isinstance(plain, types.FunctionType):
+        if isinstance(function, Gufunc) or not isinstance(plain, FunctionType):
             raise TypeError(
                 "a gufunc is made from a Python function of core arrays, not from "
                 f"{getattr(function, '__name__', repr(function))!r}."

@@ -22,6 +22,7 @@ from ..language.errors import Span
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
 from ..language.spacings import Spacing
 from ..language.trees import copied, encoded
+from ..options import no_number, renamed
 from ..tokens import Registry, digest
 from .foreign import packed, unpacked
 from .signature import Signature
@@ -130,6 +131,8 @@ class GufuncDefinition:
 
     def _check(self) -> None:
         for name, default in self.function.defaults.items():
+            if default is None:
+                raise ValueError(no_number(name, self.name))
             if isinstance(default, Spacing):
                 raise ValueError(
                     f"'{name}' of the gufunc '{self.name}' is {default!r}, and a gufunc has no "
@@ -139,7 +142,7 @@ class GufuncDefinition:
             if name in set(CALL_OPTIONS) - {"out"} or (name == "out" and name not in self.outs):
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{self.name}' "
-                    "can have that name; rename it."
+                    f"can have that name; {renamed(name)}."
                 )
         for name, _ in self.options.sizes:
             self.check_size(name)

@@ -7,6 +7,7 @@ Only types are inferred; nothing is lowered or optimised.  So a Dask array knows
 
 from __future__ import annotations
 
+import ast
 import functools
 import re
 import warnings
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..language import errors
 from ..language.errors import Span
-from ..language.source import Function
+from ..language.source import Function, own_nodes
 from .bodies import linked, plain_tree
 from .definition import GufuncDefinition, Types, all_functions, returned_values, whole_line
 
@@ -253,15 +254,41 @@ def explained(definition: GufuncDefinition) -> Iterator[None]:
             # What may be slow is told by a measurement.
             warnings.simplefilter("ignore", NumbaWarning)
             yield
-    except (NumbaError, AssertionError, NotImplementedError) as error:
-        # The last two where Numba has begun something and finds that it lacks a part.
+    except (NumbaError, AssertionError, NotImplementedError, AttributeError) as error:
+        # The others where Numba has begun something and finds that it lacks a part; the last one
+        # of `x += 1` for an input, which may not be written to.
         text = _COLOURS.sub("", str(error))
         place = _place(definition.function, text, error)
-        if "readonly array" in text:
+        if isinstance(error, AttributeError) and (changed := _changed(definition)):
+            raise errors.input_changed(changed) from None
+        if _WRITES.search(text):
             raise errors.input_changed(place) from None
+        if _INDEXED_NUMBER.search(text):
+            raise errors.core_number(place) from None
+        if _ALGEBRA.search(text):
+            raise errors.core_integers(place) from None
         raise errors.body_not_compiled(place, _reason(text)) from None
 
 
+def _changed(definition: GufuncDefinition) -> Span | None:
+    """Where an input is the target of `+=` and the like, if it is anywhere."""
+    function = definition.function
+    for node in own_nodes(function.definition):
+        match node:
+            case ast.AugAssign(target=ast.Name(name)) if name in definition.inputs:
+                return function.span(node)
+    return None
+
+
+_NUMBER = r"(?:bool|u?int\d+|float\d+|complex\d+)"
+_WRITES = re.compile(
+    r"Cannot modify readonly array|(?:setitem|arr_fill|run_quicksort\d?)\(readonly array"
+)
+_INDEXED_NUMBER = re.compile(rf">>> (?:static_)?getitem\({_NUMBER},")
+_ALGEBRA = re.compile(
+    r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
+    r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
+)
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
 _FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")

@@ -97,9 +97,10 @@ def asked(
     named = small | dict(named or {})
     for name in named:
         if name not in definition.parameters and name not in CALL_OPTIONS:
+            known = (*definition.parameters, *sorted(CALL_OPTIONS))
             raise TypeError(
                 f"{definition.name}() has no parameter '{name}'; it has "
-                f"{', '.join(definition.parameters)}{hint(name)}."
+                f"{', '.join(definition.parameters)}{hint(name, known)}."
             )
     defaults = definition.defaults
     values = {n: named.get(n, defaults.get(n, 0)) for n in definition.scalars}

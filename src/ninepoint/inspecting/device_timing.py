@@ -20,6 +20,7 @@ from ..backends.cuda import cubins, driver
 from ..definition import Definition
 from ..options import Place
 from ..running import as_fields
+from .measuring import kind_of, plain_array
 from .timing import Machine, Measurement, in_turn, quartiles
 
 
@@ -45,7 +46,10 @@ def measured(
     for name in names:
         array = values[name]
         if not isinstance(array, np.ndarray) and not is_device(array):
-            raise TypeError(f"bench() needs NumPy arrays, or arrays of a GPU; '{name}' is none.")
+            raise TypeError(
+                "bench() measures arrays of NumPy, or of a GPU, and "
+                f"'{name}' is {kind_of(array)}; {plain_array(array)}."
+            )
     fields = as_fields([values[name] for name in names], names)
     for array, name in zip(fields, names, strict=True):
         if not array.size:

@@ -14,6 +14,7 @@ from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind
 from ..arrays.borders import Array
 from ..arrays.parts import SPLIT_POINTS
+from ..arrays.recognise import is_chunked, is_xarray
 from ..backends.compiled import Bound
 from ..backends.threads import thread_count
 from ..definition import Definition
@@ -49,11 +50,30 @@ def real(
     fields = [values[name] for name in definition.fields]
     for array, name in zip(fields, definition.fields, strict=True):
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"{what} needs NumPy arrays; '{name}' is none.")
+            raise TypeError(
+                f"{what} measures arrays of NumPy, and '{name}' is {kind_of(array)}; "
+                f"{plain_array(array)}."
+            )
         if not array.size:
             raise ValueError(f"{what} needs points to compute; '{name}' is empty.")
     scalars = {name: values[name] for name in definition.scalars}
     return asked(definition, fields, {**scalars, **options})
+
+
+def kind_of(value: Any) -> str:
+    """What somebody gave where an array of NumPy is needed."""
+    if is_chunked(value):
+        return "a Dask array"
+    return f"of type {type(value).__name__}"
+
+
+def plain_array(value: Any) -> str:
+    """How to make an array of NumPy of it."""
+    if is_chunked(value):
+        return "give one chunk of it, as x.blocks[0].compute() makes it"
+    if is_xarray(value):
+        return "give its array, x.values"
+    return "give an array, as np.asarray(x) makes it"
 
 
 def check_repeat(repeat: Any) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 # What other libraries call an option, and what to write here.
 _FOREIGN = {
     "mode": 'what lies beyond the border is boundary="reflect" and so on',
@@ -30,14 +33,24 @@ _FOREIGN = {
     "order": "results lie in memory as the fields do",
     "signature": "each combination of types is compiled when it first comes",
     "signatures": "each combination of types is compiled when it first comes",
-    "target": "calls use all cores by themselves; threads= limits them",
+    "target": 'calls use all cores by themselves; threads= limits them; a GPU is device="cuda"',
     "identity": "numpy.add.reduce and its like reduce what a call makes",
     "cache": "machine code is kept on disk by itself",
     "func_or_mode": 'what lies beyond the border is boundary="fill" and so on',
 }
 
 
-def hint(name: str) -> str:
-    """What to write for an option that has this name elsewhere, as the end of a message."""
+def hint(name: str, known: Iterable[str] = ()) -> str:
+    """What to write for an option that has this name elsewhere, as the end of a message.
+
+    Else which of the `known` names it may be, misspelt.
+    """
     cure = _FOREIGN.get(name)
+    if cure is None and (close := alike(name, known)):
+        cure = f"perhaps you mean {close}"
     return "" if cure is None else f"; {cure}"
+
+
+def alike(name: str, known: Iterable[str]) -> str:
+    """The name that is spelt most like this one; empty where none is."""
+    return next(iter(difflib.get_close_matches(name, known, 1)), "")

@@ -200,14 +200,16 @@ def method(span: Span, name: str, first: str) -> StencilError:
     )
 
 
-def undefined_name(span: Span, name: str) -> StencilError:
-    return _mistake(
-        "undefined-name",
-        f"The name '{name}' is not defined.",
-        span,
-        "neither a parameter, a local, a global nor a builtin",
-        "Define it before the stencil is decorated; names are read once, at decoration.",
-    )
+def undefined_name(span: Span, name: str, close: str = "") -> StencilError:
+    home, _, end = name.rpartition(".")
+    label = "neither a parameter, a local, a global nor a builtin"
+    cure = "Define it before the stencil is decorated; names are read once, at decoration."
+    if home:
+        label = f"'{home}' has no '{end}'"
+        cure = f"Look for the name in the documentation of '{home}'."
+    if close:
+        cure = f"Perhaps you mean '{close}'. {cure if not home else ''}".rstrip()
+    return _mistake("undefined-name", f"The name '{name}' is not defined.", span, label, cure)
 
 
 def maybe_undefined(span: Span, name: str) -> StencilError:
@@ -226,7 +228,8 @@ def no_field(span: Span, name: str) -> StencilError:
         f"The kernel '{name}' looks at no neighbour, so it is no stencil.",
         span,
         "no parameter is indexed with offsets",
-        "Read a field relative to the point, such as x[0, 0] or x[-1].",
+        "Read a field relative to the point, such as x[0, 0] or x[-1]; a function of single "
+        "elements is decorated with @npt.ufunc.",
     )
 
 
@@ -351,8 +354,9 @@ def offset_not_constant(span: Span, words: str) -> StencilError:
         "The offset of a neighbour must be known when the stencil is compiled.",
         span,
         f"{words} can differ from point to point or from call to call",
-        "Write the offset as a number, or declare how far the kernel looks: "
-        "'@stencil(neighborhood=((-1, 1), ...))'.",
+        "A kernel is one point of the result: write offsets as numbers, x[0, -1], without loops "
+        "over the array; npt.index(x) is the position of the point. If an offset does vary, "
+        "declare how far it goes: '@stencil(neighborhood=((-1, 1), ...))'.",
     )
 
 
@@ -438,14 +442,19 @@ def offset_type(span: Span, words: str) -> StencilError:
     )
 
 
-def offset_count(span: Span, name: str, found: int, expected: int) -> StencilError:
-    return _mistake(
-        "offset-count",
-        "Every read of a kernel must have the same number of offsets.",
-        span,
-        f"'{name}' has {found} here, {expected} elsewhere",
-        "Write one offset for each core axis; 0 where the neighbour is in line.",
-    )
+def offset_count(
+    span: Span, name: str, found: int, expected: int, declared: bool = False
+) -> StencilError:
+    if declared:
+        pairs = "1 pair" if expected == 1 else f"{expected} pairs"
+        message = "A kernel needs one pair of neighborhood= for each of its offsets."
+        label = f"'{name}' has {found} here, and neighborhood= has {pairs}"
+        cure = "Write a (least, greatest) pair for each axis, as in ((-1, 1), (-1, 1)) for two."
+    else:
+        message = "Every read of a kernel must have the same number of offsets."
+        label = f"'{name}' has {found} here, {expected} elsewhere"
+        cure = "Write one offset for each core axis; 0 where the neighbour is in line."
+    return _mistake("offset-count", message, span, label, cure)
 
 
 def window_open(span: Span) -> StencilError:
@@ -927,6 +936,26 @@ def input_changed(span: Span) -> StencilError:
         span,
         "an input is written to",
         "Change a copy of it, x.copy(), and return that.",
+    )
+
+
+def core_number(span: Span) -> StencilError:
+    return _mistake(
+        "core-number",
+        "A parameter without core axes, '()' in the signature, is a number.",
+        span,
+        "a number is indexed here",
+        "Write it without an index, or name its axes in the signature: '(n)' instead of '()'.",
+    )
+
+
+def core_integers(span: Span) -> StencilError:
+    return _mistake(
+        "core-integers",
+        "Linear algebra in a function of core arrays is there for floats and complex numbers.",
+        span,
+        "this is given integers",
+        "Convert first, x.astype(np.float64), or write the sum of products, np.sum(x * y).",
     )
 
 

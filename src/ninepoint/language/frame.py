@@ -71,7 +71,8 @@ class Axes:
         if self.count is None:
             self.count = len(low)
         if len(low) != self.count:
-            raise errors.offset_count(span, name, len(low), self.count)
+            declared = self.neighborhood is not None
+            raise errors.offset_count(span, name, len(low), self.count, declared)
         for offset in (*low, *high):
             if abs(offset) > FAR:
                 raise errors.offset_far(span, offset, FAR)

@@ -69,7 +69,7 @@ def as_read(function: _F) -> _F:
     parameters = [
         p.replace(annotation=p.empty, default=p.empty if type(p.default) is object else p.default)
         for p in inspect.signature(function).parameters.values()
-        if p.kind is not Parameter.VAR_KEYWORD
+        if p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
     ]
     function.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
     return function

@@ -28,6 +28,7 @@ import numpy as np
 from ..shapes import is_shape
 from . import errors
 from .definitions import Definition, locate, package
+from .elsewhere import alike
 from .errors import Span
 from .positions import index
 from .ranked import ranked
@@ -323,14 +324,17 @@ def _constants(
             elif hasattr(builtins, root):
                 value = getattr(builtins, root)
             else:
-                raise errors.undefined_name(function.span(node), root)
+                known = (*bound, *enclosing, *live.__globals__, *dir(builtins))
+                raise errors.undefined_name(function.span(node), root, alike(root, known))
             name = root
             for attribute in chain[1:]:
                 if not isinstance(value, types.ModuleType | types.SimpleNamespace | type):
                     break
                 name = f"{name}.{attribute}"
                 if not hasattr(value, attribute):
-                    raise errors.undefined_name(function.span(node), name)
+                    close = alike(attribute, [n for n in dir(value) if n[0] != "_"])
+                    home = name.removesuffix(attribute)
+                    raise errors.undefined_name(function.span(node), name, close and home + close)
                 value = getattr(value, attribute)
             yield name, _freeze(value, active)
 
@@ -400,9 +404,12 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
             words = "an array" if isinstance(value, np.ndarray) else "a number"
             return Unusable(f"{words} of dtype {value.dtype}")
     if value is None or isinstance(
-        value, bool | int | float | complex | str | np.number | np.bool | slice | np.ufunc | type
+        value, bool | int | float | complex | str | np.number | np.bool | slice | np.ufunc
     ):
         return value
+    if isinstance(value, type):
+        known = value.__module__.partition(".")[0] in ("builtins", "numpy")
+        return value if known else Unusable(f"the class '{value.__name__}'")
     if isinstance(value, np.ndarray):
         frozen = np.array(value)
         frozen.flags.writeable = False

@@ -436,7 +436,7 @@ class _Splitter:
             if keyword.arg in OPTIONS:
                 options[keyword.arg] = keyword.value
             elif keyword.arg not in callee.parameters:
-                raise wrong(f"it has no parameter '{keyword.arg}'{hint(keyword.arg)}")
+                raise wrong(f"it has no parameter '{keyword.arg}'{hint(keyword.arg, OPTIONS)}")
             elif keyword.arg in found:
                 raise wrong(f"'{keyword.arg}' is given twice")
             else:

@@ -112,7 +112,9 @@ class Subscripts(Frame):
         if self.axes.pointwise:
             raise errors.ufunc_index(span, name)
         if len(first) != self.axes.count:
-            raise errors.offset_count(span, name, len(first), self.axes.count or 0)
+            raise errors.offset_count(
+                span, name, len(first), self.axes.count or 0, self.axes.neighborhood is not None
+            )
         along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
         shape = tuple(last[axis] - first[axis] + 1 for axis in along)
         made = (

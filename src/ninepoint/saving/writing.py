@@ -155,6 +155,13 @@ def save(
         )
     else:
         _refuse(suffix or "folder of images", chunks=chunks, shards=shards)
+        dtype = getattr(result, "dtype", None)
+        if not suffix and dtype is not None and dtype.kind not in "bu":
+            name = os.fspath(path)
+            raise TypeError(
+                f"{name!r} has no suffix, so it would be a folder of PNG images, which do not "
+                f"hold {dtype}; write '{name}.zarr', '{name}.npy' or '{name}.tif'"
+            )
         if suffix in (".tif", ".tiff") and is_on_earth(result):
             _into_raster(result, text, how)
         else:

@@ -79,7 +79,9 @@ def accesses(
         span = access.scope.function.span(access.node)
         if len(access.parts) != ndim:
             name = ast.unparse(access.node.value)
-            raise errors.offset_count(span, name, len(access.parts), ndim)
+            raise errors.offset_count(
+                span, name, len(access.parts), ndim, neighborhood is not None
+            )
         for axis, part in enumerate(access.parts):
             for offset in _reached(part, access.scope, neighborhood is not None):
                 if neighborhood is not None:
