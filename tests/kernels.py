@@ -206,12 +206,14 @@ def values(rng: Random, dtype: str, shape: tuple[int, ...], small: bool) -> np.n
         if rng.random() < (0.0 if small and kind.itemsize == 8 else 0.2):
             ends = [info.min, info.min + 1, 0, 1, 2, 63, 64, info.max - 1, info.max]
             ends += [-1, -2] if kind.kind == "i" else [info.max // 2, info.max // 2 + 1]
-            return generator.choice(np.array(ends, kind), shape)
+            return np.asarray(generator.choice(np.array(ends, kind), shape))
         if rng.random() < (0.0 if small and kind.itemsize == 8 else 0.4):
             return generator.integers(info.min, info.max, shape, kind, endpoint=True)
         least, greatest = max(info.min, -100), min(info.max, 100)
         return generator.integers(least, greatest, shape, kind, endpoint=True)
-    values = generator.integers(-64, 65, shape) / 8 + generator.choice([0, 1 / 3], shape)
+    values = np.asarray(generator.integers(-64, 65, shape) / 8)
+    values = values + np.asarray(generator.choice([0, 1 / 3], shape))
+    values = np.asarray(values)
     if rng.random() < 0.15:
         values[generator.random(shape) < 0.2] = np.nan
     if kind.kind == "c":

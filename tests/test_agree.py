@@ -1,119 +1,241 @@
-"""Every way of computing a kernel gives what the reference says.
+"""Random programs: every way to run one gives what its definition says, or refuses it alike.
 
-Seeds are fixed, so that a failure is found again.  A longer run over other seeds is
-`python tests/test_agree.py FIRST LAST`.
+Seeds are fixed, so that a failure is found again; its message is a program that can be run.  Many
+more seeds are tried by `python tests/agree.py FIRST LAST`, and every night.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 import sys
-from random import Random
+from pathlib import Path
 
+import dask.array as da
 import numpy as np
 import pytest
 
-import agreement
+import agree
+import drawing
 import ninepoint as npt
-from ninepoint.language import reference
-from thorough import only
+import ways
 
-# Compiled code is tried between protected pages first.
-pytestmark = pytest.mark.usefixtures("protected_pages")
+TESTS = Path(__file__).parent
 
-PLAIN = 700
-COMPILED = 30
-GENERAL = 4
-BATCH = 25
+# Programs of each kind that every run of the tests tries, and how many ways of each.
+INTERPRETED = {"kernel": (600, 4), "pipeline": (240, 3), "steps": (240, 3), "ufunc": (420, 4)}
+COMPILED = {"kernel": (40, 8), "pipeline": (16, 6), "steps": (16, 6), "ufunc": (20, 8)}
+BATCH = {"kernel": 40, "pipeline": 16, "steps": 16, "ufunc": 70}
 
-
-@pytest.mark.parametrize("first", only(14, range(0, PLAIN, BATCH)))
-def test_generated_text_agrees_with_the_reference(first):
-    for seed in range(first, first + BATCH):
-        drawn = agreement.draw(seed)
-        agreement.compare(drawn, agreement.by_text(drawn), agreement.expected(drawn))
+# And every night: about eight minutes of two cores.
+NIGHTLY = {"kernel": (2000, 8), "pipeline": (600, 6), "steps": (600, 6), "ufunc": (1600, 8)}
 
 
-@pytest.mark.parametrize("seed", only(20, range(50_000, 50_000 + COMPILED)))
-def test_compiled_code_agrees_with_the_reference(seed):
-    drawn = agreement.draw(seed)
-    agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
+def batches(amount: dict[str, tuple[int, int]], first: int, size: int = 1) -> list[object]:
+    """Kinds, seeds and numbers of ways, for `parametrize`."""
+    found = []
+    for kind, (count, most) in amount.items():
+        step = BATCH[kind] * size
+        for start in range(first, first + count, step):
+            seeds = range(start, min(start + step, first + count))
+            found.append(pytest.param(kind, seeds, most, id=f"{kind}-{start}"))
+    return found
 
 
-@pytest.mark.parametrize("seed", range(400_000, 400_000 + GENERAL))
-def test_the_general_path_agrees_with_the_reference(seed):
-    drawn = agreement.draw(seed, numbers="int", general=True, size=2, outputs=1)
-    agreement.compare(drawn, agreement.by_call(drawn), agreement.expected(drawn))
+def agrees(kind: str, seeds: range, most: int, *, compiled: bool = False) -> None:
+    counts, wrong = agree.many(kind, seeds, compiled=compiled, most=most)
+    assert not wrong, "\n\n".join(wrong)
+    # Of use is what gives arrays.
+    assert counts["arrays"] >= len(seeds) // 3
 
 
-# The kernels of the test before, which are compiled already.
-@pytest.mark.parametrize("seed", only(20, range(50_000, 50_000 + COMPILED)))
-def test_calls_prepared_once_give_the_same(seed):
-    drawn = agreement.draw(seed)
-    wanted = agreement.by_call(drawn)
-    agreement.compare_exactly(agreement.again(drawn), wanted)
-    agreement.compare_exactly(agreement.again(drawn), wanted)
-    if len(wanted) == 1:
-        out = np.empty_like(wanted[0])
-        for _ in range(2):
-            out.fill(1)
-            agreement.compare_exactly(agreement.again(drawn, out=out), wanted)
+@pytest.mark.parametrize(("kind", "seeds", "most"), batches(INTERPRETED, 0))
+def test_every_way_gives_what_the_definition_says(kind, seeds, most):
+    agrees(kind, seeds, most)
 
 
-@pytest.mark.parametrize("first", range(0, 50, BATCH))
-def test_nothing_outside_the_reach_matters(first):
-    """Change the elements outside the reach of one point: its value stays."""
-    for seed in range(first, first + BATCH):
-        drawn = agreement.draw(seed, outputs=1)
-        case = drawn.case
-        (low, high), *_ = agreement.looks(drawn)
-        rng = Random(seed)
-        shape = (9,) * case.ndim
-        centre = (4,) * case.ndim
-        arrays = agreement.kernels.random_arrays(rng, case, shape)
-        arrays = {
-            name: array if name in case.standard else np.broadcast_to(array, shape)
-            for name, array in arrays.items()
-        }
-        inside = tuple(slice(4 + a, 4 + b + 1) for a, b in zip(low, high, strict=True))
-        other = dict(arrays)
-        for name in case.fields:
-            changed = np.flip(arrays[name]).copy()
-            changed[inside] = arrays[name][inside]
-            other[name] = changed
-        results = [
-            reference.evaluate(
-                case.function,
-                given,
-                scalars=case.scalars,
-                standard=tuple(case.standard),
-                boundary="nearest",
-                ndim=case.ndim,
-            )[0][centre]
-            for given in (arrays, other)
-        ]
-        assert results[0] == results[1] or results[0] != results[0], str(case)
+@pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 50_000))
+@pytest.mark.usefixtures("protected_pages")
+def test_so_does_machine_code(kind, seeds, most):
+    agrees(kind, seeds, most, compiled=True)
 
 
-def test_scalars_mix_with_floats_as_literals_do():
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kind", "seeds", "most"), batches(NIGHTLY, 100_000, 5))
+def test_many_programs(kind, seeds, most):
+    agrees(kind, seeds, most)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 60_000))
+def test_many_programs_as_machine_code(kind, seeds, most):
+    agrees(kind, seeds, most, compiled=True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("g++") is None, reason="g++ compiles what a GPU would run")
+@pytest.mark.parametrize(("kind", "last"), [("kernel", 12), ("pipeline", 6), ("steps", 6)])
+def test_a_gpu_gives_the_same(kind, last):
+    asked = ["0", str(last), "--kind", kind, "--most", "1", "--gpu", "1"]
+    # CuPy is the stand-in: one process has it, or has it not.
+    done = subprocess.run(
+        [sys.executable, "agree.py", *asked],
+        cwd=TESTS,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_failure_is_a_program(tmp_path):
+    """It says which seed and which way, and can be run as it is printed."""
+    program = drawing.draw("kernel", 0)
+    running = agree.Running(program)
+    made = running(ways.first(program))
+    failure = running.disagreement(ways.ways(program, None)[0], made, made)
+    path = tmp_path / "failure.py"
+    path.write_text(str(failure), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(TESTS), *sys.path])}
+    done = subprocess.run(
+        [sys.executable, path], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.match(r"# kernel 0, again", str(failure))
+    # What is right, and what the way gives.
+    half = len(done.stdout) // 2
+    assert half
+    assert done.stdout[:half] == done.stdout[half:]
+
+
+def test_the_table_of_refusals_is_read():
+    targets = {target for target, _ in agree.refusals()}
+    assert targets >= {"GPU", "comm", "xarray", "Dask"}
+    words = "'f' asks for positions, which processes with parts of an array do not know; give"
+    assert agree.refused("comm", (TypeError, words))
+    assert not agree.refused("GPU", (TypeError, words))
+    assert not agree.refused("GPU", (TypeError, "something else"))
+
+
+# What random programs have found.
+
+
+@npt.stencil
+def alike(x):
+    return x[0, 0]
+
+
+@npt.stencil
+def alike_row(x):
+    return x[0]
+
+
+def test_a_dask_array_of_no_dimensions_beside_an_array_of_numpy():
+    added = npt.ufunc(lambda x, y: x + y)
+    y = np.ones((2, 3))
+    made = added(da.from_array(np.array(2.0), chunks=()), y)
+    np.testing.assert_array_equal(made, y + 2)
+
+
+def test_a_stage_may_have_a_scalar_named_self():
+    @npt.stencil
+    def scaled(x, self):
+        return x[0] * self
+
+    @npt.stencil
+    def twice(x):
+        s = scaled(x, self=2)
+        return s[0]
+
+    np.testing.assert_array_equal(twice.debug(np.arange(3)), [0, 2, 4])
+
+
+def test_no_steps_give_numbers_of_the_machines_byte_order():
+    @npt.stencil
+    def step(u):
+        return u[0]
+
+    state = np.arange(3.0).astype(">f8")
+    assert step.iterate(state, steps=0).dtype == np.dtype("f8")
+    assert step.iterate(state, steps=0).dtype.isnative
+
+
+def test_debug_refuses_border_values_of_finer_results():
+    x, border = np.zeros(4), npt.neumann(0.5)
+    told = []
+    for way in (alike_row, alike_row.debug):
+        with pytest.raises(ValueError, match="upsample= and border conditions") as caught:
+            way(x, boundary=border, upsample=2)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+def test_debug_names_the_field_that_a_border_value_does_not_fit():
+    @npt.stencil(boundary=npt.neumann(1))
+    def kernel(a, b):
+        s = alike(b)
+        return s[1, 0]
+
+    told = []
+    for way in (kernel, kernel.debug):
+        with pytest.raises(TypeError) as caught:
+            way(np.zeros((3, 3)), np.zeros((3, 3), int))
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+@npt.stencil
+def differing(x, y, unused=1):
+    return x[0, 1] - 10 * y[0, 0]
+
+
+@npt.stencil
+def staged(x, y, unused=1):
+    s = alike(x)
+    return s[0, 1] - 10 * y[0, 0]
+
+
+X, Y = np.arange(12).reshape(3, 4), np.arange(12).reshape(3, 4) * 7
+
+
+def test_lazy_fields_keep_their_places():
+    wanted = differing(X, Y)
+    for one in (differing, staged):
+        for x, y in ((npt.lazy(X), Y), (X, npt.lazy(Y)), (npt.lazy(X), npt.lazy(Y))):
+            np.testing.assert_array_equal(one(x, y).compute(), wanted)
+            np.testing.assert_array_equal(one(y=y, x=x).compute(), wanted)
+
+
+@pytest.mark.parametrize("value", [None, "a", 2**70])
+def test_a_scalar_that_nothing_uses_is_checked_all_the_same(value):
+    told = []
+    for one in (differing, staged):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            one(X, Y, unused=value)
+        told.append((caught.type, str(caught.value)))
+    assert told[0] == told[1]
+
+
+def test_keep_keeps_no_stage():
+    @npt.stencil(boundary="keep")
+    def kernel(x):
+        s = alike(x)
+        return s[0, 1], s[1, 0]
+
+    with pytest.raises(ValueError, match="'kernel' has 2 outputs and 1 fields"):
+        kernel(X)
+
+
+def test_numbers_that_are_given_mix_with_floats_as_literals_do():
+    @npt.stencil
     def kernel(x, k):
         return x[0] * (k * 0.5) + k / 4
 
     image = np.arange(5, dtype="float32")
-    (values,) = reference.evaluate(kernel, [image], scalars={"k": 3}, ndim=1)
-    result = npt.stencil(kernel)(image, 3)
-    assert result.dtype == "float32"
-    assert {type(value) for value in values} == {np.float32}
-    np.testing.assert_array_equal(result, values.astype("float32"))
-
-
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_threads_change_nothing(threads):
-    @npt.stencil(boundary="mirror")
-    def kernel(x):
-        return x[-1, 2] * 3 - x[0, 0] // 2 + x[1, -1]
-
-    image = np.random.default_rng(0).integers(-99, 99, (301, 257)).astype("int16")
-    np.testing.assert_array_equal(kernel(image, threads=threads), kernel(image, threads=1))
+    assert kernel(image, 3).dtype == "float32"
+    np.testing.assert_array_equal(kernel(image, 3), kernel.debug(image, 3))
 
 
 def test_half_floats_that_are_broadcast_over_a_stack():
@@ -123,23 +245,18 @@ def test_half_floats_that_are_broadcast_over_a_stack():
     def kernel(x, y):
         return x[-1] + y[1]
 
-    x = np.zeros((3, 6), "float32")
-    y = np.arange(6, dtype="float16")
+    x, y = np.zeros((3, 6), "float32"), np.arange(6, dtype="float16")
     np.testing.assert_array_equal(kernel(x, y), [[0, 2, 3, 4, 5, 0]] * 3)
 
 
-def main(first: int, last: int) -> None:
-    """Compare many kernels, as text, and say which differ."""
-    wrong = []
-    for seed in range(first, last):
-        drawn = agreement.draw(seed)
-        try:
-            agreement.compare(drawn, agreement.by_text(drawn), agreement.expected(drawn))
-        except (AssertionError, TypeError, ValueError, ArithmeticError) as error:
-            wrong.append(seed)
-            print(f"seed {seed}: {type(error).__name__} {error}\n{drawn.case}")
-    print(f"{last - first - len(wrong)} of {last - first} agree; not: {wrong}")
+def test_changed_values_do_not_reach_a_lazy_result():
+    """A small array is read at the call."""
 
+    @npt.stencil(standard_indexing="w")
+    def weighted(x, w):
+        return x[0] * w[1]
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    x, w = np.ones(5), np.array([1.0, 2.0, 3.0])
+    lazy = weighted(da.from_array(x, chunks=2), w)
+    w[:] = 0
+    np.testing.assert_array_equal(lazy.compute(scheduler="sync"), 2 * x)

@@ -413,7 +413,7 @@ class InMemory:
                 write(array, state)
         if self._target or self._states is not self._given:
             return self._target or self._states
-        return [np.array(state) for state in self._states]
+        return [np.array(state, accepted.native(state.dtype)) for state in self._states]
 
 
 def _places(states: Sequence[Sequence[np.ndarray]]) -> list[int]:

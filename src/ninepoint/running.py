@@ -66,11 +66,6 @@ def evaluate(
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
     if ghosts.has_ghosts(graph):
-        if any(node.factors for node in graph.nodes):
-            raise ValueError(
-                "upsample= and border conditions (values, functions, slopes) cannot be in one "
-                "call; call one stencil after the other."
-            )
         return _with_ghosts(graph, arrays, wanted, schedule, out, threads, device)
     if any(map(is_chunked, arrays)):
         return _on_chunks(graph, arrays, wanted, schedule, device)
@@ -274,7 +269,7 @@ def _on_chunks(
     lazily = []
     for node in graph.needed(wanted):
         fields = [chunks.get(value) for value in node.fields]
-        if any(fields):
+        if any(sizes is not None for sizes in fields):
             own = cut_shapes([shapes[value] for value in node.fields], node.fields, fine)
             fields = [c and cut_chunks(c, n) for c, n in zip(fields, own, strict=True)]
             found = chunks_of(node, fields, own)

@@ -7,17 +7,14 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from random import Random
 
 import numpy as np
 import pytest
 
-import agreement
+import agree
+import drawing
 import kernels
 import ninepoint as npt
-import random_steps
-import random_ufuncs
-from ninepoint.lowering.schedule import Schedule
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
@@ -38,31 +35,6 @@ def fetched(made):
     return tuple(one.get() for one in listed(made))
 
 
-def native(array):
-    return np.ascontiguousarray(array, array.dtype.newbyteorder("="))
-
-
-def placed(cupy, rng, host):
-    """The array on the GPU, lying there in one of many ways."""
-    host = native(host)
-    way = rng.randrange(6) if host.ndim else 0
-    if way == 1:
-        return cupy.asarray(np.ascontiguousarray(host.T)).T
-    if way == 2:
-        there = cupy.asarray(np.ascontiguousarray(host[..., ::-1]))
-        return there[..., ::-1]
-    if way == 3:
-        wide = np.zeros([2 * n + 1 for n in host.shape], host.dtype)
-        within = tuple(slice(1, None, 2) for _ in host.shape)
-        wide[within] = host
-        return cupy.asarray(wide)[within]
-    if way == 4:
-        wide = np.zeros((*host.shape[:-1], host.shape[-1] + 3), host.dtype)
-        wide[..., 1:-2] = host
-        return cupy.asarray(wide)[..., 1:-2]
-    return cupy.asarray(host)
-
-
 def same(made, wanted):
     """Equal to the last bit, but for signs of zeros and payloads of NaN."""
     made, wanted = fetched(made), tuple(map(np.asarray, listed(wanted)))
@@ -72,92 +44,20 @@ def same(made, wanted):
         np.testing.assert_array_equal(one, other)
 
 
-def refused(error):
-    """Only what takes the general path may be refused."""
-    assert error.diagnostic.code == "gpu-general"
-
-
-def on_device(cupy, drawn, rng, **options):
-    """What a drawn kernel gives on the GPU; None where only the CPU computes it."""
-    values = {
-        name: placed(cupy, rng, value) if name in drawn.case.fields else value
-        for name, value in drawn.values.items()
-    }
-    try:
-        return fetched(drawn.stencil(**values, **options))
-    except npt.StencilError as error:
-        return refused(error)
-
-
 @pytest.fixture
 def chunks(rehearsal):
     return (1, 6) if rehearsal else (CHUNKS, CHUNK)
 
 
-@pytest.mark.parametrize("part", range(CHUNKS))
-def test_random_kernels(cupy, chunks, part):
-    count, size = chunks
-    if part >= count:
-        pytest.skip("a rehearsal takes few kernels")
-    done = 0
-    for seed in range(900_000 + part * size, 900_000 + (part + 1) * size):
-        drawn = agreement.draw(seed)
-        with np.errstate(all="ignore"):
-            wanted = agreement.expected(drawn)
-            made = on_device(cupy, drawn, Random(seed), boundary=drawn.boundary, cval=0)
-        if made is not None:
-            agreement.compare(drawn, made, wanted)
-            done += 1
-    assert done > size / 2
-
-
-@pytest.mark.parametrize("part", range(CHUNKS // 4))
-def test_random_ufuncs(cupy, chunks, part):
-    count, size = chunks
-    if part >= count:
-        pytest.skip("a rehearsal takes few kernels")
-    for seed in range(910_000 + part * size, 910_000 + (part + 1) * size):
-        drawn = random_ufuncs.draw(seed)
-        if not any(np.ndim(drawn.arrays[name]) for name in drawn.case.fields):
-            continue
-        with np.errstate(all="ignore"):
-            wanted = random_ufuncs.expected(drawn)
-            made = on_device(cupy, drawn, Random(seed))
-        if made is not None:
-            agreement.compare(drawn, made, wanted)
-
-
-def stepped(seed):
-    """A random step, its arrays and options, and the number of steps."""
-    rng = Random(seed)
-    step = random_steps.staged_step if seed % 2 else random_steps.plain_step
-    stencil, case = step(rng, Schedule())
-    shape = {1: (300,), 2: (37, 70), 3: (9, 12, 40)}[case.ndim]
-    arrays = {n: kernels.values(rng, d, shape, case.averages) for n, d in case.fields.items()}
-    arrays |= kernels.random_arrays(rng, case, shape) | arrays
-    boundary = kernels.random_boundary(rng, case.ndim, rules=random_steps.RULES)
-    return stencil, case, {n: native(a) for n, a in arrays.items()}, boundary, rng.randint(1, 11)
-
-
+@pytest.mark.parametrize("kind", drawing.KINDS)
 @pytest.mark.parametrize("part", range(CHUNKS // 2))
-def test_random_steps_and_pipelines(cupy, chunks, part):
+def test_random_programs(cupy, chunks, part, kind):
     count, size = chunks
     if part >= count:
         pytest.skip("a rehearsal takes few kernels")
-    for seed in range(920_000 + part * size, 920_000 + (part + 1) * size):
-        stencil, case, arrays, boundary, steps = stepped(seed)
-        there = {n: cupy.asarray(a) if n in stencil.fields else a for n, a in arrays.items()}
-        options = {**case.scalars, "boundary": boundary, "steps": steps}
-        with np.errstate(all="ignore"):
-            wanted = stencil.iterate(**arrays, **options)
-            try:
-                made = stencil.iterate(**there, **options)
-            except npt.StencilError as error:
-                refused(error)
-                continue
-        for one, other in zip(fetched(made), listed(wanted), strict=True):
-            assert one.dtype == other.dtype
-            np.testing.assert_array_equal(one, other, err_msg=f"seed {seed}\n{case}")
+    seeds = range(900_000 + part * size, 900_000 + (part + 1) * size)
+    _, wrong = agree.many(kind, seeds, compiled=True, most=1, gpu=1)
+    assert not wrong, "\n\n".join(wrong)
 
 
 # What is looked at by itself.

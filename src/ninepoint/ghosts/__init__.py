@@ -42,8 +42,20 @@ __all__ = ["alone", "at_step", "check", "has_ghosts", "in_turn", "named", "turne
 
 
 def has_ghosts(graph: Graph) -> bool:
-    """Whether the border of some call has conditions."""
-    return any(node.call.boundary.conditions for node in graph.nodes)
+    """Whether the border of some call has conditions.
+
+    Raises
+    ------
+    ValueError
+        If it has, and some call makes more points than its fields have.
+    """
+    found = any(node.call.boundary.conditions for node in graph.nodes)
+    if found and any(node.factors for node in graph.nodes):
+        raise ValueError(
+            "upsample= and border conditions (values, functions, slopes) cannot be in one "
+            "call; call one stencil after the other."
+        )
+    return found
 
 
 def at_step(graph: Graph, step: int) -> Graph:

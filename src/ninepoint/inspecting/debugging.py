@@ -39,6 +39,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     border, compiled = last.outline, last.compiled
     fields = reaching(graph.along(order), fields)
     shapes = graph.along(order).shapes(field.shape for field in fields)
+    ghosts.has_ghosts(graph)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))
@@ -52,7 +53,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         whole = [stretched(one, -min(order), shape) for one in fields]
         fields = [np.moveaxis(one, order, ends) for one in whole]
         points = np.moveaxis(points, order, ends)
-    ghosts.check(replace(last, call=replace(call, boundary=boundary)), points.shape)
+    ghosts.check(replace(last, call=replace(last.call, boundary=boundary)), points.shape)
     computed = reference.evaluate(
         frozen(call.definition.function),
         dict(zip(names, fields, strict=True)),

@@ -147,7 +147,7 @@ class _Stage:
         self._plain = plain
         self._made: dict[Any, Any] = {}
 
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
+    def __call__(self, /, *arguments: Any, **options: Any) -> Any:
         everything = [*arguments, *options.values()]
         if any(isinstance(item, Probe) for item in everything):
             raise TypeError("a kernel that calls stencils needs its footprints")

@@ -1,0 +1,252 @@
+"""Run random programs in every way there is, and compare all results, and all errors.
+
+    python tests/agree.py FIRST LAST [--kind KIND] [--compiled] [--gpu STEP]
+
+`drawing.py` writes the programs, `ways.py` the ways.  What a program means is what
+`stencil.debug` gives; an ordinary call gives that, and every other way gives what the call gives,
+to the bit.  An error is the same in every way, its type and its words, but for what a target
+refuses by itself: that stands in docs/refusals.md, and nowhere here.
+
+Generated code is run as plain Python, on arrays that refuse every index outside them; with
+`--compiled` it is compiled.  Each STEP-th program goes through a GPU too, or through the stand-in
+of tests/cuda for it.  A failure is printed as a program that can be run, in this folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import re
+import sys
+import traceback
+import warnings
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import drawing
+import ninepoint as npt
+import ways
+from drawing import Program
+from ninepoint import _testing
+from ways import Way
+
+TESTS = Path(__file__).parent
+REFUSALS = TESTS.parent / "docs" / "refusals.md"
+
+# What a call gives, or how it is refused.
+Outcome = list[np.ndarray] | tuple[type, str]
+
+
+class Disagreement(AssertionError):
+    """Two ways differ; its words are a program."""
+
+
+@lru_cache
+def refusals() -> list[tuple[str, re.Pattern[str]]]:
+    """The targets and the words of docs/refusals.md, where "..." stands for anything."""
+    found = []
+    for line in REFUSALS.read_text(encoding="utf-8").splitlines():
+        cells = [one.strip() for one in re.split(r"(?<!\\)\|", line)[1:-1]]
+        if len(cells) == 4 and cells[2].startswith("`"):
+            words = cells[2].strip("`").strip().replace("\\|", "|")
+            parts = map(re.escape, words.split("..."))
+            found.append((cells[1], re.compile(".*".join(parts), re.DOTALL)))
+    return found
+
+
+def refused(target: str, outcome: Outcome) -> bool:
+    """Whether the table says that this target refuses this in these words."""
+    if isinstance(outcome, list):
+        return False
+    return any(where == target and words.search(outcome[1]) for where, words in refusals())
+
+
+class Running:
+    """A program that is there: what its text defines, and what it was given."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.names = program.names()
+        self.before = {n: np.array(v) for n, v in self.names["fields"].items()}
+
+    def __call__(self, way: Way) -> Outcome:
+        """What this way leaves in `found`, or how it is refused."""
+        names = self.names
+        kept = dict(names)
+        names["named"], names["options"] = dict(names["named"]), dict(names["options"])
+        try:
+            drawing.executed(way.text, names)
+            found = [np.asarray(one) for one in names["listed"](names["found"])]
+        except (TypeError, ValueError, npt.StencilError, ArithmeticError) as error:
+            return type(error), str(error)
+        finally:
+            names.clear()
+            names.update(kept)
+        for name, values in self.before.items():
+            if not same([values], [np.array(names["fields"][name])]):
+                raise self.disagreement(way, f"{name!r} was changed", "")
+        return found
+
+    def disagreement(self, way: Way, made: object, right: object) -> Disagreement:
+        """The failure as a program."""
+        program = self.program
+        definition = ways.wanted(program) if way.like == "nearly" else ways.first(program)
+        definition = ways.wanted(program) if way.name == "the first call" else definition
+        again = "named, options = map(dict, kept)"
+        lines = [
+            f"# {program.kind} {program.seed}, {way.name}: run this in the folder tests",
+            program.text(),
+            "kept = named, options",
+            f"# {definition.name}",
+            again,
+            definition.text,
+            "print(found)",
+            *(f"# {line}" for line in f"gives {right}".splitlines()),
+            "",
+            f"# {way.name}",
+            again,
+            way.text,
+            "print(found)",
+            *(f"# {line}" for line in f"gives {made}".splitlines()),
+        ]
+        return Disagreement("\n".join(map(str, lines)))
+
+
+def same(made: Outcome, right: Outcome, target: str = "call") -> bool:
+    """Whether two outcomes are alike, to the bit but for the signs of zeros and kinds of NaN."""
+    if isinstance(made, tuple) or isinstance(right, tuple):
+        return told(made, target) == told(right, target)
+    if [(a.dtype, a.shape) for a in made] != [(b.dtype, b.shape) for b in right]:
+        return False
+    return all(
+        np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+        for a, b in zip(made, right, strict=True)
+    )
+
+
+def told(outcome: Outcome, target: str) -> Any:
+    """How something is refused, without what another program or another shape has otherwise."""
+    if isinstance(outcome, list):
+        return None
+    kind, words = outcome
+    words = re.sub(r"\([\d, ]*\)", "(shape)", words)
+    return kind, re.sub(r"'\w+'", "'name'", words) if target in ("stage", "apart") else words
+
+
+def nearly(made: Outcome, right: Outcome, loose: tuple[bool, ...], text: str) -> bool:
+    """Whether two outcomes are alike, where loose floats may differ in the last places."""
+    if isinstance(made, tuple) or isinstance(right, tuple):
+        return told(made, "call") == told(right, "call")
+    if [(a.dtype, a.shape) for a in made] != [(b.dtype, b.shape) for b in right]:
+        return False
+    single = any(word in text for word in ("32", "float16", "complex64"))
+    bound = 2e-4 if single else 1e-9
+    for a, b, free in zip(made, right, loose, strict=True):
+        if not free or a.dtype.kind not in "fc":
+            if not same([a], [b]):
+                return False
+            continue
+        largest = float(np.abs(b[np.isfinite(b)]).max(initial=1.0))
+        if not np.allclose(a, b, rtol=bound, atol=bound * largest, equal_nan=True):
+            return False
+    return True
+
+
+def check(program: Program, *, most: int = 0, gpu: bool = False) -> Counter[str]:
+    """Run a program in every way, or in `most` of them; how many gave arrays, or were refused.
+
+    Raises
+    ------
+    Disagreement
+        Where two ways differ.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", npt.PerformanceWarning)
+        return _check(program, most, gpu)
+
+
+def _check(program: Program, most: int, gpu: bool) -> Counter[str]:
+    running, counts = Running(program), Counter[str]()
+    text = program.text()
+    right, way = running(ways.wanted(program)), ways.first(program)
+    made = running(way)
+    # What the definition does not know, it does not refuse.
+    known = isinstance(made, list) or not set(ways.DEBUG) & set(program.options)
+    if not program.defined and isinstance(right, tuple):
+        # Calls one by one are refused in words of their own, or for themselves.
+        known = isinstance(made, list) and not refused("apart", right)
+    if known and not nearly(made, right, program.loose, text) and not refused(way.target, made):
+        raise running.disagreement(way, made, right)
+    results = made if isinstance(made, list) else None
+    counts["arrays" if results is not None else "refused"] += 1
+    some = [*ways.ways(program, results, most), *(ways.on_a_gpu(program) if gpu else [])]
+    for way in some:
+        found = running(way)
+        if refused(way.target, found) and found != made:
+            counts["by the table"] += 1
+            continue
+        counts["ways"] += 1
+        if way.target == "apart" and results is None:
+            continue
+        if way.like == "nearly":
+            # A GPU's functions may differ in the last places.
+            alike = nearly(found, made, (True,) * len(program.loose), text)
+        else:
+            alike = same(found, made, way.target)
+        if not alike:
+            raise running.disagreement(way, found, made)
+    return counts
+
+
+def many(
+    kind: str, seeds: range, *, compiled: bool = False, most: int = 0, gpu: int = 0
+) -> tuple[Counter[str], list[str]]:
+    """Check many programs, every `gpu`-th through a GPU too; what they gave, and what differs."""
+    counts, wrong = Counter[str](), []
+    for seed in seeds:
+        through = bool(gpu) and seed % gpu == 0
+        try:
+            with contextlib.nullcontext() if compiled else _testing.interpreted():
+                counts += check(drawing.draw(kind, seed), most=most, gpu=through)
+        except Disagreement as error:
+            wrong.append(str(error))
+        except Exception as error:
+            words = "".join(traceback.format_exception(error))
+            wrong.append(f"# {kind} {seed} failed\n{words}")
+    return counts, wrong
+
+
+def main() -> None:
+    """Check the seeds that are asked for, and print what differs."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--kind", choices=drawing.KINDS, action="append")
+    parser.add_argument("--compiled", action="store_true")
+    parser.add_argument("--most", type=int, default=0, help="ways of each program; 0 for all")
+    parser.add_argument("--gpu", type=int, default=0, metavar="STEP")
+    asked = parser.parse_args()
+    if asked.gpu and importlib.util.find_spec("cupy") is None:
+        sys.path.insert(0, str(TESTS / "cuda" / "standin"))
+    failed = []
+    for kind in asked.kind or drawing.KINDS:
+        counts = Counter[str]()
+        for seed in range(asked.first, asked.last):
+            more, wrong = many(kind, range(seed, seed + 1), compiled=asked.compiled,
+                               most=asked.most, gpu=asked.gpu)  # fmt: skip
+            counts += more
+            if wrong:
+                failed.append(f"{kind} {seed}")
+                print(*wrong, flush=True)
+        print(f"{kind}: {dict(counts)}", flush=True)
+    print(f"wrong: {failed}")
+    sys.exit(bool(failed))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,358 @@
+"""Every way to run a program, each as a text that leaves its results in `found`.
+
+    wanted(program)      the definition: `debug`, again and again for steps
+    first(program)       an ordinary call
+    ways(program, ...)   all others
+
+A text uses the names of `Program.text`, so that what fails can be printed below it and run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+from drawing import Program
+
+DEBUG = ("threads", "out", "device")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A name, the target that docs/refusals.md knows it by, and what is run.
+
+    The results are those of an ordinary call: to the bit, or where `like` says so "nearly".
+    """
+
+    name: str
+    target: str
+    text: str
+    like: str = "first"
+
+
+def wanted(program: Program) -> Way:
+    """The definition; of what is loose inside, calls one by one."""
+    left_out = [name for name in DEBUG if name in program.options]
+    given = f"options = {{n: v for n, v in options.items() if n not in {left_out}}}\n"
+    if not program.defined and program.kind in ("kernel", "ufunc"):
+        return first(program)
+    if program.kind != "steps":
+        call = "program.debug" if program.defined else "calls"
+        text = f"{program.apart if call == 'calls' else ''}"
+        if left_out and call != "calls":
+            text += given
+        return Way("the definition", "definition", f"{text}found = {call}(**named, **options)")
+    each = "{" + ", ".join(f"{n!r}: {text}" for n, text in program.each.items()) + "}"
+    call = "program.debug" if program.defined else "program"
+    # Options are written again for each step, so that functions are asked for that step.
+    text = f"""\
+state = dict(fields)
+found = [state[name] for name in program.fields[:{len(program.loose)}]]
+found = [one.astype(one.dtype.newbyteorder('=')) for one in found]
+for START in range({program.steps}):
+    found = listed({call}(**state, **tables, **{each}, **options))
+    state |= zip(program.fields, found)
+START = 0
+"""
+    return Way("the definition, step by step", "definition", text)
+
+
+def first(program: Program) -> Way:
+    """An ordinary call, by name."""
+    return Way("the first call", "call", f"found = {_call(program)}")
+
+
+def _call(program: Program, arguments: str = "**named", more: str = "") -> str:
+    if program.kind == "steps":
+        return f"program.iterate({arguments}, steps={program.steps}, **options{more})"
+    return f"program({arguments}, **options{more})"
+
+
+def ways(program: Program, results: list[np.ndarray] | None, most: int = 0) -> list[Way]:
+    """All other ways, or `most` of them; `results` are what the first call gave, if any."""
+    rng = Random(f"ways of {program.kind} {program.seed}")
+    found = [*_again(rng, program), *_lazily(rng, program)]
+    if not {"axes", "dims", "out"} & set(program.options):
+        # Other places have other mistakes to tell of.
+        found += _chunked(rng, program)
+        found += _labelled(rng, program)
+        if program.kind in ("kernel", "pipeline"):
+            found += _placed(rng, program)
+    if results is not None:
+        found += _into(rng, program, results)
+        if program.kind == "steps":
+            found += _in_parts(rng, program)
+        if program.kind == "kernel":
+            found += _one_step(program, results)
+            found += _all_points(program)
+    return rng.sample(found, most) if 0 < most < len(found) else found
+
+
+def _again(rng: Random, program: Program) -> Iterator[Way]:
+    names = [*program.fields, *program.tables, *program.scalars]
+    leading: list[str] = []
+    for name in program.positional:
+        if name not in names:
+            break
+        leading.append(name)
+
+    def positional(count: int) -> str:
+        own, rest = leading[:count], [n for n in names if n not in leading[:count]]
+        rng.shuffle(rest)
+        return f"*[named[n] for n in {own}], **{{n: named[n] for n in {rest}}}"
+
+    yield Way("again", "call", f"found = {_call(program)}")
+    yield Way("by position", "call", f"found = {_call(program, positional(99))}")
+    yield Way("by position again", "call", f"found = {_call(program, positional(99))}")
+    yield Way("mixed", "call", f"found = {_call(program, positional(rng.randint(0, 3)))}")
+    for k, others in enumerate(program.others):
+        made = "{" + ", ".join(f"{n!r}: {one}" for n, one in others.items()) + "}"
+        other = _call(program, f"**(named | {made})")
+        text = f"try:\n    {other}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
+        call = _call(program, positional(99))
+        yield Way(f"after another shape, {k}", "call", f"{text}found = {call}")
+    copies = "**(named | {n: np.array(v, order='C') for n, v in fields.items()})"
+    yield Way("copies", "call", f"found = {_call(program, copies)}")
+    if "threads" not in program.options:
+        text = f"found = {_call(program, positional(99), ', threads=2')}"
+        yield Way("threads", "call", text)
+    pickled = _call(program).replace("program", "pickle.loads(pickle.dumps(program))", 1)
+    yield Way("pickled", "call", f"found = {pickled}")
+    if program.staged:
+        yield Way("staged", "stage", f"{program.staged}\nfound = {_call(program)}")
+    if program.apart and program.defined:
+        text = f"{program.apart}\nfound = calls(**named, **options)"
+        yield Way("one by one", "apart", text)
+
+
+def _lazily(rng: Random, program: Program) -> Iterator[Way]:
+    names = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+    if not names:
+        return
+    one = rng.choice(names)
+    some = f"**(named | {{{one!r}: npt.lazy(fields[{one!r}])}})"
+    every = f"**(named | {{n: npt.lazy(fields[n]) for n in {names}}})"
+    for name, arguments in {"lazy": some, "all lazy": every}.items():
+        text = f"made = listed({_call(program, arguments)})\nfound = listed(npt.compute(*made))"
+        yield Way(name, "lazy", text)
+    if program.apart and program.defined:
+        text = (
+            f"{program.apart}\nmade = listed(calls({every}, **options))\n"
+            "found = listed(npt.compute(*made))"
+        )
+        yield Way("one by one, lazy", "apart", text)
+
+
+def cut(rng: Random, n: int, how: str) -> tuple[int, ...]:
+    """The chunks of an axis: one, single elements, or any, with empty ones.
+
+    An axis of one element has one chunk: Dask's own arithmetic fails on empty ones beside it.
+    """
+    if how == "one chunk" or n < 2:
+        return (n,)
+    if how == "chunks of one":
+        return (1,) * n if n < 5 else (2,) * (n // 2) + (1,) * (n % 2)
+    if rng.random() < 0.2:
+        return (n,)
+    ends = sorted(rng.randint(0, n) for _ in range(rng.randint(1, 3)))
+    return tuple(b - a for a, b in zip([0, *ends], [*ends, n], strict=True))
+
+
+def _on_dask(rng: Random, program: Program, how: str, alone: bool) -> str:
+    """The fields as Dask arrays; where `alone` is allowed one may stay as it is."""
+    made = []
+    names = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+    taken = [n for n in names if not alone or rng.random() < 0.7] or names[:1]
+    for name in taken:
+        chunks = tuple(cut(rng, n, how) for n in program.fields[name].values.shape)
+        made.append(f"{name!r}: da.from_array(fields[{name!r}], chunks={chunks})")
+    return "{" + ", ".join(made) + "}"
+
+
+COMPUTED = "found = listed(dask.compute(*made, scheduler='sync'))"
+
+
+def _chunked(rng: Random, program: Program) -> Iterator[Way]:
+    if len({np.shape(one.values) for one in program.fields.values()}) > 1:
+        # Where fields broadcast, no one rule gives the shape of a result on Dask yet.
+        return
+    for how in ("one chunk", "chunks of one", "chunks"):
+        held = _on_dask(rng, program, how, alone=how == "chunks")
+        if held == "{}":
+            return
+        text = f"made = listed({_call(program, f'**(named | {held})')})\n{COMPUTED}"
+        yield Way(f"on Dask, {how}", "Dask", text)
+        if how == "chunks" and program.apart and program.defined:
+            call = f"made = listed(calls(**(named | {held}), **options))"
+            yield Way("one by one, on Dask", "apart", f"{program.apart}\n{call}\n{COMPUTED}")
+
+
+def _labelled(rng: Random, program: Program) -> Iterator[Way]:
+    """Objects of xarray, which broadcast by names: all axes are there and as long as any."""
+    shape = program.shape
+    first = next(iter(program.fields.values())).values
+    if shape is None or np.shape(first) != shape:
+        return
+    for one in program.fields.values():
+        own = np.shape(one.values)
+        if not isinstance(one.values, np.ndarray) or own != shape[len(shape) - len(own) :]:
+            return
+    dims = [f"d{k}" for k in range(len(shape))]
+
+    def arrays(chunks: bool) -> str:
+        made = []
+        for name, one in program.fields.items():
+            own = dims[len(dims) - one.values.ndim :]
+            cuts = tuple(cut(rng, n, "chunks") for n in one.values.shape)
+            held = f"da.from_array(fields[{name!r}], chunks={cuts})"
+            held = held if chunks else f"fields[{name!r}]"
+            made.append(f"{name!r}: xr.DataArray({held}, dims={own})")
+        return "**(named | {" + ", ".join(made) + "})"
+
+    taken = "\nfound = [one.transpose(*DIMS).values for one in made]".replace("DIMS", f"{dims}")
+    text = f"made = listed({_call(program, arrays(False))})"
+    yield Way("xarray", "xarray", text + taken)
+    if 0 < program.ndim <= len(shape):
+        named = f", dims={dims[len(dims) - program.ndim :]}"
+        if program.kind != "steps":
+            text = f"made = listed({_call(program, arrays(False), named)})"
+            yield Way("xarray, dims", "xarray", text + taken)
+        text = f"made = listed({_call(program, arrays(True))})"
+        text += "\nmade = listed(dask.compute(*made, scheduler='sync'))"
+        yield Way("xarray on Dask", "xarray", text + taken)
+
+
+def _placed(rng: Random, program: Program) -> Iterator[Way]:
+    """The same along other axes, and as one of a stack."""
+    shape, ndim = program.shape, program.ndim
+    if shape is None or len(shape) < ndim:
+        return
+    whole = [n for n, one in program.fields.items() if one.values.ndim == len(shape)]
+    if not whole:
+        return
+    text = f"named |= {{n: np.stack([fields[n], fields[n]]) for n in {whole}}}\n"
+    taken = "\nfound = [one[1] for one in listed(found)]"
+    yield Way("a stack", "call", f"{text}found = {_call(program)}{taken}")
+    ends = tuple(range(-ndim, 0))
+    yield Way("axes", "call", f"found = {_call(program, more=f', axes={ends}')}")
+    if len(whole) < len(program.fields) or "[" in program.options.get("boundary", ""):
+        return
+    front, turned = tuple(range(ndim)), tuple(range(ndim))[::-1]
+    for name, to in {"axes in front": front, "axes turned": turned}.items():
+        text = f"named |= {{n: np.moveaxis(fields[n], {ends}, {to}) for n in {whole}}}\n"
+        taken = f"\nfound = [np.moveaxis(one, {to}, {ends}) for one in listed(found)]"
+        call = _call(program, more=f", axes={to}")
+        yield Way(name, "call", f"{text}found = {call}{taken}")
+    if not (shape and 0 in shape):
+        held = [
+            f"{n!r}: da.from_array(np.moveaxis(fields[{n!r}], {ends}, {front}), chunks=2)"
+            for n in whole
+        ]
+        text = f"named |= {{{', '.join(held)}}}\n"
+        call = _call(program, more=f", axes={front}")
+        taken = f"\nfound = [np.moveaxis(one, {front}, {ends}) for one in found]"
+        yield Way("axes in front, on Dask", "Dask",
+                  f"{text}made = listed({call})\n{COMPUTED}{taken}")  # fmt: skip
+
+
+def _into(rng: Random, program: Program, results: list[np.ndarray]) -> Iterator[Way]:
+    """Results that are written to arrays that are given; these may overlap a field."""
+    shapes = [(one.shape, str(one.dtype)) for one in results]
+
+    def into(made: str) -> str:
+        given = "tuple(out)" if len(results) > 1 else "out[0]"
+        native = "found = [one.astype(one.dtype.newbyteorder('=')) for one in out]"
+        return f"out = {made}\n{_call(program, more=f', out={given}')}\n{native}"
+
+    fresh = f"[np.empty(shape, dtype) for shape, dtype in {shapes}]"
+    yield Way("out", "out", into(fresh))
+    yield Way("out again", "out", into(fresh))
+    turned = f"[np.empty(shape[::-1], dtype).T for shape, dtype in {shapes}]"
+    yield Way("out in another order", "out", into(turned))
+    gaps = f"[np.empty((*shape, 2), dtype)[..., 0] for shape, dtype in {shapes}]"
+    yield Way("out with gaps", "out", into(gaps))
+    states = [one.values for one in program.fields.values()][: len(results)]
+    if len(states) < len(results) or not results[0].ndim:
+        return
+    for values, result in zip(states, results, strict=True):
+        if not isinstance(values, np.ndarray):
+            return
+        if (values.shape, values.dtype) != (result.shape, result.dtype):
+            return
+    names = list(program.fields)[: len(results)]
+    over = f"named |= {{n: np.array(fields[n]) for n in {names}}}\n"
+    yield Way("over the fields", "out", over + into(f"[named[n] for n in {names}]"))
+    shifted = (
+        f"held = {{n: np.concatenate([fields[n][:1], fields[n]]) for n in {names}}}\n"
+        f"named |= {{n: held[n][1:] for n in {names}}}\n"
+    )
+    if results[0].shape[0]:
+        text = shifted + into(f"[held[n][:-1] for n in {names}]")
+        yield Way("over a part of the fields", "out", text)
+
+
+def _one_step(program: Program, results: list[np.ndarray]) -> Iterator[Way]:
+    """A call is one step in time, where results can take the place of fields."""
+    states = [one.values for one in program.fields.values()][: len(results)]
+    if (
+        len(states) == len(results)
+        and set(program.options) <= {"boundary", "cval", "threads"}
+        and all(v.shape == program.shape for v in (*results, *states))
+        and all(a.dtype == b.dtype for a, b in zip(states, results, strict=True))
+        and not any(word in program.source + str(program.options) for word in ("valid", "every"))
+        and "upsample" not in program.source
+    ):
+        yield Way("a step", "iterate", "found = program.iterate(**named, **options, steps=1)")
+
+
+def _all_points(program: Program) -> Iterator[Way]:
+    """All points, of which the call leaves out some."""
+    if "every" in program.options:
+        every = ast.literal_eval(program.options["every"])
+        steps = every if isinstance(every, tuple) else (every,) * program.ndim
+        kept = ", ".join(f"::{step}" for step in steps)
+        text = f"options['every'] = 1\nfound = {_call(program)}"
+        yield Way(
+            "all points", "call", f"{text}\nfound = [one[..., {kept}] for one in listed(found)]"
+        )
+
+
+def _in_parts(rng: Random, program: Program) -> Iterator[Way]:
+    """Steps of parts that processes have, which are threads here."""
+    shape = program.shape
+    assert shape is not None
+    axis = len(shape) - program.ndim
+    text = f"""\
+from threads_comm import on_threads
+
+def part(comm):
+    own = {{n: npt.distribute(np.broadcast_to(v, {shape}), comm, axis={axis})
+           for n, v in fields.items()}}
+    return listed({_call(program, "**(named | own)", ", comm=comm")})
+
+parts = on_threads({rng.choice([2, 2, 3])}, part)
+found = [np.concatenate(one, {axis}) for one in zip(*parts)]
+"""
+    yield Way("in parts", "comm", text)
+
+
+def on_a_gpu(program: Program) -> list[Way]:
+    """Arrays that lie on a GPU, and arrays that are sent there."""
+    names = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+    text = f"import cupy\nthere = {{n: np.array(fields[n]) for n in {names}}}\n"
+    text += "for n, v in there.items():\n"
+    text += "    there[n] = cupy.asarray(v.astype(v.dtype.newbyteorder('=')))\n"
+    text += f"made = listed({_call(program, '**(named | there)')})\n"
+    text += "found = [cupy.asnumpy(one) for one in made]"
+    if not names or {"out", "axes", "dims"} & set(program.options):
+        return []
+    sent = "found = " + _call(program, more=", device='cuda'")
+    return [
+        Way("on a GPU", "GPU", text, "nearly"),
+        Way("on a GPU again", "GPU", text, "nearly"),
+        Way("sent to a GPU", "GPU", sent, "nearly"),
+    ]
