@@ -586,13 +586,13 @@ def _pipeline(rng: Random, seed: int) -> Program:
             names = tuple(rule for rule in kernels.RULES if rule not in ("valid", "keep"))
             stages.boundary = repr(kernels.random_boundary(rng, ndim, rules=names))
         decorated = _table_names(case)
-        piped = _piped(rng, stages, case, rng.choice([1, 2, 2]), decorated)
+        piped = _piped(rng, stages, case, rng.choice([1, 1, 1, 2]), decorated)
         if piped is not None:
             break
     options = {"boundary": stages.boundary or repr(rules(rng, case))}
     if "keep" in options["boundary"] and (loose or len(case.outputs) > len(piped.fields)):
         options["boundary"] = "'fill'"
-    core = tuple(rng.randint(1, 9) for _ in range(ndim)) if ndim < 3 else (3, 4, 5)
+    core = tuple(rng.randint(1, 8) for _ in range(ndim)) if ndim < 3 else (2, 4, 3)
     if rng.random() < 0.15 and not small:
         options["boundary"] = conditions(rng, core, _kinds(case), valid=False)
     options["cval"] = repr(rng.choice([0, 1]))

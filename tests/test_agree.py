@@ -25,12 +25,12 @@ import ways
 TESTS = Path(__file__).parent
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
-INTERPRETED = {"kernel": (600, 4), "pipeline": (240, 3), "steps": (240, 3), "ufunc": (420, 4)}
-COMPILED = {"kernel": (40, 8), "pipeline": (16, 6), "steps": (16, 6), "ufunc": (20, 8)}
+INTERPRETED = {"kernel": (480, 3), "pipeline": (96, 2), "steps": (112, 3), "ufunc": (350, 3)}
+COMPILED = {"kernel": (32, 5), "pipeline": (10, 3), "steps": (10, 4), "ufunc": (14, 5)}
 BATCH = {"kernel": 40, "pipeline": 16, "steps": 16, "ufunc": 70}
 
 # And every night: about eight minutes of two cores.
-NIGHTLY = {"kernel": (2000, 8), "pipeline": (600, 6), "steps": (600, 6), "ufunc": (1600, 8)}
+NIGHTLY = {"kernel": (2500, 4), "pipeline": (480, 3), "steps": (480, 4), "ufunc": (1750, 4)}
 
 
 def batches(amount: dict[str, tuple[int, int]], first: int, size: int = 1) -> list[object]:
@@ -57,7 +57,6 @@ def test_every_way_gives_what_the_definition_says(kind, seeds, most):
 
 
 @pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 50_000))
-@pytest.mark.usefixtures("protected_pages")
 def test_so_does_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
 
@@ -69,6 +68,7 @@ def test_many_programs(kind, seeds, most):
 
 
 @pytest.mark.nightly
+@pytest.mark.usefixtures("protected_pages")
 @pytest.mark.parametrize(("kind", "seeds", "most"), batches(COMPILED, 60_000))
 def test_many_programs_as_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
