@@ -304,7 +304,7 @@ def test_a_stencil_is_drawn(notebook):
 def test_help_shows_the_users_words_and_parameters(notebook):
     words = printed(notebook, "help")
     assert "Take the mean of <three> points." in words
-    assert "smooth(x, weight=2)" in words
+    assert "smooth(x, weight=2, *, boundary=None" in words
 
 
 @pytest.mark.parametrize(

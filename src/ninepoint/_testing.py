@@ -171,10 +171,19 @@ def interpreted(checked: bool = True) -> Iterator[None]:
     ) -> Any:
         if kinds is None:
             return compiled(text, name, types, signature, fastmath, kinds, elements)
+        texts.add(text)
         return _Interpreted(text, kinds, checked)
 
-    with _loading(as_python):
-        yield
+    # The same text may have been compiled before, for whole arrays.
+    texts: set[str] = set()
+    takes_commands: Any = cache.takes_commands
+    of_others: Any = lambda text, *rest: text not in texts and takes_commands(text, *rest)  # noqa: E731
+    cache.takes_commands = of_others
+    try:
+        with _loading(as_python):
+            yield
+    finally:
+        cache.takes_commands = takes_commands
 
 
 def forget() -> None:
@@ -196,13 +205,19 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
     load = cache.load
 
     def loaded(
-        text: str, name: str, types: Any, signature: Callable[[], Any], *rest: Any, **options: Any
+        text: str,
+        name: str,
+        types: Any,
+        signature: Callable[[], Any],
+        fastmath: bool,
+        kinds: Sequence[Kind] | None = None,
+        elements: bool = False,
     ) -> Any:
-        found = load(text, name, types, signature, *rest, **options)
+        found = load(text, name, types, signature, fastmath, kinds, elements)
         if as_plain_python():
             return found
-        fastmath = options.get("fastmath", rest[0] if rest else False)
-        writes = [bool(getattr(one, "mutable", False)) for one in signature().args]
+        told = signature().args if kinds is None else kinds
+        writes = [bool(getattr(one, "mutable", False)) for one in told]
         return watch(found, text, writes, not fastmath)
 
     with _loading(loaded):

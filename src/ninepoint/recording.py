@@ -124,13 +124,13 @@ class Lazy(NDArrayOperatorsMixin):
 
     # What is asked before an array is written over.
 
-    def sources(self) -> Iterator[Any]:
+    def _sources(self) -> Iterator[Any]:
         """The arrays that it is computed from, wherever they lie."""
         for leaf in _leaves([self._node], {}).values():
             yield leaf.value.variable._data if is_xarray(leaf.value) else leaf.value
 
     @staticmethod
-    def together(values: Sequence[Lazy]) -> None:
+    def _together(values: Sequence[Lazy]) -> None:
         """Compute several."""
         compute(*values)
 

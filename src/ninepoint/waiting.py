@@ -31,10 +31,10 @@ def before_writing(out: Any) -> None:
     found = [
         value
         for value in values
-        if any(_overlap(target, source) for source in value.sources() for target in targets)
+        if any(_overlap(target, source) for source in value._sources() for target in targets)
     ]
     if found:
-        found[0].together(found)
+        found[0]._together(found)
 
 
 def _overlap(one: Any, other: Any) -> bool:

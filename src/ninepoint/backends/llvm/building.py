@@ -17,10 +17,11 @@ POINTER = BYTE.as_pointer()
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """The inside of a loop: its index, and the block behind it."""
+    """The inside of a loop: its index, and the blocks of its next turn and behind it."""
 
     builder: Any
     index: Any
+    next: Any
     end: Any
 
     def leave(self) -> None:
@@ -33,7 +34,7 @@ def loop(builder: Any, stop: Any, start: Any = None, step: int = 1) -> Iterator[
     """Write a loop over words from `start` to `stop`."""
     start = WORD(0) if start is None else start
     before = builder.block
-    test, body, end = (builder.append_basic_block(name) for name in ("test", "body", "end"))
+    test, body, after, end = map(builder.append_basic_block, ("test", "body", "next", "end"))
     builder.branch(test)
     builder.position_at_end(test)
     index = builder.phi(WORD)
@@ -41,10 +42,12 @@ def loop(builder: Any, stop: Any, start: Any = None, step: int = 1) -> Iterator[
     goes_on = builder.icmp_signed("<" if step > 0 else ">", index, stop)
     builder.cbranch(goes_on, body, end)
     builder.position_at_end(body)
-    yield Loop(builder, index, end)
+    yield Loop(builder, index, after, end)
     if not builder.block.is_terminated:
-        index.add_incoming(builder.add(index, WORD(step), flags=("nsw",)), builder.block)
-        builder.branch(test)
+        builder.branch(after)
+    builder.position_at_end(after)
+    index.add_incoming(builder.add(index, WORD(step), flags=("nsw",)), after)
+    builder.branch(test)
     builder.position_at_end(end)
 
 

@@ -311,8 +311,9 @@ class _Writer:
         self.b = ir.IRBuilder(made.append_basic_block("entry"))
         self.frame = _Frame(module.texts["band"])
         self._buffers: list[Any] = []
-        # Where control goes when a loop is left, and where the memory was not enough.
-        self._ends: list[Any] = []
+        # Where control goes when a loop is left, or goes on with its next turn, and where there
+        # was too little memory.
+        self._ends: list[tuple[Any, Any]] = []
         self._failed: Any = None
         self._failures: list[Any] = []
         self._flags = ("fast",) if module.fastmath else ()
@@ -436,7 +437,9 @@ class _Writer:
             case ast.Return():
                 self._return(node)
             case ast.Break():
-                self.b.branch(self._ends[-1])
+                self.b.branch(self._ends[-1][0])
+            case ast.Continue():
+                self.b.branch(self._ends[-1][1])
             case ast.Expr(value=ast.Call() as call):
                 self.value(call)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -505,7 +508,7 @@ class _Writer:
         if not isinstance(step, int):
             raise NotWritten(ast.unparse(node.iter))
         with loop(self.b, stop.held, start.held, step) as inner:
-            self._ends.append(inner.end)
+            self._ends.append((inner.end, inner.next))
             index = Number("int64", inner.index)
             if _counted(self.frame.node)[node.target.id] == 1:
                 self.frame.names[node.target.id] = index
@@ -522,7 +525,7 @@ class _Writer:
         goes_on = truth(b, self.number(node.test)).held
         b.cbranch(goes_on, body, end)
         b.position_at_end(body)
-        self._ends.append(end)
+        self._ends.append((end, test))
         self.block(node.body)
         self._ends.pop()
         if not b.block.is_terminated:
@@ -832,15 +835,25 @@ class _Writer:
             place = self.number(node.slice)
             assert isinstance(place.known, int)
             return whole[place.known]
+        index = self.value(node.slice)
+        if isinstance(whole, Array) and len(_listed(index)) < len(whole.shape):
+            return self._part(whole, _listed(index))
         array, at_ = self._place(node)
         return load(self.b, array, at_)
+
+    def _part(self, array: Array, index: tuple[Value, ...]) -> Array:
+        """What an array holds at some first indices."""
+        place = at(self.b, array, tuple(self._word(one) for one in index))
+        count = len(index)
+        strides = strides_of(self.b, array)[count:]
+        return Array(array.machine, place, array.shape[count:], strides)
 
     def _place(self, node: ast.Subscript) -> tuple[Array, Any]:
         array = self.value(node.value)
         if not isinstance(array, Array):
             raise NotWritten(ast.unparse(node))
         index = self.value(node.slice)
-        indices = index if isinstance(index, tuple) else (index,)
+        indices = _listed(index)
         if len(indices) != len(array.shape):
             raise NotWritten(ast.unparse(node))
         return array, at(self.b, array, tuple(self._word(one) for one in indices))
@@ -1065,6 +1078,10 @@ class _Writer:
                 return self.b.not_(self._modular(node.operand, bits))
             case _:
                 return resized(self.b, self.number(node), bits)
+
+
+def _listed(index: Value) -> tuple[Value, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 def _literal(value: Any) -> Number:
