@@ -183,7 +183,7 @@ def test_nothing_raises():
 
 def test_store():
     numbers = np.array([300, -1, np.float64(2.9), np.float32(-np.inf), np.nan], object)
-    assert store(numbers, np.uint8, "saturate").tolist() == [255, 0, 2, 0, 0]
+    assert store(numbers, np.uint8, "saturate").tolist() == [255, 0, 3, 0, 0]
     assert store(numbers, np.int8, "wrap").tolist() == [44, -1, 2, 0, 0]
     with pytest.raises(OverflowError, match="300 does not fit into uint8"):
         store(numbers, np.uint8)

@@ -49,7 +49,7 @@ class Keeper:
         self._fields: list[Array] = []
         self._slab: Slab | None = None
         # Copies of the state of parts after some step.
-        self._copies: dict[int, tuple[int, list[Array]]] = {}
+        self._copies: dict[tuple[int, int], list[Array]] = {}
 
     def room(self, shapes: Sequence[tuple[int, ...]]) -> None:
         """Have arrays for the part's own points of the fields, which `put` fills."""
@@ -101,7 +101,7 @@ class Keeper:
         """Copy the part's state, for itself and for the next part."""
         assert self._slab is not None
         own = self._slab.final()
-        self._copies[self._part] = step, own
+        self._copies[self._part, step] = own
         others = self._links.others
         following = (self._part + 1) % len(others)
         if following != self._part:
@@ -109,13 +109,15 @@ class Keeper:
 
     async def keep(self, part: int, step: int, state: list[Array]) -> None:
         """Keep a copy of the state of another part."""
-        self._copies[part] = step, state
+        self._copies[part, step] = state
+
+    def forget(self, step: int) -> None:
+        """Forget the copies of other steps: all parts have one of this step."""
+        self._copies = {key: state for key, state in self._copies.items() if key[1] == step}
 
     def copied(self, part: int, step: int, number: int) -> Array:
         """Give what was copied of a part."""
-        known, state = self._copies[part]
-        assert known == step, (known, step)
-        return state[number]
+        return self._copies[part, step][number]
 
     async def push(self, turn: int, sender: int, message: Any) -> None:
         """Hear what another part says."""

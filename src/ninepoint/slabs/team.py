@@ -136,9 +136,14 @@ class Team:
         return bool(ended)
 
     def copy(self) -> None:
-        """Copy each part's state, there and to the next part's worker: two more states."""
-        self._all("copy", [self.step] * len(self._actors))
+        """Copy each part's state, there and to the next part's worker: two more states.
+
+        Those of before are kept until all parts have theirs, for a worker may end meanwhile.
+        """
+        steps = [self.step] * len(self._actors)
+        self._all("copy", steps)
         self.copied = self.step
+        self._all("forget", steps)
 
     def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
         """The state as Dask arrays in these chunks, which lie on the workers."""
