@@ -329,4 +329,6 @@ def _by_names(
     boundary = unnamed(plan.boundary, named, dims, len(named.core))
     plan = replace(plan, boundary=boundary)
     made = after([arranged(field, dims) for field in named.fields], plan)
-    return back(made) if plan.steps else list(fields[: len(likes)])
+    if plan.steps:
+        return back(made)
+    return [one.astype(accepted.native(one.dtype)) for one in fields[: len(likes)]]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,7 +14,9 @@ from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
 from .language.frame import FAR, Neighborhood
 from .language.stages import OPTIONS
-from .lowering.schedule import Schedule
+
+if TYPE_CHECKING:
+    from .lowering.schedule import Schedule
 
 # The options of a call that say where it works; the others say what it gives.
 PLACE = ("axes", "dims", "out", "threads", "device")

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..language.box import Box, joined
+from ..language.dtypes import DType
 from ..language.errors import Span
 from ..language.ir import Kernel, Length
 from ..lowering.lanes import box_interleaved, box_levelled, interleaved, levelled
@@ -192,7 +193,7 @@ class Compiled(Lowered):
             name
             if isinstance(name, Length)
             else int(values[name])
-            if dtype.is_integer
+            if dtype.is_integer and dtype is not DType.BOOL
             else dtype.numpy.type(values[name]).item()
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
