@@ -234,7 +234,11 @@ def iterated(
             states: Sequence[Any], each: Sequence[Mapping[str, Any]], step: int
         ) -> list[Any]:
             calls = [replace(now, scalars=others) for others in each]
-            return evaluate_steps(calls, states, in_tasks(states), plan.threads, device, step)
+            schedule = in_tasks(states)
+            if len(each) == 1:
+                # Steps that are left over would need kernels of their own if they were joined.
+                schedule = replace(schedule, steps=1)
+            return evaluate_steps(calls, states, schedule, plan.threads, device, step)
 
         if has_ghosts(first):
             _check_ghosts(plan, there)
