@@ -195,7 +195,7 @@ def test_what_lies_there_stays_there(cupy):
         (lambda: npt.lazy(X).compute(device="gpu"), ValueError, "device='gpu' is unknown"),
         (lambda: total(X, device="cuda"), TypeError, r"total\(\) is computed on the CPU, as all"),
         (lambda: inner.tune(X, device="cuda"), TypeError, "measures the CPU"),
-        (lambda: inner.bench(npt.lazy(X), device="cuda"), TypeError, "'x' is none"),
+        (lambda: inner.bench(npt.lazy(X), device="cuda"), TypeError, "'x' is of type Lazy"),
         (lambda: inner.bench(X[:0], device="cuda"), ValueError, "'x' is empty"),
     ],
 )
