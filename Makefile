@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo gallery notebooks pictures docs test thorough lint format core bench gpu gpu-test gpu-bench \
+.PHONY: help demo gallery notebooks pictures docs test docs-test nightly lint format core bench gpu gpu-test gpu-bench \
 	gpu-carry clean
 
 # The first Python that is new enough; `make PYTHON=/path/to/python test` picks another.
@@ -25,13 +25,16 @@ JOBS ?= 4
 ORDER ?=
 SHUFFLED = $(if $(ORDER),--random-order-bucket=global $(if $(filter-out random,$(ORDER)),--random-order-seed=$(ORDER)))
 
+PYTEST = $(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
+
 help:
 	@echo "make demo    run a stencil on photographs; pictures appear in demo-output/"
 	@echo "make gallery draw the pictures of examples/gallery; they appear in gallery-output/"
 	@echo "make docs    make the documentation site; it begins with site/index.html"
 	@echo "make notebooks  execute examples/course and examples/blog as notebooks, beside the scripts"
 	@echo "make test    run the tests; ORDER=random shuffles them"
-	@echo "make thorough  run them, and more of the same"
+	@echo "make docs-test  run what the pages, docstrings, notebooks and examples show"
+	@echo "make nightly run the tests that both leave out: more of the same, damage, interrupts"
 	@echo "make lint    check style, types and the direction of imports"
 	@echo "make format  rewrite the files in the project's style"
 	@echo "make core    check that NumPy and Numba alone are enough"
@@ -101,11 +104,14 @@ docs: $(DOCS)/.made
 	$(DOCS)/bin/python docs/check_links.py site
 
 test: $(VENV)/.made
-	$(BIN)/python -m pytest --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
+	$(PYTEST) --ignore=tests/docs
 
-# Also more of the same: other types, seeds and borders. Before a release.
-thorough: $(VENV)/.made
-	$(BIN)/python -m pytest -m 'not bench' --numprocesses logical --maxprocesses $(JOBS) --dist worksteal $(SHUFFLED)
+docs-test: $(VENV)/.made
+	$(PYTEST) tests/docs
+
+# What takes longest: other types, seeds and borders, killed workers, flipped bits, protected pages.
+nightly: $(VENV)/.made
+	$(PYTEST) -m nightly
 
 lint: $(VENV)/.made
 	$(BIN)/ruff check
@@ -141,7 +147,7 @@ gpu:
 	@status=0; $(MAKE) gpu-test || status=1; $(MAKE) gpu-bench || status=1; exit $$status
 
 gpu-test:
-	$(GPU_RUN) -m pytest -m gpu tests/gpu tests/test_docs.py
+	$(GPU_RUN) -m pytest -m gpu tests/gpu tests/docs/test_docs.py
 
 gpu-bench:
 	$(GPU_RUN) -m benchmarks.gpu --file $(GPU_RESULTS) --minutes $(GPU_MINUTES)

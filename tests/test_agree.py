@@ -74,7 +74,6 @@ def test_many_programs_as_machine_code(kind, seeds, most):
     agrees(kind, seeds, most, compiled=True)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("g++") is None, reason="g++ compiles what a GPU would run")
 @pytest.mark.parametrize(("kind", "last"), [("kernel", 12), ("pipeline", 6), ("steps", 6)])
 def test_a_gpu_gives_the_same(kind, last):

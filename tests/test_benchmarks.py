@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from thorough import only
+from nightly import only
 
 # The table is no part of the package: it lies beside `tests` in the checkout.
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))

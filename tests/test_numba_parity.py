@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from thorough import only
+from nightly import only
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 

@@ -10,7 +10,7 @@ import pytest
 
 import ninepoint as npt
 from compiling import nothing_compiled
-from thorough import only
+from nightly import only
 
 pytestmark = pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
 

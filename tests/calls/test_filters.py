@@ -16,8 +16,8 @@ import xarray as xr
 from scipy import ndimage
 
 import ninepoint as npt
+from nightly import only
 from ninepoint import filters
-from thorough import only
 
 RULES = ["reflect", "nearest", "mirror", "wrap", "constant"]
 SHAPES = [(17, 23), (2, 3), (1, 5), (1, 1)]

@@ -9,7 +9,7 @@ import pytest
 from gufunc_reference import reference, sizes_of
 
 import ninepoint as npt
-from thorough import only
+from nightly import only
 
 SCALE = 3
 WEIGHTS = np.array([1.0, 2.0, 4.0])

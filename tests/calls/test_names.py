@@ -8,8 +8,8 @@ import pytest
 import kernels
 import ninepoint as npt
 import unlucky
+from nightly import only
 from ninepoint._testing import interpreted, plan_of
-from thorough import only
 
 
 @npt.stencil(boundary="reflect")

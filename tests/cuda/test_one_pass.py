@@ -16,7 +16,6 @@ from ninepoint.backends.cuda.source import Launch
 TESTS = Path(__file__).parents[1]
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 def test_random_calls_and_steps():
     least = {"pipelines": (112, 114, 1), "steps": (100, 104, 1)}

@@ -16,7 +16,7 @@ import drawing
 import kernels
 import ninepoint as npt
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+pytestmark = pytest.mark.gpu
 
 # Kernels are compiled one by one, each for some tenths of a second.
 CHUNK = 25

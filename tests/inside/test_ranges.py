@@ -13,10 +13,10 @@ import pytest
 from test_passes import arguments, drawn
 
 import ninepoint as npt
+from nightly import only
 from ninepoint._testing import passes_of
 from ninepoint.analysis.ranges import I64, Interval, holds, interval, ranges, smallest_integer
 from ninepoint.language.dtypes import DType
-from thorough import only
 
 KERNELS = 200
 BATCH = 25

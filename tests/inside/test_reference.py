@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import ndimage
 
 from kernels import RULES, random_arrays, random_boundary, random_kernel
+from nightly import only
 from ninepoint.language.reference import evaluate, footprints, store
-from thorough import only
 
 PAD = {"nearest": "edge", "reflect": "symmetric", "mirror": "reflect", "wrap": "wrap"}
 CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]])

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tifffile
 
+from nightly import only
 from ninepoint import ImageReadError, imread, imsave
-from thorough import only
 
 STACK = np.arange(3 * 4 * 5, dtype=np.uint8).reshape(3, 4, 5)
 

@@ -15,8 +15,8 @@ import pytest
 
 import kernels
 import ninepoint as npt
+from nightly import only
 from ninepoint._testing import interpreted, plan_of
-from thorough import only
 
 # Windows: height, width, and the offset of the first element, one-sided ones among them.
 WINDOWS = [

@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import ninepoint as npt
-from thorough import only
+from nightly import only
 
 WIDTHS = [3, 4, 7, 33, 35, 36, 42, 65, 66, 67, 68, 76, 77, 99, 129, 130, 131, 195, 447]
 

@@ -7,7 +7,7 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
 import ninepoint as npt
-from thorough import only
+from nightly import only
 
 
 def total(x):

@@ -14,10 +14,7 @@ import pytest
 import machine_code
 import random_texts
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(machine_code.NVCC is None, reason="needs nvcc"),
-]
+pytestmark = pytest.mark.skipif(machine_code.NVCC is None, reason="needs nvcc")
 
 HERE = Path(__file__).parent
 SPILLED = HERE / "spilled.json"

@@ -49,7 +49,6 @@ def median(x):
     return np.median(x[-1:2, -1:2])
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 def test_random_calls_in_strips():
     least = {"kernels": (100, 110, 3), "pipelines": (100, 122, 1), "steps": (100, 106, 1)}
@@ -81,7 +80,6 @@ def text(stencil: npt.Stencil, dtype: str, rule: str) -> str:
     return written(forms, ((rule, rule),) * 2).text
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(NVCC is None, reason="needs nvcc")
 def test_no_register_is_spilled(tmp_path):
     texts = {

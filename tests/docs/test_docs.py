@@ -24,7 +24,7 @@ import pytest
 import ninepoint as npt
 import ninepoint.xarray
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 # Those of a field, and those for whom another tool is known; they stand alone.
 FIELDS = sorted((ROOT / "docs" / "howto").glob("*.md"))

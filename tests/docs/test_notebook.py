@@ -13,12 +13,11 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from test_docs import PAGES, blocks, without_gpu
 
 pytest.importorskip("IPython")
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 # Fewer points and steps than the pictures need: here the compiler is tested.
 SMALLER = {
@@ -85,7 +84,6 @@ def test_pages(tmp_path):
     session(cells, tmp_path)
 
 
-@pytest.mark.slow
 def test_gallery_and_demo(tmp_path):
     pytest.importorskip("matplotlib")
     pytest.importorskip("skimage")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 COURSE = sorted((EXAMPLES / "course").glob("[0-9]*.py"))
 BLOG = [EXAMPLES / "blog" / "post.py", EXAMPLES / "blog" / "frames.py"]
@@ -23,7 +23,6 @@ TITLE = re.compile(r"^# %% (?!\[markdown\])(.+)$", re.MULTILINE)
 NAMED = re.compile(r"\[`\w+\.py`\]\(\.\./examples/(\w+/\w+\.py)\): ([^|]+?) \|$", re.MULTILINE)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", [*COURSE, BLOG[0]], ids=lambda path: path.stem)
 def test_script(path, tmp_path, monkeypatch):
     for package in ("dask.array", "matplotlib", "pandas", "skimage"):
@@ -39,7 +38,6 @@ def test_script(path, tmp_path, monkeypatch):
         sys.modules.pop("timing", None)
 
 
-@pytest.mark.slow
 def test_frames_of_one_client_stay_below_the_limit(tmp_path):
     pytest.importorskip("distributed")
     # A process of its own: what it takes of memory is measured.

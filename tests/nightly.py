@@ -1,4 +1,4 @@
-"""What every run of the suite tries, and what only `make thorough` tries, before a release."""
+"""What every run of the suite tries, and what only `make nightly` tries."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ def only(number: int, values: Iterable[Any]) -> list[Any]:
     """Values for `parametrize`, of which a usual run takes `number`, spread over all of them."""
     all_of_them = list(values)
     taken = {k * len(all_of_them) // number for k in range(number)}
-    return [value if k in taken else _thorough(value) for k, value in enumerate(all_of_them)]
+    return [value if k in taken else _at_night(value) for k, value in enumerate(all_of_them)]
 
 
-def _thorough(value: Any) -> Any:
+def _at_night(value: Any) -> Any:
     if hasattr(value, "marks"):
-        return pytest.param(*value.values, id=value.id, marks=pytest.mark.thorough)
+        return pytest.param(*value.values, id=value.id, marks=pytest.mark.nightly)
     values = value if isinstance(value, tuple) else (value,)
-    return pytest.param(*values, marks=pytest.mark.thorough)
+    return pytest.param(*values, marks=pytest.mark.nightly)
