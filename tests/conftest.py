@@ -12,8 +12,9 @@ import tempfile
 import pytest
 
 import protected
-from leftovers import Traces
+from leftovers import DaskTraces, Traces, keep_dask
 from ninepoint import _testing
+from seconds import Seconds
 
 CACHE = "NINEPOINT_CACHE_DIR"
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")
@@ -27,6 +28,8 @@ _stderr = []
 
 
 def pytest_configure(config):
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Seconds())
     # A busy machine would make tests of what is printed fail.
     os.environ.setdefault("NINEPOINT_QUIET", "1")
     # What holds of every kernel is looked at after each pass.
@@ -101,12 +104,20 @@ def _nothing_is_left():
     assert not left, f"the test leaves {', '.join(left)}"
 
 
-@pytest.fixture
-def dask_client():
-    """Make Dask clients with clusters of their own, which are gone at the end of the block.
+@pytest.fixture(scope="module", autouse=True)
+def _no_dask_client_is_left():
+    """Fail the last test of a file that leaves a Dask client or cluster, and end that."""
+    traces = DaskTraces()
+    yield
+    left = traces.left()
+    assert not left, f"a test of this file leaves {', '.join(left)}"
 
-    The cluster is made first: a client that fails to start one of its own stays the process's
-    client, and what is computed later waits for it without end.
+
+@pytest.fixture(scope="session")
+def dask_cluster():
+    """A Dask cluster of two processes with a thread each, which all tests of this process share.
+
+    Tests that stop or kill workers make clusters of their own.
     """
     distributed = pytest.importorskip("distributed")
     dask_config = pytest.importorskip("dask.config")
@@ -115,22 +126,23 @@ def dask_client():
         "distributed.comm.timeouts.connect": "120s",
         "distributed.comm.timeouts.tcp": "120s",
     }
+    with (
+        dask_config.set(patient),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=":0"
+        ) as cluster,
+        keep_dask(cluster),
+    ):
+        yield cluster
 
-    @contextlib.contextmanager
-    def made(workers=1, threads=2, processes=False):
-        with (
-            dask_config.set(patient),
-            distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=threads,
-                processes=processes,
-                dashboard_address=":0",
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
 
-    return made
+@pytest.fixture
+def dask_client(dask_cluster):
+    """Dask's client for this test, whose work the shared cluster does."""
+    import distributed
+
+    with distributed.Client(dask_cluster) as client:
+        yield client
 
 
 def pytest_addoption(parser):
@@ -165,10 +177,7 @@ def as_python():
 
 
 @pytest.fixture
-def protected_pages(request):
+def protected_pages():
     """Each call of compiled code is tried between protected pages first, in a child."""
-    if request.node.get_closest_marker("measures"):
-        yield
-        return
     with protected.everything():
         yield

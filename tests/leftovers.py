@@ -1,8 +1,9 @@
 """What a test may leave behind: nothing.
 
-`Traces` looks at the process before a test, and says after it what is there that was not: Dask
-clients and clusters, threads, child processes, files in the folders where tests might drop them,
-variables, another working directory.  A client that stays takes the work of all tests after it.
+`Traces` looks at the process before a test, and says after it what is there that was not: threads,
+child processes, files in the folders where tests might drop them, variables, another working
+directory.  `DaskTraces` does so for Dask clients and clusters, before and after a file of tests: a
+client that stays takes the work of all tests after it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,9 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 
@@ -58,7 +61,7 @@ class Traces:
 
     def left(self) -> list[str]:
         """What is there that was not; what can be ended is ended, for the sake of later tests."""
-        found = [f"the Dask client or cluster {name}" for name in _ended_dask()]
+        found = []
         end = time.monotonic() + _PATIENCE
         while (there := self._running()) and time.monotonic() < end:
             time.sleep(0.01)
@@ -133,27 +136,61 @@ def _dask_threads() -> set[threading.Thread]:
     return {thread for pool in pools for thread in getattr(pool, "_threads", ())}
 
 
-def _ended_dask() -> list[str]:
-    """The clients and clusters that are not closed; they are now, or at least forgotten."""
+# Clusters that stay until the process ends.
+_KEPT_CLUSTERS: list[Any] = []
+
+
+@contextlib.contextmanager
+def keep_dask(cluster: Any) -> Iterator[None]:
+    """Count a cluster among what may stay."""
+    _KEPT_CLUSTERS.append(cluster)
+    try:
+        yield
+    finally:
+        _KEPT_CLUSTERS.remove(cluster)
+
+
+class DaskTraces:
+    """Dask's clients and clusters as they are before some tests."""
+
+    def __init__(self) -> None:
+        self._before = _dask()
+
+    def left(self) -> list[str]:
+        """Those that are not closed and were not there; they are now, or at least forgotten."""
+        client = sys.modules.get("distributed.client")
+        if client is None:
+            return []
+        from distributed.deploy.cluster import Cluster
+
+        found = []
+        current = client._current_client.get()
+        client._current_client.set(None)
+        for one in _dask():
+            if any(one is other for other in [*self._before, *_KEPT_CLUSTERS]):
+                continue
+            state = str(getattr(one.status, "name", one.status))
+            if one is not current and state in ("closed", "failed"):
+                continue
+            found.append(f"the Dask client or cluster {type(one).__name__} ({state})")
+            with contextlib.suppress(Exception):
+                one.close() if isinstance(one, Cluster) else one.close(timeout=5)
+        client._global_clients.clear()
+        return found
+
+
+def _dask() -> list[Any]:
+    """All clients and clusters that Dask knows of, closed ones among them."""
     client = sys.modules.get("distributed.client")
     if client is None:
         return []
-    from distributed.deploy.cluster import Cluster
     from distributed.deploy.spec import SpecCluster
 
-    found = []
     # A client that failed to start is in the second only, and takes the work all the same.
     clients = {*client.Client._instances, *client._global_clients.values()}
     current = client._current_client.get()
-    if current is not None:
-        clients.add(current)
-        client._current_client.set(None)
-    for one in [*clients, *SpecCluster._instances]:
-        state = str(getattr(one.status, "name", one.status))
-        if one is not current and state in ("closed", "failed"):
-            continue
-        found.append(f"{type(one).__name__} ({state})")
-        with contextlib.suppress(Exception):
-            one.close(timeout=5) if not isinstance(one, Cluster) else one.close()
-    client._global_clients.clear()
-    return found
+    return [
+        *clients,
+        *([current] if current not in (None, *clients) else []),
+        *SpecCluster._instances,
+    ]

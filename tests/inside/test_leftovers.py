@@ -50,7 +50,7 @@ class Busy(distributed.Worker):
     async def start_unsafe(self):
         raise TimeoutError("busy")
 
-traces = leftovers.Traces()
+traces = leftovers.DaskTraces()
 try:
     distributed.Client(n_workers=1, processes=False, dashboard_address=":0", worker_class=Busy)
 except TimeoutError as error:

@@ -31,9 +31,8 @@ def test_tasks_on_this_machine(scheduler: str) -> None:
 
 
 def test_tasks_of_a_client(dask_client: Any) -> None:
-    with dask_client(workers=1, threads=2, processes=False) as client:
-        assert client.submit(asked, pure=False).result() == (1, 3)
-        assert client.gather(client.map(asked, range(3))) == [(1, 3)] * 3
+    assert dask_client.submit(asked, pure=False).result() == (1, 3)
+    assert dask_client.gather(dask_client.map(asked, range(3))) == [(1, 3)] * 3
 
 
 def test_other_threads() -> None:

@@ -349,15 +349,14 @@ def test_schedulers(tmp_path, scheduler):
 def test_distributed(tmp_path, dask_client):
     stack = images((7, 9, 8))
     imsave(stack, tmp_path / "in" / "{}.png")
-    with dask_client():
-        told = []
-        frames = imread(tmp_path / "in", chunks=2)
-        imsave(255 - frames, tmp_path / "out/{}.png", progress=lambda *now: told.append(now))
-        imsave(frames.rechunk((3, 4, 5)), tmp_path / "all.tif")
-        assert told[-1] == (7, 7)
-        (tmp_path / "in" / "3.png").write_bytes(b"rubbish")
-        with pytest.raises(ImageReadError, match=r"frame 3 from .*3\.png: the file has changed"):
-            imsave(frames, tmp_path / "bad/{}.png")
+    told = []
+    frames = imread(tmp_path / "in", chunks=2)
+    imsave(255 - frames, tmp_path / "out/{}.png", progress=lambda *now: told.append(now))
+    imsave(frames.rechunk((3, 4, 5)), tmp_path / "all.tif")
+    assert told[-1] == (7, 7)
+    (tmp_path / "in" / "3.png").write_bytes(b"rubbish")
+    with pytest.raises(ImageReadError, match=r"frame 3 from .*3\.png: the file has changed"):
+        imsave(frames, tmp_path / "bad/{}.png")
     np.testing.assert_array_equal(imread(tmp_path / "out").compute(), 255 - stack)
     np.testing.assert_array_equal(imread(tmp_path / "all.tif").compute(), stack)
 
