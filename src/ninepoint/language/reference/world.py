@@ -157,7 +157,7 @@ class _Stage:
             return self._plain(*arguments, **options)
         assert field is not None
         values = [item.array if isinstance(item, Field) else _bare(item) for item in everything]
-        key = (len(arguments), *options, *(_identity(value) for value in values))
+        key = (len(arguments), *options, *map(_identity, everything))
         if key not in self._made:
             named = dict(zip(options, values[len(arguments) :], strict=True))
             # The arrays are kept as well, so that nothing else gets their identity.
@@ -181,8 +181,14 @@ def _shape(function: Any, arguments: Any, options: dict[str, Any]) -> Any:
     return function(*map(_bare, arguments), **options).view(Constant)
 
 
-def _identity(value: Any) -> Any:
-    return id(value) if isinstance(value, np.ndarray) else (type(value), repr(value))
+def _identity(argument: Any) -> Any:
+    """What tells an argument from others: a field is told by its array, which is not copied."""
+    if isinstance(argument, Field):
+        return id(argument.array)
+    value = _bare(argument)
+    if isinstance(value, np.ndarray):
+        return value.dtype, value.shape, value.tobytes()
+    return type(value), repr(value)
 
 
 class _Known:
