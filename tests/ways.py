@@ -177,9 +177,6 @@ COMPUTED = "found = listed(dask.compute(*made, scheduler='sync'))"
 
 
 def _chunked(rng: Random, program: Program) -> Iterator[Way]:
-    if len({np.shape(one.values) for one in program.fields.values()}) > 1:
-        # Where fields broadcast, no one rule gives the shape of a result on Dask yet.
-        return
     for how in ("one chunk", "chunks of one", "chunks"):
         held = _on_dask(rng, program, how, alone=how == "chunks")
         if held == "{}":

@@ -107,7 +107,13 @@ class InChunks:
 
     def final(self) -> list[Any]:
         """Give the state without the fields beside it."""
-        return self._states[: self._count]
+        # Where no step was done these are the arrays that were given.
+        return [_native(one) for one in self._states[: self._count]]
+
+
+def _native(array: Any) -> Any:
+    dtype = np.dtype(array.dtype)
+    return array if dtype.isnative else array.astype(accepted.native(dtype))
 
 
 def _least(chunks: Sequence[Sequence[int]]) -> int:
