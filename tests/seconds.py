@@ -31,6 +31,8 @@ class Seconds:
             self._terminal.write_line(f"FAILED {report.nodeid} ({report.when})", red=True)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        if not self._by_folder:
+            return
         terminalreporter.section("seconds by folder")
         for folder, seconds in self._by_folder.most_common():
             terminalreporter.write_line(f"{seconds:8.1f} {folder}")
