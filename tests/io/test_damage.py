@@ -14,6 +14,7 @@ import xarray as xr
 import zarr
 
 import ninepoint as npt
+from nightly import only
 
 X = np.random.default_rng(1).integers(0, 50, (40, 48)).astype("float32")
 
@@ -91,14 +92,15 @@ def damaged(whole, rng):
     return bytes(data)
 
 
+@pytest.mark.parametrize("turns", only(1, [range(30), range(30, 300)]), ids=["few", "many"])
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.filterwarnings("ignore")
-def test_damage_of_any_kind_ends_in_one_error(tmp_path, name):
+def test_damage_of_any_kind_ends_in_one_error(tmp_path, name, turns):
     path = tmp_path / name
     KINDS[name](path)
-    rng = np.random.default_rng(5)
     files, wrong = files_of(path), []
-    for turn in range(150):
+    for turn in turns:
+        rng = np.random.default_rng((5, turn))
         file = files[rng.integers(len(files))]
         whole = file.read_bytes()
         file.write_bytes(damaged(whole, rng))
@@ -172,3 +174,18 @@ def test_tifffile_logs_each_line_once(tmp_path, caplog):
         before = len(lines)
         logging.getLogger("tifffile").warning("another")
         assert len(caplog.records) == before + 1
+
+
+def test_numbers_by_the_hundred_are_no_message(tmp_path):
+    """Of a tag with many values in the place of one the reason lists all."""
+    path = tmp_path / "a.tif"
+    tif(path)
+    data = bytearray(path.read_bytes())
+    compression = bytes([3, 1, 3, 0, 1, 0, 0, 0])
+    data[data.index(compression) + 4] = 250
+    path.write_bytes(data)
+    with pytest.raises(
+        npt.ImageReadError, match=r"cannot read frame 0 from .*a\.tif.* \.\.\."
+    ) as caught:
+        npt.open(path).compute(scheduler="sync")
+    assert len(str(caught.value)) < 500 + len(str(path))

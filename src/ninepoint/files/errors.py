@@ -24,6 +24,9 @@ MALFORMED = (
     lzma.LZMAError,
 )
 
+# Characters of a reason; what is longer lists the numbers of a damaged file.
+_LONGEST = 400
+
 
 class ImageReadError(OSError):
     """An image cannot be read as a frame of the stack.
@@ -73,6 +76,8 @@ class AmongInputsError(ValueError):
 
 
 def reason_of(error: BaseException) -> str:
-    """Say what an error of Pillow or tifffile says, in one line and never in no words."""
+    """Say what an error of Pillow or tifffile says, in one short line and never in no words."""
     text = " ".join(str(error).split())
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]} ..."
     return text or type(error).__name__
