@@ -1,6 +1,6 @@
 """Workers of a Dask cluster that are killed, just before a call or in it: what is left to say.
 
-python lost_workers.py before all source
+python lost_workers.py before midway all_before source
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import dask
 import dask.array as da
@@ -27,14 +28,24 @@ def drift(u):
     return u[0, 0] + 0.1 * (u[-1, 0] - 2 * u[0, 0] + u[0, 1])
 
 
+@npt.stencil(boundary="wrap")
+def wave(u, before, speed):
+    around = u[-1, 0] + u[1, 0] + u[0, -1] + u[0, 1]
+    return 2 * u[0, 0] - before[0, 0] + speed[0, 0] * (around - 4 * u[0, 0]), u[0, 0]
+
+
 U = np.random.default_rng(0).random((60, 20))
 
 
 @contextmanager
-def clients(workers=2):
+def clients(workers=2, **options):
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50
+            n_workers=workers,
+            threads_per_worker=1,
+            dashboard_address=":0",
+            silence_logs=50,
+            **options,
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
@@ -57,18 +68,51 @@ def before():
             np.testing.assert_array_equal(made.compute(), wanted)
 
 
+def midway():
+    """One of two is killed while they hold the state: that costs some steps."""
+    wanted = wave.iterate(U, U, U / 8, steps=3000)
+    with clients() as client:
+        mine = sorted(client.run(os.getpid).values())
+        told = []
+
+        def progress(done, steps):
+            told.append(done)
+            if len(told) == 2:
+                os.kill(mine[0], signal.SIGKILL)
+
+        x = da.from_array(U, chunks=30)
+        made = wave.iterate(x, x, x / 8, steps=3000, snapshots=100, progress=progress)
+        assert sorted(set(told)) == told
+        assert told[-1] == 3000
+        assert len(told) > 2
+        for one, other in zip(made, wanted, strict=True):
+            np.testing.assert_array_equal(one.compute(), other)
+
+
+# What workers do first: those that Dask starts in the place of killed ones wait for a file to go.
+WAITS = """
+import os, time
+while os.path.exists({file!r}):
+    time.sleep(0.05)
+"""
+
+
 def all_before():
     """All are killed: an iteration, and files, wait for others no longer than they may."""
-    with clients() as client, dask.config.set({"ninepoint.cluster-timeout": "3s"}):
-        x = da.from_array(U, chunks=30)
-        kill(client, 2)
-        with pytest.raises(ConnectionError, match="no workers"):
-            drift.iterate(x, steps=300)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "wait")
         with (
-            tempfile.TemporaryDirectory() as folder,
-            pytest.raises(ConnectionError, match="no workers"),
+            clients(preload=[WAITS.format(file=str(file))]) as client,
+            dask.config.set({"ninepoint.cluster-timeout": "3s"}),
         ):
-            npt.save(x, os.path.join(folder, "x.zarr"))
+            x = da.from_array(U, chunks=30)
+            file.touch()
+            kill(client, 2)
+            with pytest.raises(ConnectionError, match="no workers"):
+                drift.iterate(x, steps=300)
+            with pytest.raises(ConnectionError, match="no workers"):
+                npt.save(x, os.path.join(folder, "x.zarr"))
+            file.unlink()
 
 
 def source():
