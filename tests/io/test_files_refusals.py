@@ -311,8 +311,11 @@ def test_a_computation_that_fails_keeps_what_was_there(tmp_path, name):
         np.testing.assert_array_equal(tifffile.imread(old[0]), STACK[::-1])
 
 
-@pytest.mark.parametrize("lazy", [False, True])
-@pytest.mark.parametrize("name", only(2, ["{}.png", "{}.jpg", "stack.tif", "{}.tif"]))
+@pytest.mark.parametrize(
+    ("name", "lazy"),
+    only(2, [("{}.png", True), ("{}.png", False), ("{}.jpg", False), ("{}.jpg", True),
+             ("stack.tif", False), ("stack.tif", True), ("{}.tif", False), ("{}.tif", True)]),
+)  # fmt: skip
 def test_disk_full(tmp_path, name, lazy):
     """RLIMIT_FSIZE stands for the disk: frame 3 is noise, whose file is larger than allowed."""
     stack = np.zeros((5, 200, 300), np.uint8)
