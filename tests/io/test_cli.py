@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
@@ -143,6 +146,21 @@ def test_folder_to_folder(here, capsys):
     out = capsys.readouterr().out
     assert out.startswith("3 frames of 12 x 17 uint8 in ")
     assert "pixels/s: out/0000.png to 0002.png" in out
+
+
+def test_the_bar_is_for_terminals_only(here, monkeypatch):
+    master, slave = pty.openpty()
+    shown = ""
+    with os.fdopen(slave, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        assert main(["apply", "kernels.py:later", "grey", "out"]) == 0
+        # A terminal may hand it on in pieces.
+        while select.select([master], [], [], 1)[0]:
+            shown += os.read(master, 1000).decode()
+    os.close(master)
+    assert re.search(r"\[#{30}\] 3/3 frames, +0 s left", shown)
+    # What is shown last covers the bar, and the cursor stands where it began.
+    assert re.search(r"\r +\r$", shown)
 
 
 def test_files_that_the_shell_lists_are_counted_as_a_person_does(here):

@@ -91,7 +91,7 @@ def of_powers(x):
 
 def of_choices(x):
     low, high = (x[0], x[1]) if x[0] < x[1] else (x[1], x[0])
-    inside = low <= 0 and not high < 0 or low > 2
+    inside = (low <= 0 and not high < 0) or low > 2
     return low, high, inside, high if x[0] else low
 
 
