@@ -26,7 +26,7 @@ TESTS = Path(__file__).parent
 
 # Programs of each kind that every run of the tests tries, and how many ways of each.
 INTERPRETED = {"kernel": (480, 3), "pipeline": (96, 2), "steps": (112, 3), "ufunc": (350, 3)}
-COMPILED = {"kernel": (32, 5), "pipeline": (10, 3), "steps": (10, 4), "ufunc": (14, 5)}
+COMPILED = {"kernel": (96, 4), "pipeline": (24, 3), "steps": (24, 3), "ufunc": (56, 4)}
 BATCH = {"kernel": 40, "pipeline": 16, "steps": 16, "ufunc": 70}
 
 # And every night: about eight minutes of two cores.

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from . import limits as limit
+from .arrays.layout import layout
 from .backends.llvm.native import Kind
 from .backends.numba import cache
 from .backends.numba.interpreted import in_numpy
@@ -45,13 +46,18 @@ from .lowering.work import Work, work
 
 @contextmanager
 def limits(**changed: Any) -> Iterator[Limits]:
-    """Put other limits in the place of those that are named, until the block ends."""
+    """Put other limits in the place of those that are named, until the block ends.
+
+    What a stencil prepared before, it keeps: decorate one for these limits.
+    """
     before = limit.current
     limit.current = dataclasses.replace(before, **changed)
+    layout.cache_clear()
     try:
         yield limit.current
     finally:
         limit.current = before
+        layout.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)

@@ -736,3 +736,10 @@ def test_states_that_lie_otherwise_in_memory():
     turned = np.asfortranarray(u), np.asfortranarray(before)
     assert wave.iterate(*turned, speed, steps=9, out=turned) is not None
     same(turned, wanted)
+
+
+@pytest.mark.parametrize("steps", [9, 33])
+def test_many_steps_of_an_array_that_no_cache_holds(steps):
+    eager = npt.stencil(boundary="keep")(heat.__wrapped__)
+    x = image(shape=(1500, 1500))
+    same(eager.iterate(x, steps=steps), one_by_one(eager, x, steps=steps))

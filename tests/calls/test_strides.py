@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 
 import numpy as np
@@ -124,3 +125,23 @@ def test_rows_with_gaps_between_protected_pages(dtype: str) -> None:
     both(np.zeros((3, 3), dtype))
     assert not protected.survives(work)
     work()
+
+
+@pytest.mark.usefixtures("as_python")
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("boundary", ["wrap", "keep"])
+def test_axes_in_any_order(order: tuple[int, ...], boundary: str) -> None:
+    @npt.stencil(boundary=boundary)
+    def around(x):
+        return 2.5 * x[0, 0, 0] - x[-1, 0, 1] + x[0, 1, 0] + x[1, -1, -2]
+
+    lengths = np.array((3, 70, 131))[list(order)]
+    lain = np.random.default_rng(0).integers(0, 250, lengths * (1, 1, 2)).astype("uint8")
+    back = np.argsort(order)
+    for array in (lain[..., ::2], lain[:, ::-1, : lengths[2]], lain[:, :, 1::2][::-1]):
+        turned = array.transpose(back)
+        wanted = around(np.ascontiguousarray(turned))
+        np.testing.assert_array_equal(around(turned), wanted)
+        target = np.zeros(turned.shape[::-1]).T
+        around(turned, out=target)
+        np.testing.assert_array_equal(target, wanted)

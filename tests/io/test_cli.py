@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
 import select
 import signal
@@ -149,6 +148,7 @@ def test_folder_to_folder(here, capsys):
 
 
 def test_the_bar_is_for_terminals_only(here, monkeypatch):
+    pty = pytest.importorskip("pty", exc_type=ImportError)
     master, slave = pty.openpty()
     shown = ""
     with os.fdopen(slave, "w") as terminal:
