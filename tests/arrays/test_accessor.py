@@ -11,8 +11,6 @@ xr = pytest.importorskip("xarray")
 
 import ninepoint.xarray  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
 
 @npt.stencil(boundary="nearest")
 def slope(u, k=2.0):

@@ -15,8 +15,6 @@ from PIL import Image
 
 import ninepoint as npt
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
 RNG = np.random.default_rng(0)
 FILM = RNG.integers(0, 256, (3, 20, 24, 3), dtype=np.uint8)
 

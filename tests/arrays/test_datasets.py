@@ -8,8 +8,6 @@ import xarray as xr
 
 import ninepoint as npt
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
 
 @npt.stencil(boundary="nearest")
 def smooth(u, by=0.25):

@@ -15,8 +15,6 @@ import ninepoint as npt  # noqa: E402
 import weighted  # noqa: E402
 from weighted import window  # noqa: E402
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
 one_result = weighted.stencil(window([(-1, 1), (-2, 0)]))
 two_results = weighted.stencil(window([(-1, 1), (-2, 0)]), window([(0, 2), (0, 0)]))
 two_fields = weighted.stencil(window([(-1, 1)] * 2) | window([(0, 1)] * 2, 1, field="y"))

@@ -72,9 +72,6 @@ def _twice(a, y):
     return a[1, 0] + y[0, -1]
 
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
-
 @pytest.mark.parametrize("border", RULES)
 @pytest.mark.parametrize("pipeline", [look_last, look_first, look_twice])
 def test_equal_to_the_calls(pipeline, border):

@@ -86,7 +86,6 @@ KERNELS = [
 ]  # fmt: skip
 
 
-@pytest.mark.usefixtures("as_python")
 @pytest.mark.parametrize(("one", "rule"), only(20, itertools.product(KERNELS, RULES)))
 def test_every_target_sees_the_whole_array(one, rule):
     x = FILM[0]
@@ -119,7 +118,6 @@ def test_every_target_sees_the_whole_array(one, rule):
         np.testing.assert_array_equal(made, wanted, err_msg=name)
 
 
-@pytest.mark.usefixtures("as_python")
 @pytest.mark.parametrize("shape", [(1, 1), (3, 1), (0, 4)])
 @pytest.mark.parametrize("one", KERNELS, ids=lambda one: one.__name__)
 def test_arrays_smaller_than_the_footprint(one, shape):

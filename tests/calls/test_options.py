@@ -9,8 +9,6 @@ import xarray as xr
 
 import ninepoint as npt
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
 FILM = np.random.default_rng(0).integers(0, 200, (7, 8, 9)).astype("int16")
 
 

@@ -51,8 +51,6 @@ def edges(coarse):
     return up[0, 1] - up[0, -1]
 
 
-pytestmark = pytest.mark.usefixtures("as_python")
-
 SMALL = np.random.default_rng(0).random((5, 7)).astype("float32")
 FINE = np.random.default_rng(1).random((9, 14)).astype("float32")
 
