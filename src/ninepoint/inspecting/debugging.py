@@ -14,16 +14,24 @@ from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind, stretched, whole_shape
 from ..arrays.layout import layout
 from ..arrays.phases import cut_shapes, finer_values
+from ..arrays.recognise import is_chunked, is_xarray
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
 from ..language.source import frozen
 from ..running import reaching
+from .measuring import kind_of, plain_array
 
 
 def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) -> Any:
     """What a call gives for NumPy arrays, computed by the reference."""
     names = call.definition.fields
+    for value, name in zip(given, names, strict=True):
+        if is_chunked(value) or is_xarray(value):
+            raise TypeError(
+                f"debug() takes arrays of NumPy, and '{name}' is {kind_of(value)}; "
+                f"{plain_array(value)}."
+            )
     fields: Sequence[Any] = [accepted.as_field(*pair) for pair in zip(given, names, strict=True)]
     types = [accepted.native(field.dtype) for field in fields]
     if call.definition.pointwise:
