@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -31,12 +30,16 @@ class Comm:
         self._turn.wait()
         return told
 
+    def _box(self, sender: int, receiver: int, tag: int) -> queue.Queue:
+        # Two threads may ask for a new one at once; a defaultdict would make two.
+        return self._post.setdefault((sender, receiver, tag), queue.Queue())
+
     def Isend(self, message: np.ndarray, other: int, tag: int) -> Request:
-        self._post[self._rank, other, tag].put(message.copy())
+        self._box(self._rank, other, tag).put(message.copy())
         return Request(lambda: None)
 
     def Irecv(self, room: np.ndarray, other: int, tag: int) -> Request:
-        box = self._post[other, self._rank, tag]
+        box = self._box(other, self._rank, tag)
         return Request(lambda: room.__setitem__(slice(None), box.get(timeout=200)))
 
 
@@ -52,7 +55,7 @@ class Request:
 
 def on_threads(size: int, work: Callable[[Comm], Any]) -> list[Any]:
     """What some work gives in each of so many threads."""
-    post: Any = defaultdict(queue.Queue)
+    post: dict = {}
     turn = threading.Barrier(size)
     told: dict = {}
 
