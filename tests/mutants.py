@@ -11,8 +11,12 @@ gone.  A mutant that no test kills shows what nothing checks.  The coverage come
     pytest --cov=ninepoint --cov-branch --cov-context=test --junitxml=times.xml
 
 and says which tests run a line: of these some are run, cheap ones of many files first.  To compare
-two suites, give `draw` the tree of the other as `--other`: what is drawn lies in both.  Every
-mutant has a cache of its own, for one of compiled kernels would hide it.
+two suites, give `draw` the tree of the other as `--other`: what is drawn lies in both.  What has
+moved to another file is found there if nothing else reads so.  Every mutant has a cache of its
+own, for one of compiled kernels would hide it.
+
+A test that fails kills a mutant only if the same tests pass without it: one that fails in any
+case, cannot be run by itself or takes too long is left out, and the others are run again.
 """
 
 from __future__ import annotations
@@ -23,6 +27,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -33,13 +38,16 @@ import xml.etree.ElementTree as ET
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
 # Tests of a mutant, how long they took in all when their times were noted, and may take [s].
 TESTS, SECONDS, LIMIT = 40, 45.0, 150.0
+LATE = "time is over"
 
 SIGNS = {ast.Add: ("+", "-"), ast.Sub: ("-", "+")}
 ORDERS = {
@@ -159,6 +167,17 @@ def sources(root: Path) -> dict[str, Source]:
     return {str(path.relative_to(root)): Source(path) for path in files}
 
 
+def place(files: dict[str, Source], mutant: Mutant) -> tuple[str, int] | None:
+    """Where in a tree a mutant is: in its own file, or in the only other one that reads so."""
+    source = files.get(mutant.path)
+    line = source.line_of(mutant) if source else None
+    if line is not None:
+        return mutant.path, line
+    key = mutant.inside, mutant.before
+    found = [(path, line) for path, one in files.items() for line in one.places.get(key, [])]
+    return found[0] if len(found) == 1 and mutant.nth == 0 else None
+
+
 def candidates(path: str, source: Source) -> Iterator[tuple[Mutant, int]]:
     """All that may be drawn of a file, and on which line it is."""
     finder = _Finder(source.lines)
@@ -184,7 +203,7 @@ class Coverage:
         rows = self._data.execute("select id, path from file")
         self.files = {f"src/{name.rpartition('/src/')[2]}": key for key, name in rows}
         rows = self._data.execute("select id, context from context")
-        self._names = {key: name.partition("|")[0] for key, name in rows}
+        self._names = {key: name.rpartition("|")[0] for key, name in rows}
 
     def tests(self, path: str, line: int) -> set[str]:
         key = self.files.get(path)
@@ -210,18 +229,21 @@ def draw(asked: argparse.Namespace) -> None:
     root = Path(asked.root)
     covered = [Coverage(Path(one)) for one in asked.coverage]
     other = sources(Path(asked.other)) if asked.other else None
+
+    @cache
+    def run_there(path: str) -> set[int]:
+        return covered[1].lines(path) if len(covered) > 1 else set()
+
     pool = []
     for path, source in sources(root).items():
         # The first coverage is of this tree, the second one of the other.
         run = covered[0].lines(path)
-        there = other.get(path) if other else None
-        run_there = covered[1].lines(path) if there and len(covered) > 1 else set()
         for mutant, line in candidates(path, source):
             if other is None:
                 taken = line in run
             else:
-                place = there and there.line_of(mutant)
-                taken = bool(place) and (line in run or place in run_there)
+                there = place(other, mutant)
+                taken = there is not None and (line in run or there[1] in run_there(there[0]))
             if taken:
                 pool.append(mutant)
     rng = random.Random(asked.seed)
@@ -230,6 +252,8 @@ def draw(asked: argparse.Namespace) -> None:
     for mutant in pool:
         by_kind[mutant.kind].append(mutant)
     drawn: dict[tuple[str, str, str, int], Mutant] = {}
+    lines = {(one.path, one.inside, one.before, one.nth) for one in pool}
+    assert asked.count <= len(lines), f"there are {len(lines)} lines to draw from"
     while len(drawn) < asked.count:
         mutant = rng.choice(by_kind[rng.choice(sorted(by_kind))])
         drawn.setdefault((mutant.path, mutant.inside, mutant.before, mutant.nth), mutant)
@@ -238,20 +262,28 @@ def draw(asked: argparse.Namespace) -> None:
     Path(asked.mutants).write_text(json.dumps(made, indent=1), encoding="utf-8")
 
 
-def times(path: Path) -> dict[str, float]:
-    """How long each test took that passed, by its name as pytest takes it."""
+def times(path: Path) -> dict[tuple[str, str], float]:
+    """How long each test took that passed, by its class and name."""
     found = {}
     for case in ET.parse(path).iter("testcase"):
-        if case.find("failure") is None and case.find("error") is None:
-            name = f"{(case.get('classname') or '').replace('.', '/')}.py::{case.get('name')}"
-            found[name] = float(case.get("time") or 0)
+        if not any(case.find(word) is not None for word in ("failure", "error", "skipped")):
+            key = case.get("classname") or "", case.get("name") or ""
+            found[key] = float(case.get("time") or 0)
     return found
 
 
-def chosen(tests: set[str], took: dict[str, float]) -> list[str]:
+def _class_and_name(test: str) -> tuple[str, str]:
+    """Say `tests/a.py::C::test[x]` as the file of the times does: `tests.a.C`, `test[x]`."""
+    plain, bracket, drawn = test.partition("[")
+    file, *classes, name = plain.split("::")
+    return ".".join([file.removesuffix(".py").replace("/", "."), *classes]), name + bracket + drawn
+
+
+def chosen(tests: set[str], took: dict[tuple[str, str], float]) -> list[str]:
     """Some of the tests that run a line, cheap ones of all files in turn."""
+    seconds_of = {one: took[key] for one in tests if (key := _class_and_name(one)) in took}
     by_file = defaultdict(list)
-    for name in sorted(tests & set(took), key=lambda name: (took[name], name)):
+    for name in sorted(seconds_of, key=lambda name: (seconds_of[name], name)):
         by_file[name.partition("::")[0]].append(name)
     found: list[str] = []
     seconds = 0.0
@@ -260,47 +292,109 @@ def chosen(tests: set[str], took: dict[str, float]) -> list[str]:
             name = by_file[file].pop(0)
             if not by_file[file]:
                 del by_file[file]
-            if len(found) < TESTS and (seconds + took[name] <= SECONDS or not found):
+            if len(found) < TESTS and (seconds + seconds_of[name] <= SECONDS or not found):
                 found.append(name)
-                seconds += took[name]
+                seconds += seconds_of[name]
     return found
 
 
-def tried(mutant: Mutant, tree: Path, tests: list[str]) -> tuple[str, str]:
-    """What became of a mutant, and the test that killed it."""
-    path = tree / mutant.path
-    source = Source(path)
-    line = source.line_of(mutant)
-    if line is None:
-        return "elsewhere", ""
-    if not tests:
-        return "survived", "no test runs it"
-    kept = path.read_bytes()
-    lines = source.lines.copy()
-    lines[line - 1] = mutant.after
-    cache = tempfile.mkdtemp(prefix="mutant-")
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Whether tests pass; if not, those among them that are to blame, and the words."""
+
+    passed: bool
+    blamed: tuple[str, ...] = ()
+    words: str = ""
+
+
+def _outcome(tests: list[str], code: int, told: str) -> Outcome:
+    """Read what pytest printed, names first: with `-v` it prints a name before it runs a test."""
+    if code == 0:
+        return Outcome(True)
+    for line in told.splitlines():
+        if line.startswith("ERROR: not found: "):
+            # Without the part in brackets: one of several tests.
+            plain = line.rpartition("/tests/")[2]
+            return Outcome(False, tuple(t for t in tests if f"tests/{plain}" in t), line[:200])
+        if line.startswith(("FAILED ", "ERROR ")):
+            words = line.partition(" ")[2]
+            # Of names that begin alike the longest; a file that is not imported has no names.
+            names = [t for t in tests if words.startswith(t)]
+            file = words.partition(" ")[0]
+            blamed = [max(names, key=len)] if names else [t for t in tests if t.startswith(file)]
+            return Outcome(False, tuple(blamed), line[:200])
+    # The process ended in the middle of a test.
+    begun = [one for one in tests if f"\n{one} " in told]
+    words = f"ended with {code}" + (f" in {begun[-1]}" if begun else "")
+    return Outcome(False, tuple(begun[-1:]), words)
+
+
+def outcome(tree: Path, tests: list[str], limit: float = LIMIT) -> Outcome:
+    """Run tests of a tree until one fails, with a cache and a temporary folder of their own."""
+    folder = tempfile.mkdtemp(prefix="mutant-")
+    for name in ("cache", "tmp"):
+        Path(folder, name).mkdir()
+    environment = os.environ | {
+        "PYTHONPATH": str(tree / "src"),
+        "NINEPOINT_CACHE_DIR": str(Path(folder, "cache")), "TMPDIR": str(Path(folder, "tmp")),
+    }  # fmt: skip
+    command = [sys.executable, "-m", "pytest", "-x", "-v", "--tb=no", "-p", "no:cacheprovider",
+               "-p", "no:xdist", *tests]  # fmt: skip
     try:
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        # Python looks at the time in seconds and at the size.
-        os.utime(path, (time.time() + random.randint(1, 10**6),) * 2)
-        environment = os.environ | {
-            "PYTHONPATH": str(tree / "src"), "NINEPOINT_CACHE_DIR": cache, "TMPDIR": cache,
-        }  # fmt: skip
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        done = subprocess.run(
-            command, cwd=tree, env=environment, capture_output=True, text=True, check=False,
-            timeout=LIMIT,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "killed", "time is over"
+        with subprocess.Popen(
+            command, cwd=tree, env=environment, text=True, errors="replace",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                told, _ = process.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                return Outcome(False, tuple(tests), LATE)
+            finally:
+                # What it started too, which would else keep a core and the pipe.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+        return _outcome(tests, process.returncode, told)
     finally:
-        path.write_bytes(kept)
-        os.utime(path, (time.time() + random.randint(1, 10**6),) * 2)
-        shutil.rmtree(cache, ignore_errors=True)
-    if done.returncode == 0:
-        return "survived", f"{len(tests)} tests"
-    told = [one for one in done.stdout.splitlines() if one.startswith(("FAILED", "ERROR"))]
-    return "killed", told[0][:200] if told else (done.stdout + done.stderr)[-200:]
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(path: Path, text: bytes) -> None:
+    path.write_bytes(text)
+    # Python looks at the time in seconds and at the size.
+    os.utime(path, (time.time() + random.randint(1, 10**6),) * 2)
+
+
+def tried(mutant: Mutant, path: Path, line: int, tree: Path, tests: list[str]) -> tuple[str, str]:
+    """What became of a mutant, and the test that killed it."""
+    kept = path.read_bytes()
+    lines = kept.decode().splitlines()
+    lines[line - 1] = mutant.after
+    left_out = 0
+    while tests:
+        try:
+            _write(path, ("\n".join(lines) + "\n").encode())
+            found = outcome(tree, tests)
+        finally:
+            _write(path, kept)
+        if found.passed:
+            return "survived", f"{len(tests)} tests" + f", {left_out} left out" * bool(left_out)
+        last = max((tests.index(one) for one in found.blamed), default=len(tests) - 1)
+        # What nearly takes too long may do so without a reason on a busy machine.
+        limit = LIMIT / 2 if found.words == LATE else LIMIT
+        without = outcome(tree, tests[: last + 1], limit)
+        if without.passed:
+            return "killed", found.words
+        dropped = set(without.blamed)
+        if without.words == LATE:
+            # The first half may be quick enough.
+            dropped = set(without.blamed[len(without.blamed) // 2 :])
+        left_out += len(dropped)
+        if not dropped:
+            return "unclear", without.words
+        tests = [one for one in tests if one not in dropped]
+    if left_out:
+        return "unclear", f"none of {left_out} tests passes without it"
+    return "survived", "no test runs it"
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -308,6 +402,8 @@ def run(asked: argparse.Namespace) -> None:
     results = Path(asked.results)
     mutants = [Mutant(**one) for one in json.loads(Path(asked.mutants).read_text("utf-8"))]
     known = json.loads(results.read_text("utf-8")) if results.exists() else {}
+    if asked.again:
+        known = {key: one for key, one in known.items() if one["became"] not in asked.again}
     covered, took = Coverage(Path(asked.coverage)), times(Path(asked.times))
     here = sources(Path(asked.root))
     trees: Queue[Path] = Queue()
@@ -315,33 +411,43 @@ def run(asked: argparse.Namespace) -> None:
     left_out = shutil.ignore_patterns(".git", ".venv*", "*_cache", "__pycache__", ".coverage*")
     with tempfile.TemporaryDirectory() as folder:
         for number in range(asked.workers):
-            tree = Path(folder, str(number))
+            # Names of tests may have the name of the folder in them.
+            tree = Path(folder, str(number), Path(asked.root).resolve().name)
             shutil.copytree(asked.root, tree, ignore=left_out)
             trees.put(tree)
 
         def one(number: int) -> None:
             mutant = mutants[number]
-            source = here.get(mutant.path)
-            line = source.line_of(mutant) if source else None
-            tests = chosen(covered.tests(mutant.path, line), took) if line else []
-            tree = trees.get()
-            try:
-                became, words = tried(mutant, tree, tests) if line else ("elsewhere", "")
-            finally:
-                trees.put(tree)
+            found = place(here, mutant)
+            if found is None:
+                became, words = "elsewhere", ""
+            else:
+                tests = chosen(covered.tests(*found), took)
+                tree = trees.get()
+                try:
+                    became, words = tried(mutant, tree / found[0], found[1], tree, tests)
+                finally:
+                    trees.put(tree)
             with lock:
                 known[str(number)] = {"became": became, "by": words, **asdict(mutant)}
-                results.write_text(json.dumps(known, indent=1), encoding="utf-8")
+                # Whole at any time, so that a run may be ended and continued.
+                written = results.with_suffix(".part")
+                written.write_text(json.dumps(known, indent=1), encoding="utf-8")
+                written.replace(results)
                 print(
                     f"{number:4} {became:9} {mutant.path}: {mutant.after.strip()[:90]}", flush=True
                 )
 
-        wanted = range(len(mutants))
+        wanted = list(range(len(mutants)))
         if asked.survivors_of:
             before = json.loads(Path(asked.survivors_of).read_text("utf-8"))
             wanted = [int(n) for n, one in before.items() if one["became"] == "survived"]
         with ThreadPoolExecutor(asked.workers) as pool:
-            list(pool.map(one, [n for n in wanted if str(n) not in known]))
+            try:
+                list(pool.map(one, [n for n in wanted if str(n) not in known]))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     table: dict[str, Counter[str]] = defaultdict(Counter)
     for result in known.values():
         parts = Path(result["path"]).parts[2:-1]
@@ -395,6 +501,9 @@ def main() -> None:
     one.add_argument("--coverage", default=".coverage")
     one.add_argument("--times", default="times.xml")
     one.add_argument("--workers", type=int, default=2)
+    one.add_argument(
+        "--again", nargs="+", help="what became of those to be tried again: killed, ..."
+    )
     one.add_argument("--survivors-of", help="results of another suite: only what survived there")
     one.set_defaults(act=run)
     one = commands.add_parser("cover", help="print the coverage by folder")
