@@ -115,7 +115,9 @@ def _again(rng: Random, program: Program) -> Iterator[Way]:
         text = f"try:\n    {other}\nexcept (IndexError, TypeError, ValueError):\n    pass\n"
         call = _call(program, positional(99))
         yield Way(f"after another shape, {k}", "call", f"{text}found = {call}")
-    copies = "**(named | {n: np.array(v, order='C') for n, v in fields.items()})"
+    # An array without axes is a number, but not one of Python.
+    arrays = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+    copies = f"**(named | {{n: np.array(fields[n], order='C') for n in {arrays}}})"
     yield Way("copies", "call", f"found = {_call(program, copies)}")
     if "threads" not in program.options:
         text = f"found = {_call(program, positional(99), ', threads=2')}"
@@ -130,7 +132,8 @@ def _again(rng: Random, program: Program) -> Iterator[Way]:
 
 
 def _lazily(rng: Random, program: Program) -> Iterator[Way]:
-    names = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+    # One without axes is a number, and a lazy one is a field.
+    names = [n for n, one in program.fields.items() if np.ndim(one.values)]
     if not names:
         return
     one = rng.choice(names)
@@ -165,7 +168,7 @@ def cut(rng: Random, n: int, how: str) -> tuple[int, ...]:
 def _on_dask(rng: Random, program: Program, how: str, alone: bool) -> str:
     """The fields as Dask arrays; where `alone` is allowed one may stay as it is."""
     made = []
-    names = [n for n, one in program.fields.items() if isinstance(one.values, np.ndarray)]
+    names = [n for n, one in program.fields.items() if np.ndim(one.values)]
     taken = [n for n in names if not alone or rng.random() < 0.7] or names[:1]
     for name in taken:
         chunks = tuple(cut(rng, n, how) for n in program.fields[name].values.shape)
@@ -196,7 +199,7 @@ def _labelled(rng: Random, program: Program) -> Iterator[Way]:
         return
     for one in program.fields.values():
         own = np.shape(one.values)
-        if not isinstance(one.values, np.ndarray) or own != shape[len(shape) - len(own) :]:
+        if not own or own != shape[len(shape) - len(own) :]:
             return
     dims = [f"d{k}" for k in range(len(shape))]
 
