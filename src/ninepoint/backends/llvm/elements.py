@@ -20,7 +20,7 @@ from llvmlite import ir
 
 from . import native
 from .building import element, function, loop, variable
-from .values import Array, flat, load, stored
+from .values import flat, load, stored
 
 _BYTE, _INT, _WORD = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -55,7 +55,7 @@ def elements(kernel: Any, block: Any, values_type: Any) -> None:
     for k, kind in enumerate(kinds[kernel.arrays :]):
         address = _word(builder, arguments, fields + k)
         place = builder.inttoptr(address, stored(kind.machine).as_pointer())
-        values += flat(load(builder, Array(kind.machine, place, ()), place))
+        values += flat(load(builder, kind.machine, place))
     for k, value in enumerate(values):
         builder.store(value, element(builder, held, k))
     others = builder.ptrtoint(held, _WORD)

@@ -12,18 +12,25 @@ well (see `elements`).
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
+from ...loops.nodes import PARTS
+from ...loops.reading import functions_of, read
+from ...loops.verify import verify
+from ...lowering.passes import VARIABLE
 from . import native
 from .building import element, function, loop, machine, variable
 from .elements import elements, takes_elements
 from .native import Kind
-from .printing import written
-from .values import FLOATS, PARTS, Number, convert
+from .printing import printed
+from .values import FLOATS, convert
 
 _BIT, _BYTE, _INT, _WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 _POINTER = _BYTE.as_pointer()
@@ -35,7 +42,7 @@ def entries(text: str, kinds: Sequence[Kind], *, fastmath: bool, with_elements: 
     The loop over elements takes a third of the time in which a small kernel is compiled.
     """
     module = ir.Module("ninepoint")
-    kernel = _Kernel(module, kinds, written(text, kinds, fastmath, module))
+    kernel = _Kernel(module, kinds, _band(text, kinds, fastmath, module))
     block = _block(kernel)
     _entry(kernel, block)
     _together(kernel, block)
@@ -50,9 +57,25 @@ def block_alone(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> ir.Modul
     It has the function that computes a block, as `ninepoint_block`.
     """
     module = ir.Module("ninepoint")
-    block = _block(_Kernel(module, kinds, written(text, kinds, fastmath, module)), native.BLOCK)
+    block = _block(_Kernel(module, kinds, _band(text, kinds, fastmath, module)), native.BLOCK)
     block.linkage = "external"
     return module
+
+
+# What generated text calls by these names.
+_CONSTANTS = {
+    "nan": math.nan, "inf": math.inf, "OPEN": 0, "BEYOND": 1, "FILL": 2, "KEEP": 3,
+}  # fmt: skip
+
+
+def _band(text: str, kinds: Sequence[Kind], fastmath: bool, module: ir.Module) -> ir.Function:
+    """The function `band` of a generated text, in LLVM's terms."""
+    library = Path(__file__).with_name("library.py").read_text(encoding="utf-8")
+    types = [(kind.machine, kind.ndim) for kind in kinds]
+    loops = read(text, functions_of(library), _CONSTANTS, types, fastmath=fastmath)
+    if VARIABLE in os.environ:
+        verify(loops)
+    return printed(loops, module)
 
 
 class _Kernel:
@@ -308,18 +331,17 @@ def _number(builder: Any, argument: Any, kind: Kind, python: Callable[..., Any])
     double, name = FLOATS["float64"], kind.machine
     if name in PARTS:
         return [
-            convert(builder, Number("float64", python(part, double, argument)), PARTS[name]).held
+            convert(builder, python(part, double, argument), "float64", PARTS[name])
             for part in ("PyComplex_RealAsDouble", "PyComplex_ImagAsDouble")
         ]
     if name in FLOATS:
-        value = Number("float64", python("PyFloat_AsDouble", double, argument))
-        return [convert(builder, value, name).held]
+        value = python("PyFloat_AsDouble", double, argument)
+        return [convert(builder, value, "float64", name)]
     if name == "bool":
         is_true = python("PyObject_IsTrue", _INT, argument)
         return [builder.icmp_signed(">", is_true, _INT(0))]
     called = "PyLong_AsUnsignedLongLong" if name.startswith("u") else "PyLong_AsLongLong"
-    value = Number("int64", python(called, _WORD, argument))
-    return [convert(builder, value, name).held]
+    return [convert(builder, python(called, _WORD, argument), "int64", name)]
 
 
 def _field(builder: Any, base: Any, offset: int, kind: Any) -> Any:

@@ -1,71 +1,128 @@
-"""Functions of numbers in generated loops: LLVM's intrinsics, C's library, and a few here."""
+"""Operations and functions of numbers in LLVM's terms: its own, C's library, and a few here.
+
+Operands and results have one machine type, but those of comparisons and of questions.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 
-from .building import function
-from .values import (
-    FLOATS,
-    PARTS,
-    NotWritten,
-    Number,
-    chosen,
-    common,
-    compared,
-    constant,
-    convert,
-)
+from ...loops.nodes import COMPARISONS, PARTS
+from . import halves
+from .building import WORD, function
+from .values import FLOATS, Held, chosen, compared, constant, convert, held, signed
+
+_INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and_", "|": "or_", "^": "xor", "<<": "shl"}
+_FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 
 # Functions that LLVM knows.
-_INTRINSICS = frozenset("exp exp2 log log10 log2 sin cos sqrt fabs floor ceil trunc rint".split())
+_INTRINSICS = frozenset(
+    "exp exp2 log log10 log2 sin cos sqrt fabs floor ceil trunc rint copysign".split()
+)
 
 # The names that C's library has for others; that of float32 has an "f" behind it.
 _LIBRARY = {
     "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
     "expm1": "expm1", "log1p": "log1p", "cbrt": "cbrt", "erf": "erf", "erfc": "erfc",
-    "gamma": "tgamma", "lgamma": "lgamma",
+    "gamma": "tgamma", "lgamma": "lgamma", "hypot": "hypot", "arctan2": "atan2",
 }  # fmt: skip
-_LIBRARY_PAIRS = {"hypot": "hypot", "arctan2": "atan2"}
 _FACTORS = {"deg2rad": math.pi / 180, "rad2deg": 180 / math.pi}
-
-
-def call(b: Any, name: str, args: list[Number]) -> Number:
-    """A function of NumPy's or of C's by its name."""
-    if any(arg.machine in PARTS for arg in args):
-        return _of_parts(b, name, args)
-    kind = "float32"
-    for arg in args:
-        kind = common(Number(kind, None), arg)
-    numbers = [convert(b, arg, kind) for arg in args]
-    values = [number.held for number in numbers]
-    if name in _INTRINSICS:
-        return Number(kind, _called(b, f"llvm.{name}.{_ENDS[kind]}", values))
-    if name in _LIBRARY:
-        return Number(kind, _called(b, _LIBRARY[name] + _SUFFIX[kind], values))
-    if name in _LIBRARY_PAIRS:
-        return Number(kind, _called(b, _LIBRARY_PAIRS[name] + _SUFFIX[kind], values))
-    if name in _FACTORS:
-        return Number(kind, b.fmul(values[0], constant(kind, _FACTORS[name]).held))
-    if name not in _OWN:
-        raise NotWritten(name)
-    return _OWN[name](b, kind, numbers)
-
 
 _ENDS = {"float32": "f32", "float64": "f64"}
 _SUFFIX = {"float32": "f", "float64": ""}
 
+QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 
-def power(b: Any, left: Number, right: Number) -> Number:
-    """A float to the power of another."""
-    kind = common(left, right)
-    values = [convert(b, one, kind).held for one in (left, right)]
-    return Number(kind, _called(b, f"llvm.pow.{_ENDS[kind]}", values))
+# All functions of floats that have a name.
+NAMED = frozenset(
+    {*_INTRINSICS, *_LIBRARY, *_FACTORS, *QUESTIONS, "fmod", "power", "fmin", "fmax"}
+)
+
+
+def applied(
+    b: Any, op: str, machine: str, args: list[Held], exact: bool, flags: tuple[str, ...]
+) -> Held:
+    """An operation of numbers of a machine type; `exact` integers never overflow."""
+    if op in COMPARISONS:
+        return compared(b, op, args[0], args[1], machine)
+    if machine in PARTS:
+        return _of_parts(b, op, machine, args)
+    if machine in FLOATS:
+        return _of_floats(b, op, machine, args, flags)
+    return _of_integers(b, op, machine, args, exact)
+
+
+def _of_integers(b: Any, op: str, machine: str, args: list[Held], exact: bool) -> Held:
+    if len(args) == 1:
+        match op:
+            case "-":
+                return b.neg(args[0])
+            case "~" | "not":
+                return b.not_(args[0])
+            case "popcount":
+                count = function(b.module, "llvm.ctpop.i64", WORD, [WORD])
+                return b.call(count, args)
+        raise AssertionError(op)
+    first, last = args
+    match op:
+        case ">>":
+            return (b.ashr if signed(machine) else b.lshr)(first, last)
+        case "//" | "%" if not signed(machine):
+            return (b.udiv if op == "//" else b.urem)(first, last)
+        case "//" | "%":
+            return _divided(b, op, first, last)
+        case "+" | "-" | "*" if exact:
+            return getattr(b, _INTEGER[op])(first, last, flags=("nsw",))
+        case _:
+            return getattr(b, _INTEGER[op])(first, last)
+
+
+def _divided(b: Any, op: str, first: Any, last: Any) -> Any:
+    """A quotient that is rounded down, or what is left."""
+    zero = first.type(0)
+    rest = b.srem(first, last)
+    other_sign = b.icmp_signed("<", b.xor(rest, last), zero)
+    below = b.and_(b.icmp_signed("!=", rest, zero), other_sign)
+    if op == "%":
+        return b.add(rest, b.select(below, last, zero))
+    return b.sub(b.sdiv(first, last), b.zext(below, first.type))
+
+
+def _of_floats(b: Any, op: str, machine: str, args: list[Held], flags: tuple[str, ...]) -> Held:
+    if op in _FLOATING and len(args) == 2:
+        return getattr(b, _FLOATING[op])(*args, flags=flags)
+    if op in _INTRINSICS:
+        return _called(b, f"llvm.{op}.{_ENDS[machine]}", args)
+    if op in _LIBRARY:
+        return _called(b, _LIBRARY[op] + _SUFFIX[machine], args)
+    match op:
+        case "-":
+            return b.fneg(args[0])
+        case "abs":
+            return _called(b, f"llvm.fabs.{_ENDS[machine]}", args)
+        case "power" | "**":
+            return _called(b, f"llvm.pow.{_ENDS[machine]}", args)
+        case "fmod":
+            return b.frem(*args)
+        case "deg2rad" | "rad2deg":
+            return b.fmul(args[0], constant(machine, _FACTORS[op]))
+        case "fmin" | "fmax":
+            return _extreme(b, "<=" if op == "fmin" else ">=", machine, args)
+        case "isnan":
+            return b.fcmp_unordered("uno", args[0], args[0])
+        case "isinf" | "isfinite":
+            size = _called(b, f"llvm.fabs.{_ENDS[machine]}", args)
+            infinity = constant(machine, math.inf)
+            return b.fcmp_ordered("==" if op == "isinf" else "<", size, infinity)
+        case "signbit":
+            bits = ir.IntType(32 if machine == "float32" else 64)
+            return b.icmp_signed("<", b.bitcast(args[0], bits), bits(0))
+        case _:
+            raise AssertionError(op)
 
 
 def _called(b: Any, name: str, values: list[Any]) -> Any:
@@ -77,89 +134,52 @@ def _called(b: Any, name: str, values: list[Any]) -> Any:
     return b.call(found, values)
 
 
-def _fmod(b: Any, kind: str, args: list[Number]) -> Number:
-    return Number(kind, b.frem(args[0].held, args[1].held))
-
-
-def _copysign(b: Any, kind: str, args: list[Number]) -> Number:
-    return Number(kind, _called(b, f"llvm.copysign.{_ENDS[kind]}", [a.held for a in args]))
-
-
-def _power(b: Any, kind: str, args: list[Number]) -> Number:
-    del kind
-    return power(b, *args)
-
-
-def _signbit(b: Any, kind: str, args: list[Number]) -> Number:
-    bits = ir.IntType(32 if kind == "float32" else 64)
-    return Number("bool", b.icmp_signed("<", b.bitcast(args[0].held, bits), bits(0)))
-
-
-def _isnan(b: Any, kind: str, args: list[Number]) -> Number:
-    del kind
-    return Number("bool", b.fcmp_unordered("uno", args[0].held, args[0].held))
-
-
-def _isinf(b: Any, kind: str, args: list[Number]) -> Number:
-    size = _called(b, f"llvm.fabs.{_ENDS[kind]}", [args[0].held])
-    return Number("bool", b.fcmp_ordered("==", size, ir.Constant(FLOATS[kind], math.inf)))
-
-
-def _isfinite(b: Any, kind: str, args: list[Number]) -> Number:
-    size = _called(b, f"llvm.fabs.{_ENDS[kind]}", [args[0].held])
-    return Number("bool", b.fcmp_ordered("<", size, ir.Constant(FLOATS[kind], math.inf)))
-
-
-def _extreme(op: str) -> Callable[[Any, str, list[Number]], Number]:
+def _extreme(b: Any, op: str, machine: str, args: list[Held]) -> Held:
     """The smaller or the larger of two, or that which is a number."""
-
-    def of(b: Any, kind: str, args: list[Number]) -> Number:
-        first, last = args
-        strange = Number("bool", b.fcmp_unordered("uno", first.held, last.held))
-        # Of two of which both are none, what NumPy gives.
-        asked = _isnan(b, kind, [last if op == ">=" else first])
-        left = chosen(b, asked, *((first, last) if op == ">=" else (last, first)))
-        return chosen(b, strange, left, chosen(b, compared(b, op, first, last), first, last))
-
-    return of
+    first, last = args
+    strange = b.fcmp_unordered("uno", first, last)
+    # Of two of which both are none, what NumPy gives.
+    asked = last if op == ">=" else first
+    left = (first, last) if op == ">=" else (last, first)
+    left = b.select(b.fcmp_unordered("uno", asked, asked), *left)
+    return b.select(strange, left, b.select(compared(b, op, first, last, machine), first, last))
 
 
-_OWN: dict[str, Callable[[Any, str, list[Number]], Number]] = {
-    "fmod": _fmod,
-    "copysign": _copysign,
-    "power": _power,
-    "signbit": _signbit,
-    "isnan": _isnan,
-    "isinf": _isinf,
-    "isfinite": _isfinite,
-    "fmin": _extreme("<="),
-    "fmax": _extreme(">="),
-}
+def _of_parts(b: Any, op: str, machine: str, args: list[Held]) -> Held:
+    """An operation of complex numbers."""
+    part = PARTS[machine]
+    re, im = args[0]
+    match op:
+        case "-" if len(args) == 1:
+            return b.fneg(re), b.fneg(im)
+        case "conj":
+            return re, b.fsub(ir.Constant(im.type, -0.0), im)
+        case "abs":
+            return _called(b, "hypot" + _SUFFIX[part], [re, im])
+        case "isnan" | "isinf" | "isfinite":
+            both = [_of_floats(b, op, part, [one], ()) for one in (re, im)]
+            return (b.and_ if op == "isfinite" else b.or_)(*both)
+    d, e = args[1]
+    match op:
+        case "+":
+            return b.fadd(re, d), b.fadd(im, e)
+        case "-":
+            return b.fsub(re, d), b.fsub(im, e)
+        case "*":
+            real = b.fsub(b.fmul(re, d), b.fmul(im, e))
+            return real, b.fadd(b.fmul(re, e), b.fmul(im, d))
+        case "/":
+            return _complex_quotient(b, part, args)
+        case _:
+            raise AssertionError(op)
 
 
-def _of_parts(b: Any, name: str, args: list[Number]) -> Number:
-    """A function of complex numbers."""
-    kind = args[0].machine
-    part = PARTS[kind]
-    re, im = args[0].held
-    if name == "conj":
-        return Number(kind, (re, b.fsub(ir.Constant(im.type, -0.0), im)))
-    if name in ("isnan", "isinf", "isfinite"):
-        both = [_OWN[name](b, part, [Number(part, one)]).held for one in (re, im)]
-        return Number("bool", (b.and_ if name == "isfinite" else b.or_)(*both))
-    if name == "divide":
-        return divided(b, args[0], args[1])
-    raise NotWritten(name)
-
-
-def divided(b: Any, left: Number, right: Number) -> Number:
+def _complex_quotient(b: Any, part: str, args: list[Held]) -> Held:
     """A quotient of complex numbers.
 
     Source: R. L. Smith, "Algorithm 116: Complex division", Communications of the ACM 5 (8), 1962.
     """
-    kind = common(left, right)
-    part = PARTS[kind]
-    (a, c), (re, im) = (convert(b, one, kind).held for one in (left, right))
+    (a, c), (re, im) = args
     wide, narrow = (_called(b, f"llvm.fabs.{_ENDS[part]}", [one]) for one in (re, im))
     along = b.fcmp_ordered(">=", wide, narrow)
     zero = ir.Constant(re.type, 0.0)
@@ -176,8 +196,17 @@ def divided(b: Any, left: Number, right: Number) -> Number:
 
     one, other = way(re, im, False), way(im, re, True)
     strange = b.fdiv(a, wide), b.fdiv(c, wide)
-    both = tuple(
-        b.select(none, nan, b.select(along, first, last))
-        for nan, first, last in zip(strange, one, other, strict=True)
-    )
-    return Number(kind, both)
+    return chosen(b, none, strange, chosen(b, along, one, other))
+
+
+def of_bits(b: Any, op: str, source: str, target: str, value: Held) -> Held:
+    """What looks at the bits of a number of one type, and gives one of another."""
+    match op:
+        case "half":
+            return halves.narrowed(b, convert(b, value, source, "float32"))
+        case "unhalf":
+            return halves.widened(b, value)
+        case "bits":
+            return b.bitcast(value, held(target))
+        case _:
+            raise AssertionError(op)

@@ -13,7 +13,7 @@ from typing import Any
 import llvmlite.binding as llvm
 from llvmlite import ir
 
-from .values import FLOATS, Number, convert
+from .values import FLOATS, Held
 
 _HALF, _FLOAT, _WORD = ir.HalfType(), FLOATS["float32"], ir.IntType(32)
 
@@ -21,20 +21,18 @@ _HALF, _FLOAT, _WORD = ir.HalfType(), FLOATS["float32"], ir.IntType(32)
 _UP = 2.0**112
 
 
-def widened(b: Any, bits: Number) -> Number:
+def widened(b: Any, bits: Held) -> Held:
     """The half float of these bits, as a float32."""
-    held = convert(b, bits, "uint16").held
     if has_instructions():
-        return Number("float32", b.fpext(b.bitcast(held, _HALF), _FLOAT))
-    return Number("float32", _widened_by_bits(b, b.zext(held, _WORD)))
+        return b.fpext(b.bitcast(bits, _HALF), _FLOAT)
+    return _widened_by_bits(b, b.zext(bits, _WORD))
 
 
-def narrowed(b: Any, value: Number) -> Number:
-    """The bits of the half float that is nearest to a float, of two the even one."""
-    held = convert(b, value, "float32").held
+def narrowed(b: Any, value: Held) -> Held:
+    """The bits of the half float that is nearest to a float32, of two the even one."""
     if has_instructions():
-        return Number("uint16", b.bitcast(b.fptrunc(held, _HALF), ir.IntType(16)))
-    return Number("uint16", b.trunc(_narrowed_by_bits(b, b.bitcast(held, _WORD)), ir.IntType(16)))
+        return b.bitcast(b.fptrunc(value, _HALF), ir.IntType(16))
+    return b.trunc(_narrowed_by_bits(b, b.bitcast(value, _WORD)), ir.IntType(16))
 
 
 @cache

@@ -357,38 +357,41 @@ def keyed(line, first, length, keys, at, masks):
     return valid
 
 
-def ordered(keys, order, other_keys, other_order, counts, length):
-    """Keys in order, and where each stood: in the first two arrays or in the others.
+def ordered(keys, order, counts, length):
+    """Keys in order, and where each stood: in a row of both arrays; which of the two it is.
 
-    Byte by byte from the lowest; one that all keys have in common takes no pass.
+    They come in the first row.  Byte by byte from the lowest; one that all keys have in common
+    takes no pass.
     Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.2.5, algorithm R.
     """
     for k in range(counts.size):
         counts[k] = 0
     for k in range(length):
-        key = u64(keys[k])
-        order[k] = k
+        key = u64(keys[0, k])
+        order[0, k] = k
         for byte in range(keys.itemsize):
             counts[(byte << 8) + i64(key >> u64(byte << 3) & u64(255))] += 1
+    turn = 0
     for byte in range(keys.itemsize):
         shift, first = u64(byte << 3), byte << 8
-        if counts[first + i64(u64(keys[0]) >> shift & u64(255))] == length:
+        if counts[first + i64(u64(keys[turn, 0]) >> shift & u64(255))] == length:
             continue
         before = 0
         for k in range(first, first + 256):
             count = counts[k]
             counts[k] = before
             before += count
+        here, there = row(keys, (turn,)), row(keys, (1 - turn,))
+        stood, stands = row(order, (turn,)), row(order, (1 - turn,))
         for k in range(length):
-            key = u64(keys[k])
+            key = u64(here[k])
             digit = first + i64(key >> shift & u64(255))
             place = counts[digit]
             counts[digit] = place + 1
-            other_keys[place] = key
-            other_order[place] = order[k]
-        keys, other_keys = other_keys, keys
-        order, other_order = other_order, order
-    return keys, order
+            there[place] = key
+            stands[place] = stood[k]
+        turn = 1 - turn
+    return turn
 
 
 def slid(keys, masks, ranks, inside, words, runs, starts, depth, down, wide, width, lanes, rank,

@@ -86,10 +86,8 @@ def selecting_function(
     buffers: dict[str, tuple[int | str, str]] = {
         "held": (2 + max(1, ndim - 1), "int64"),
         "made": (f"{kept * len(stage.names)} * ({size[1]})", unsigned),
-        "keys": (tile.elements, unsigned),
-        "spare": (tile.elements, unsigned),
-        "order": (tile.elements, "uint32"),
-        "turned": (tile.elements, "uint32"),
+        "keys": (f"(2, {tile.elements})", unsigned),
+        "order": (f"(2, {tile.elements})", "uint32"),
         "counts": (256 * machine.itemsize, "int64"),
         "ranks": (
             tile.elements,
@@ -114,13 +112,14 @@ if not ({" and ".join(known)}):
     for first0 in range(0, n, {tile.columns}):
         width0 = min({tile.columns}, n - first0)
         wide0 = {plus("width0", tile.width - lanes)}
-        at0, valid0 = 0, 0
+        at0, valid0, front0 = 0, 0, row($keys, (0,))
         for d0 in range({len(tile.planes)}):
             for d in range(depth0):
-                bits0 = same_bits(row({array}, {as_tuple(["b", *outer, *down])}), $keys)
-                valid0 += keyed(bits0, {plus("first0", start)}, wide0, $keys, at0, $masks)
+                bits0 = same_bits(row({array}, {as_tuple(["b", *outer, *down])}), front0)
+                valid0 += keyed(bits0, {plus("first0", start)}, wide0, front0, at0, $masks)
                 at0 += wide0
-        keys0, order0 = ordered($keys, $order, $spare, $turned, $counts, at0)
+        turn0 = ordered($keys, $order, $counts, at0)
+        keys0, order0 = row($keys, (turn0,)), row($order, (turn0,))
         for k in range(at0):
             $ranks[order0[k]] = k
         words0 = (at0 + 63) // 64

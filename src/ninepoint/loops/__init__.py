@@ -1,0 +1,1 @@
+"""The loop language: what a compiled program does to memory, as data, and its printers."""

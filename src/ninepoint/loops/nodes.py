@@ -1,0 +1,281 @@
+"""Nodes of the loop language: typed values, statements, functions and modules.
+
+    function band(x: float32[2], out: float32[2])
+        for i in 0 .. size(out, 0)
+            view row = out[i, :]
+            for j in 0 .. size(row, 0)
+                row[j] = x[i, j] * 0.5
+
+    value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
+               | Stride(array, axis) | Call(function, (value | array)*)
+    statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
+               | Continue | Return | Run(call)
+
+Every value has a machine type: "bool", "int8" to "uint64", "float32", "float64", "complex64" or
+"complex128".  Both operands of an operation have one type, and conversions are operations.  An
+integer operation wraps, unless it is `exact`: then it never overflows.
+
+An array is a view of memory: elements of one type, lengths and strides along its axes.  In a
+`dense` one elements lie side by side, in C order.  A name is bound once, except that of a
+`Variable`; names of values and arrays differ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+BITS = {f"{sign}int{bits}": bits for sign in ("", "u") for bits in (8, 16, 32, 64)}
+FLOATS = ("float32", "float64")
+# The type of each part of a complex number.
+PARTS = {"complex64": "float32", "complex128": "float64"}
+
+COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A constant."""
+
+    type: str
+    value: bool | int | float | complex
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """The value of a name."""
+
+    type: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An operation of values; it has no effect, and may be computed where nobody needs it.
+
+    "to" converts to `type`: an integer is cut to its bits, a float cut off or rounded.  Other
+    operations are arithmetic, comparisons, "select", functions of NumPy by their names, "complex",
+    "real" and "imag", and those that look at bits: "bits" keeps these and changes the type,
+    "popcount" counts them, "half" gives the bits of the nearest half float, "unhalf" the float32.
+    """
+
+    type: str
+    op: str
+    args: tuple[Value, ...]
+    exact: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Array:
+    """A name for a view of memory: elements of a type, along so many axes."""
+
+    element: str
+    ndim: int
+    name: str
+    dense: bool = False
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element [bytes]."""
+        return np.dtype(self.element).itemsize
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """An element of an array."""
+
+    array: Array
+    index: tuple[Value, ...]
+
+    @property
+    def type(self) -> str:
+        """The type of the element."""
+        return self.array.element
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The length of an array along an axis."""
+
+    array: Array
+    axis: int
+    type: str = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Stride:
+    """The bytes between elements along an axis."""
+
+    array: Array
+    axis: int
+    type: str = "int64"
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a function of the module returns; `type` is empty if it returns nothing."""
+
+    type: str
+    function: str
+    args: tuple[Value | Array, ...]
+
+
+Value: TypeAlias = Number | Name | Op | Load | Size | Stride | Call
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    """Bind a name to a value."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """Bind a name that `Assign` may change; it begins with a value."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Assign:
+    """Give a variable another value, of the same type."""
+
+    name: str
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Write an element of an array."""
+
+    array: Array
+    index: tuple[Value, ...]
+    value: Value
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Bind an array to what another holds at some first indices, from element `first` on.
+
+    The name may have another element type of the same size.  It is `dense` if the caller has
+    seen to it that its elements lie side by side.
+    """
+
+    array: Array
+    of: Array
+    index: tuple[Value, ...] = ()
+    first: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alloc:
+    """Bind an array to new memory, which begins at a line of the cache and lives as the call."""
+
+    array: Array
+    shape: tuple[Value, ...]
+    zero: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """Do statements for an index that goes from `start` to before `stop`."""
+
+    index: str
+    start: Value
+    stop: Value
+    body: tuple[Statement, ...]
+    step: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Do `head`, then `body` if the test holds, and begin again."""
+
+    head: tuple[Statement, ...]
+    test: Value
+    body: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Do one of two blocks."""
+
+    test: Value
+    then: tuple[Statement, ...]
+    other: tuple[Statement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """Leave the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Continue:
+    """Go on with the next turn of the innermost loop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Return:
+    """Leave the function."""
+
+    value: Value | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Call a function for what it does."""
+
+    call: Call
+
+
+Statement: TypeAlias = (
+    Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
+    | Run
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What a row function promises to the compiler, and how it is compiled.
+
+    With `noalias` no two of its rows overlap; the rows `apart` overlap no other.  With `overlap`
+    (64, 9) the last 64 columns are computed by themselves, some for the second time, where a
+    multiple of 64 leaves at least 9.
+    """
+
+    noalias: bool = False
+    apart: tuple[str, ...] = ()
+    overlap: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function: its parameters, and what it does.
+
+    One with `promises` is compiled by itself; any other stands where it is called.
+    """
+
+    name: str
+    parameters: tuple[Name | Array, ...]
+    body: tuple[Statement, ...]
+    result: str = ""
+    promises: Promises | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Functions that call each other, and tables of constants, which are dense arrays."""
+
+    functions: tuple[Function, ...]
+    tables: tuple[tuple[str, np.ndarray], ...] = ()
+    fastmath: bool = field(default=False, kw_only=True)
+
+    def function(self, name: str) -> Function:
+        """The function of a name."""
+        return next(one for one in self.functions if one.name == name)

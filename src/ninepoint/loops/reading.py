@@ -1,0 +1,797 @@
+"""Plain Python, with few words, as functions of the loop language.
+
+    def band_row(x_0, o0, n):               function band_row(x_0: int8[1], o0: int16[1], ...)
+        for j in range(n):           ->         for j in 0 .. n
+            t0 = x_0[j]                             let t0 = x_0[j]
+            o0[j] = i16(t0 + t0)                    o0[j] = to int16 t0 + to int16 t0
+
+Types follow from those of the arguments: a function that is called with arguments of other types
+is read once more.  Of an integer expression inside a conversion no more bits are computed than it
+has.  A name that is assigned once is a value, any other a variable.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .nodes import (
+    BITS,
+    FLOATS,
+    PARTS,
+    Alloc,
+    Array,
+    Assign,
+    Break,
+    Call,
+    Continue,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Name,
+    Number,
+    Op,
+    Promises,
+    Return,
+    Run,
+    Size,
+    Statement,
+    Store,
+    Stride,
+    Value,
+    Variable,
+    View,
+    While,
+)
+from .values import (
+    MODULAR,
+    applied,
+    chosen,
+    common,
+    compared,
+    convert,
+    cut,
+    either,
+    integer,
+    negated,
+    number,
+    truth,
+    whole,
+    word,
+)
+
+SHORT = {
+    "b1": "bool", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "u8": "uint8",
+    "u16": "uint16", "u32": "uint32", "u64": "uint64", "f32": "float32", "f64": "float64",
+    "c64": "complex64", "c128": "complex128", "bool": "bool", "int": "int64", "float": "float64",
+}  # fmt: skip
+_OPERATORS: Mapping[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**", ast.LShift: "<<", ast.RShift: ">>", ast.BitAnd: "&", ast.BitOr: "|",
+    ast.BitXor: "^", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==",
+    ast.NotEq: "!=",
+}  # fmt: skip
+
+# What the library has for plain Python alone: here it is an operation or a view.
+_WORDS = frozenset(
+    "row row_from row_function aligned type_of same_bits ones float32_of_bits float64_of_bits "
+    "bits_of_float64 float32_of_half half_of_float32".split()
+)
+
+# Functions of one float that may be computed where nobody needs them.
+_QUICK = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt")
+_QUESTIONS = ("isnan", "isinf", "isfinite", "signbit")
+
+
+class NotRead(Exception):
+    """Text that is no program of the loop language."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The name of a machine type, which converts what it is called with."""
+
+    machine: str
+
+
+Known: TypeAlias = Value | Array | Machine | tuple["Known", ...]
+
+
+@cache
+def functions_of(text: str) -> Mapping[str, ast.FunctionDef]:
+    """The functions of a text by their names."""
+    return {one.name: one for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)}
+
+
+def read(
+    text: str,
+    library: Mapping[str, ast.FunctionDef],
+    constants: Mapping[str, float],
+    types: Sequence[tuple[str, int]],
+    *,
+    fastmath: bool = False,
+) -> Module:
+    """Read a text whose function `band` takes arrays, and numbers, of these types.
+
+    A type is that of the elements, and the number of axes; 0 for a number.  `library` holds what
+    the text may call besides its own functions, `constants` names that stand for a number.
+
+    Raises
+    ------
+    NotRead
+        Where the text holds what is not known here.
+    """
+    tree = ast.parse(text)
+    reader = _Reader(tree, library, constants)
+    band = reader.texts["band"]
+    given = [
+        Array(machine, ndim, one.arg) if ndim else Name(machine, one.arg)
+        for one, (machine, ndim) in zip(band.args.args, types, strict=True)
+    ]
+    reader.function(band, given, "band")
+    return Module(
+        tuple(reader.functions.values()),
+        tuple(reader.tables.items()),
+        fastmath=fastmath,
+    )
+
+
+class _Reader:
+    """Reads the functions of one text, for each of the types that they are called with."""
+
+    def __init__(
+        self,
+        tree: ast.Module,
+        library: Mapping[str, ast.FunctionDef],
+        constants: Mapping[str, float],
+    ) -> None:
+        self.texts = {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+        self.library, self.constants = library, constants
+        self.functions: dict[str, Function] = {}
+        self.tables: dict[str, np.ndarray] = {}
+        self._names: dict[Any, str] = {}
+        self._assigned = {
+            one.targets[0].id: one.value
+            for one in tree.body
+            if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Name)
+        }
+
+    def function(
+        self, node: ast.FunctionDef, args: Sequence[Value | Array], name: str = ""
+    ) -> Function:
+        """A function, for arguments of these types."""
+        key = (node.name, tuple(_kind(arg) for arg in args))
+        if key not in self._names:
+            count = sum(known[0] == node.name for known in self._names)
+            self._names[key] = name or node.name + f".{count}" * bool(count)
+            parameters = tuple(
+                replace(arg, name=one.arg) if isinstance(arg, Array) else Name(arg.type, one.arg)
+                for one, arg in zip(node.args.args, args, strict=True)
+            )
+            body = _Body(self, node, parameters)
+            promises = None if node.name in self.library or name else _promises(node)
+            self.functions[self._names[key]] = Function(
+                self._names[key], parameters, body.statements(), body.result, promises
+            )
+        return self.functions[self._names[key]]
+
+    def table(self, name: str) -> Array | None:
+        """A constant array of the text."""
+        if name not in self._assigned:
+            return None
+        if name not in self.tables:
+            space: dict[str, Any] = {k: np.dtype(one).type for k, one in SHORT.items()}
+            space |= {"np": np, "nan": np.nan, "inf": np.inf, "complex": complex}
+            expression = ast.Expression(self._assigned[name])
+            self.tables[name] = eval(compile(expression, "<table>", "eval"), space)
+        values = self.tables[name]
+        return Array(values.dtype.name, values.ndim, name, dense=True)
+
+
+def _kind(value: Value | Array) -> tuple[Any, ...]:
+    """Of which type a value is."""
+    if isinstance(value, Array):
+        return (value.element, value.ndim, value.dense)
+    return (value.type,)
+
+
+def _promises(node: ast.FunctionDef) -> Promises | None:
+    for one in node.decorator_list:
+        assert isinstance(one, ast.Call)
+        told = {str(k.arg): ast.literal_eval(k.value) for k in one.keywords}
+        told.pop("fastmath", None)
+        return Promises(**told)
+    return None
+
+
+@cache
+def _counted(node: ast.FunctionDef) -> Mapping[str, int]:
+    """How often each name is assigned in a function; its parameters are assigned once before."""
+    found: Counter[str] = Counter()
+    for one in ast.walk(node):
+        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            found[one.id] += 1
+        elif isinstance(one, ast.AugAssign) and isinstance(one.target, ast.Name):
+            found[one.target.id] += 1
+    for arg in node.args.args:
+        found[arg.arg] += 1
+    return found
+
+
+class _Body:
+    """Reads the body of one function."""
+
+    def __init__(
+        self, reader: _Reader, node: ast.FunctionDef, parameters: Sequence[Name | Array]
+    ) -> None:
+        self.reader, self.node = reader, node
+        self.counts = _counted(node)
+        self.names: dict[str, Known] = {}
+        # The types of variables by their names, and what stands before all else.
+        self.variables: dict[str, str] = {}
+        self.front: list[Statement] = []
+        self.lines: list[Statement] = self.front
+        self.depth = 0
+        self.made = 0
+        self.result = ""
+        self.returns = sum(isinstance(one, ast.Return) for one in ast.walk(node))
+        for one in parameters:
+            self.names[one.name] = one
+            if isinstance(one, Name) and self.counts[one.name] > 1:
+                self.names[one.name] = self._variable(one.name, one)
+
+    def statements(self) -> tuple[Statement, ...]:
+        """All that the function does."""
+        body = self._block(self.node.body)
+        return (*self.front, *body)
+
+    def _block(self, statements: Sequence[ast.stmt]) -> tuple[Statement, ...]:
+        before, self.lines = self.lines, []
+        self.depth += 1
+        for one in statements:
+            self._statement(one)
+        self.depth -= 1
+        made, self.lines = tuple(self.lines), before
+        return made
+
+    # Statements.
+
+    def _statement(self, node: ast.stmt) -> None:
+        match node:
+            case ast.Assign(targets=[ast.Tuple(elts=targets)], value=ast.Tuple(elts=values)):
+                # All are computed before any is assigned.
+                held = [self._kept(self._value(one)) for one in values]
+                for target, value in zip(targets, held, strict=True):
+                    self._assign(target, value)
+            case ast.Assign(targets=[target]):
+                self._assign(target, self._value(node.value))
+            case ast.AugAssign(target=ast.Subscript() as target):
+                array, index = self._place(target)
+                index = tuple(self._kept_value(one) for one in index)
+                op = _OPERATORS[type(node.op)]
+                more = self._number(node.value)
+                self._store(array, index, applied(op, Load(array, index), more))
+            case ast.AugAssign(target=ast.Name(id=name)):
+                old = ast.Name(name, ast.Load())
+                self._assign(node.target, self._value(ast.BinOp(old, node.op, node.value)))
+            case ast.For():
+                self._for(node)
+            case ast.While():
+                self._while(node)
+            case ast.If():
+                self._if(node)
+            case ast.Return():
+                self._return(node)
+            case ast.Break():
+                self.lines.append(Break())
+            case ast.Continue():
+                self.lines.append(Continue())
+            case ast.Expr(value=ast.Call() as call):
+                found = self._value(call)
+                if isinstance(found, Call):
+                    self.lines.append(Run(found))
+            case ast.Expr(value=ast.Constant()) | ast.Pass():
+                pass
+            case _:
+                raise NotRead(ast.unparse(node))
+
+    def _assign(self, target: ast.expr, value: Known) -> None:
+        match target:
+            case ast.Name(id=name) if self.counts[name] == 1 or not _is_value(value):
+                self.names[name] = self._named(name, value)
+            case ast.Name(id=name):
+                assert not isinstance(value, tuple | Array | Machine)
+                old = self.names.get(name)
+                if not isinstance(old, Name) or (self.depth == 1 and old.type != value.type):
+                    # At the top a name may hold something else from here on.
+                    old = self.names[name] = self._variable(name, number(value.type, 0))
+                self.lines.append(Assign(old.name, convert(value, old.type)))
+            case ast.Tuple(elts=targets):
+                assert isinstance(value, tuple)
+                for one, part in zip(targets, value, strict=True):
+                    self._assign(one, part)
+            case ast.Subscript(slice=ast.Slice()):
+                self._fill(self._value(target.value), self._as_value(value, target))
+            case ast.Subscript():
+                array, index = self._place(target)
+                self._store(array, index, self._as_value(value, target))
+            case _:
+                raise NotRead(ast.unparse(target))
+
+    def _variable(self, name: str, value: Value) -> Name:
+        """A variable that begins with a value, at the front of the function."""
+        own, count = name, 1
+        while own in self.variables:
+            count += 1
+            own = f"{name}.{count}"
+        self.variables[own] = value.type
+        if isinstance(value, Name):
+            own = f"{name}.now"
+        self.front.append(Variable(own, value))
+        return Name(value.type, own)
+
+    def _named(self, name: str, value: Known) -> Known:
+        """A value under a name, which needs no statement if it has one or is known."""
+        if not _is_value(value) or isinstance(value, Number | Size | Stride):
+            return value
+        assert not isinstance(value, tuple | Array | Machine)
+        if isinstance(value, Name) and value.name not in self.variables:
+            return value
+        self.lines.append(Let(name, value))
+        return Name(value.type, name)
+
+    def _fresh(self) -> str:
+        self.made += 1
+        return f"v{self.made}.{self.node.name}"
+
+    def _kept(self, value: Known) -> Known:
+        """A value as it is now."""
+        return self._named(self._fresh(), value)
+
+    def _kept_value(self, value: Value) -> Value:
+        found = self._kept(value)
+        assert not isinstance(found, tuple | Array | Machine)
+        return found
+
+    def _store(self, array: Array, index: tuple[Value, ...], value: Value) -> None:
+        fits = integer(value) and array.element in BITS
+        held = cut(value, array.element) if fits else convert(value, array.element)
+        self.lines.append(Store(array, index, held))
+
+    def _fill(self, array: Known, value: Value) -> None:
+        """Every element of an array."""
+        assert isinstance(array, Array)
+        names = [self._fresh() for _ in range(array.ndim)]
+        index = tuple(Name("int64", one) for one in names)
+        body: Statement = Store(array, index, convert(value, array.element))
+        for axis in reversed(range(array.ndim)):
+            body = For(names[axis], word(0), Size(array, axis), (body,))
+        self.lines.append(body)
+
+    def _for(self, node: ast.For) -> None:
+        assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
+        limits = [convert(self._number(one), "int64") for one in node.iter.args]
+        start, stop = (word(0), limits[0]) if len(limits) == 1 else limits[:2]
+        step = limits[2] if len(limits) == 3 else word(1)
+        if not isinstance(step, Number):
+            raise NotRead(ast.unparse(node.iter))
+        start, stop = self._kept_value(start), self._kept_value(stop)
+        name = node.target.id
+        if self.counts[name] == 1:
+            self.names[name] = Name("int64", name)
+            body = self._block(node.body)
+        else:
+            # Loops one after the other, or one that changes its index.
+            index = f"{name}.{self._fresh()}"
+            before, self.lines = self.lines, []
+            self._assign(node.target, Name("int64", index))
+            first, self.lines = tuple(self.lines), before
+            body = (*first, *self._block(node.body))
+            name = index
+        self.lines.append(For(name, start, stop, body, whole(step)))
+
+    def _while(self, node: ast.While) -> None:
+        before, self.lines = self.lines, []
+        test = truth(self._number(node.test))
+        head, self.lines = tuple(self.lines), before
+        self.lines.append(While(head, test, self._block(node.body)))
+
+    def _if(self, node: ast.If) -> None:
+        test = truth(self._number(node.test))
+        if isinstance(test, Number):
+            self.lines += self._block(node.body if test.value else node.orelse)
+            return
+        then = self._block(node.body)
+        self.lines.append(If(test, then, self._block(node.orelse)))
+
+    def _return(self, node: ast.Return) -> None:
+        assert node.value is not None
+        value = self._number(node.value)
+        if not self.result and self.returns > 1 and value.type in BITS:
+            # Another return may have more bits.
+            self.result = "uint64" if value.type.startswith("u") else "int64"
+        self.result = self.result or value.type
+        self.lines.append(Return(convert(value, self.result)))
+
+    # Expressions.
+
+    def _number(self, node: ast.expr) -> Value:
+        return self._as_value(self._value(node), node)
+
+    @staticmethod
+    def _as_value(value: Known, node: ast.expr) -> Value:
+        if isinstance(value, tuple | Array | Machine):
+            raise NotRead(ast.unparse(node))
+        return value
+
+    def _value(self, node: ast.expr) -> Known:
+        match node:
+            case ast.Name(id=name):
+                return self._name(name)
+            case ast.Constant(value=value):
+                return _literal(value)
+            case ast.BinOp():
+                op = _OPERATORS[type(node.op)]
+                return self._applied(op, self._number(node.left), self._number(node.right))
+            case ast.Subscript():
+                return self._subscript(node)
+            case ast.Call():
+                return self._call(node)
+            case ast.Compare():
+                return self._compare(node)
+            case ast.IfExp():
+                return self._choose(node)
+            case ast.UnaryOp():
+                return self._unary(node)
+            case ast.BoolOp():
+                return self._both(node)
+            case ast.Attribute():
+                return self._attribute(node)
+            case ast.Tuple(elts=elements):
+                return tuple(self._value(one) for one in elements)
+            case _:
+                raise NotRead(ast.unparse(node))
+
+    def _name(self, name: str) -> Known:
+        if name in self.names:
+            return self.names[name]
+        if name in SHORT:
+            return Machine(SHORT[name])
+        if name in self.reader.constants:
+            return _literal(self.reader.constants[name])
+        table = self.reader.table(name)
+        if table is None:
+            raise NotRead(name)
+        return table
+
+    def _applied(self, op: str, left: Value, right: Value) -> Value:
+        if op == "**" and {left.type, right.type} & set(PARTS):
+            return self._of_complex("power", [left, right])
+        return applied(op, left, right)
+
+    def _compare(self, node: ast.Compare) -> Value:
+        result, left = None, self._number(node.left)
+        for op, right_node in zip(node.ops, node.comparators, strict=True):
+            if isinstance(op, ast.In):
+                assert isinstance(right_node, ast.Tuple)
+                tests = [compared("==", left, self._number(one)) for one in right_node.elts]
+                found = tests[0]
+                for one in tests[1:]:
+                    found = either("|", found, one)
+                return found
+            right = self._number(right_node)
+            test = compared(_OPERATORS[type(op)], left, right)
+            result = test if result is None else either("&", result, test)
+            left = right
+        assert result is not None
+        return result
+
+    def _both(self, node: ast.BoolOp) -> Value:
+        is_and = isinstance(node.op, ast.And)
+        result = truth(self._number(node.values[0]))
+        for one in node.values[1:]:
+            if isinstance(result, Number):
+                if bool(result.value) != is_and:
+                    return result
+                result = truth(self._number(one))
+            elif _is_plain(one):
+                result = either("&" if is_and else "|", result, truth(self._number(one)))
+            else:
+                result = self._later(result, one, is_and)
+        return result
+
+    def _later(self, first: Value, node: ast.expr, is_and: bool) -> Value:
+        """`and` or `or`, whose second operand is computed only if it is needed."""
+        held = self._variable(self._fresh(), number("bool", False))
+        self.lines.append(Assign(held.name, first))
+        before, self.lines = self.lines, []
+        last = truth(self._number(node))
+        self.lines.append(Assign(held.name, last))
+        more, self.lines = tuple(self.lines), before
+        self.lines.append(If(held, more) if is_and else If(held, (), more))
+        return held
+
+    def _choose(self, node: ast.IfExp) -> Known:
+        test = truth(self._number(node.test))
+        if isinstance(test, Number):
+            return self._value(node.body if test.value else node.orelse)
+        if _is_plain(node.body) and _is_plain(node.orelse):
+            return chosen(test, self._number(node.body), self._number(node.orelse))
+        ways = []
+        for one in (node.body, node.orelse):
+            before, self.lines = self.lines, []
+            value = self._number(one)
+            ways.append((self.lines, value))
+            self.lines = before
+        (then, first), (other, last) = ways
+        machine = first.type if first.type == last.type else common(first, last)
+        held = self._variable(self._fresh(), number(machine, 0))
+        then.append(Assign(held.name, convert(first, machine)))
+        other.append(Assign(held.name, convert(last, machine)))
+        self.lines.append(If(test, tuple(then), tuple(other)))
+        return held
+
+    def _unary(self, node: ast.UnaryOp) -> Value:
+        value = self._number(node.operand)
+        match node.op:
+            case ast.Not():
+                test = truth(value)
+                if isinstance(test, Number):
+                    return number("bool", not test.value)
+                return Op("bool", "not", (test,))
+            case ast.USub():
+                return negated(value)
+            case ast.Invert():
+                machine = "uint64" if value.type.startswith("u") else "int64"
+                return Op(machine, "~", (convert(value, machine),))
+            case _:
+                raise NotRead(ast.unparse(node))
+
+    # Arrays.
+
+    def _subscript(self, node: ast.Subscript) -> Known:
+        parts = self._value(node.value)
+        if isinstance(parts, tuple):
+            place = self._number(node.slice)
+            assert isinstance(place, Number)
+            return parts[whole(place)]
+        array, index = self._place(node)
+        if len(index) < array.ndim:
+            return self._view(array, index, array.ndim - len(index))
+        return Load(array, index)
+
+    def _place(self, node: ast.Subscript) -> tuple[Array, tuple[Value, ...]]:
+        array = self._value(node.value)
+        if not isinstance(array, Array):
+            raise NotRead(ast.unparse(node))
+        index = self._value(node.slice)
+        listed = index if isinstance(index, tuple) else (index,)
+        return array, tuple(convert(self._as_value(one, node), "int64") for one in listed)
+
+    def _view(
+        self,
+        array: Array,
+        index: tuple[Value, ...],
+        ndim: int,
+        *,
+        dense: bool = False,
+        first: Value | None = None,
+        element: str = "",
+    ) -> Array:
+        view = Array(element or array.element, ndim, self._fresh(), dense or array.dense)
+        self.lines.append(View(view, array, index, first))
+        return view
+
+    def _attribute(self, node: ast.Attribute) -> Known:
+        if isinstance(node.value, ast.Name) and node.value.id == "np":
+            if node.attr in ("nan", "inf"):
+                return _literal(float(node.attr))
+            return Machine({"bool_": "bool"}.get(node.attr, node.attr))
+        value = self._value(node.value)
+        if not isinstance(value, Array):
+            of = self._as_value(value, node)
+            if node.attr not in ("real", "imag") or of.type not in PARTS:
+                raise NotRead(ast.unparse(node))
+            return Op(PARTS[of.type], node.attr, (of,))
+        match node.attr:
+            case "shape":
+                return tuple(Size(value, axis) for axis in range(value.ndim))
+            case "strides":
+                return tuple(Stride(value, axis) for axis in range(value.ndim))
+            case "ndim":
+                return word(value.ndim)
+            case "itemsize":
+                return word(value.itemsize)
+            case "size":
+                return self._size(value)
+            case "nbytes":
+                return applied("*", self._size(value), word(value.itemsize))
+            case "dtype":
+                return Machine(value.element)
+            case _:
+                raise NotRead(ast.unparse(node))
+
+    @staticmethod
+    def _size(array: Array) -> Value:
+        size: Value = Size(array, 0)
+        for axis in range(1, array.ndim):
+            size = applied("*", size, Size(array, axis))
+        return size
+
+    # Calls.
+
+    def _call(self, node: ast.Call) -> Known:
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        if isinstance(node.func, ast.Attribute):
+            return self._method(node, node.func)
+        if name in SHORT and name not in self.names:
+            value, machine = self._number(node.args[0]), SHORT[name]
+            fits = machine in BITS and integer(value)
+            return cut(value, machine) if fits else convert(value, machine)
+        for known in (self.reader.texts, self.reader.library):
+            if name in known and name not in _WORDS:
+                return self._called(known[name], [self._value(one) for one in node.args])
+        args = [self._value(one) for one in node.args]
+        match name, args:
+            case ("row", [Array() as array, tuple(index)]):
+                return self._row(array, index, node)
+            case ("row_from", [Array() as array, tuple(index), first]):
+                return self._row(array, index, node, convert(self._as_value(first, node), "int64"))
+            case ("same_bits", [Array() as array, Array() as like]):
+                return self._view(array, (), array.ndim, dense=array.dense, element=like.element)
+            case ("aligned", [shape, Machine(machine)]):
+                return self._allocate(shape, machine, node)
+        numbers = [self._as_value(one, node) for one in args]
+        match name:
+            case "min" | "max":
+                return self._extreme("<" if name == "min" else ">", numbers)
+            case "abs":
+                return self._absolute(numbers[0])
+            case "complex":
+                narrow = all(one.type == "float32" for one in numbers)
+                machine = "complex64" if narrow else "complex128"
+                parts = tuple(convert(one, PARTS[machine]) for one in numbers)
+                return Op(machine, "complex", parts)
+            case "ones":
+                return Op("int64", "popcount", (convert(numbers[0], "uint64"),))
+            case "type_of":
+                return convert(numbers[1], numbers[0].type)
+            case "float32_of_bits":
+                return Op("float32", "bits", (convert(numbers[0], "int32"),))
+            case "float64_of_bits":
+                return Op("float64", "bits", (convert(numbers[0], "int64"),))
+            case "bits_of_float64":
+                return Op("int64", "bits", (convert(numbers[0], "float64"),))
+            case "float32_of_half":
+                return Op("float32", "unhalf", (convert(numbers[0], "uint16"),))
+            case "half_of_float32":
+                return Op("uint16", "half", (convert(numbers[0], "float32"),))
+            case _:
+                raise NotRead(ast.unparse(node))
+
+    def _row(
+        self, array: Array, index: tuple[Known, ...], node: ast.expr, first: Value | None = None
+    ) -> Array:
+        """The elements along the last axis, which lie side by side."""
+        places = tuple(convert(self._as_value(one, node), "int64") for one in index)
+        return self._view(array, places, 1, dense=True, first=first)
+
+    def _allocate(self, shape: Known, machine: str, node: ast.expr, zero: bool = False) -> Array:
+        lengths = shape if isinstance(shape, tuple) else (shape,)
+        numbers = tuple(
+            self._kept_value(convert(self._as_value(one, node), "int64")) for one in lengths
+        )
+        array = Array(machine, len(numbers), self._fresh(), dense=True)
+        self.lines.append(Alloc(array, numbers, zero))
+        return array
+
+    def _called(self, node: ast.FunctionDef, args: Sequence[Known]) -> Known:
+        """Call a function of the text or of the library."""
+        given: list[Value | Array] = []
+        for arg in args:
+            assert not isinstance(arg, tuple | Machine)
+            given.append(arg)
+        function = self.reader.function(node, given)
+        call = Call(function.result, function.name, tuple(given))
+        if function.result and any(isinstance(arg, Array) for arg in given):
+            # It may change what later values are read from.
+            return self._kept(call)
+        return call
+
+    def _method(self, node: ast.Call, func: ast.Attribute) -> Known:
+        place = func.value.id if isinstance(func.value, ast.Name) else ""
+        if place not in ("np", "math"):
+            raise NotRead(ast.unparse(node))
+        if func.attr in ("empty", "zeros"):
+            named = [one.value for one in node.keywords if one.arg == "dtype"]
+            kind = self._value((named or node.args[1:])[0])
+            assert isinstance(kind, Machine)
+            shape = self._value(node.args[0])
+            return self._allocate(shape, kind.machine, node, func.attr == "zeros")
+        args = [self._number(one) for one in node.args]
+        if any(arg.type in PARTS for arg in args):
+            return self._of_complex(func.attr, args)
+        machine = "float32"
+        for arg in args:
+            machine = common(Name(machine, ""), arg)
+        result = "bool" if func.attr in _QUESTIONS else machine
+        return Op(result, func.attr, tuple(convert(arg, machine) for arg in args))
+
+    def _of_complex(self, name: str, args: Sequence[Value]) -> Value:
+        """A function of complex numbers, of the type that they have."""
+        machine = args[0].type
+        for arg in args[1:]:
+            machine = common(Name(machine, ""), arg)
+        given = tuple(convert(arg, machine) for arg in args)
+        node = self.reader.library.get(f"complex_{name}")
+        if node is not None:
+            found = self._called(node, given)
+            assert not isinstance(found, tuple | Array | Machine)
+            return convert(found, machine)
+        match name:
+            case "conj":
+                return Op(machine, "conj", given)
+            case "divide":
+                return Op(machine, "/", given)
+            case "isnan" | "isinf" | "isfinite":
+                return Op("bool", name, given)
+            case _:
+                raise NotRead(name)
+
+    def _extreme(self, op: str, values: list[Value]) -> Value:
+        found = values[0]
+        for one in values[1:]:
+            found = chosen(compared(op, one, found), one, found)
+        return found
+
+    def _absolute(self, value: Value) -> Value:
+        if value.type in FLOATS:
+            return Op(value.type, "fabs", (value,))
+        if value.type in PARTS:
+            return Op(PARTS[value.type], "abs", (value,))
+        negative = compared("<", value, word(0))
+        return chosen(negative, applied("-", word(0), value), value)
+
+
+def _is_value(known: Known) -> bool:
+    return not isinstance(known, tuple | Array | Machine)
+
+
+def _literal(value: Any) -> Number:
+    if isinstance(value, bool):
+        return Number("bool", value)
+    if isinstance(value, int):
+        return Number("int64" if value < 2**63 else "uint64", value)
+    if isinstance(value, float):
+        return Number("float64", value)
+    raise NotRead(repr(value))
+
+
+@cache
+def _is_plain(node: ast.expr) -> bool:
+    """Whether an expression may be computed where nobody needs it."""
+    for one in ast.walk(node):
+        if isinstance(one, ast.Subscript | ast.IfExp | ast.BoolOp):
+            return False
+        if isinstance(one, ast.BinOp) and isinstance(one.op, ast.FloorDiv | ast.Mod | ast.Pow):
+            return False
+        if isinstance(one, ast.Call) and not (
+            isinstance(one.func, ast.Name) and (one.func.id in SHORT or one.func.id == "complex")
+        ):
+            name = one.func.attr if isinstance(one.func, ast.Attribute) else ""
+            if name not in _QUICK:
+                return False
+    return True
+
+
+__all__ = ["MODULAR", "SHORT", "NotRead", "functions_of", "read"]

@@ -1,0 +1,277 @@
+"""Verify: what holds of every module of the loop language, whoever made it.
+
+    let t1 = t0 + 1.0    where t0 is an int32     ->      AssertionError: t1: + of int32, float64
+    x_0[j, 0] = t1       where x_0 has one axis   ->      AssertionError: x_0: 2 indices, 1 axes
+
+A module that breaks one of these is wrong, even where the numbers happen to be right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import assert_never
+
+import numpy as np
+
+from .nodes import (
+    BITS,
+    COMPARISONS,
+    FLOATS,
+    PARTS,
+    Alloc,
+    Array,
+    Assign,
+    Break,
+    Call,
+    Continue,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Name,
+    Number,
+    Op,
+    Return,
+    Run,
+    Size,
+    Statement,
+    Store,
+    Stride,
+    Value,
+    Variable,
+    View,
+    While,
+)
+
+_TYPES = frozenset({"bool", *BITS, *FLOATS, *PARTS})
+
+# Operations of which the types of operands and result need not be one.
+_QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
+
+
+def verify(module: Module) -> None:
+    """Raise `AssertionError` for what no module may be."""
+    names = [one.name for one in module.functions]
+    assert len(set(names)) == len(names), f"two functions have one name: {names}"
+    for function in module.functions:
+        _Check(module, function).function()
+
+
+class _Check:
+    """Looks at one function; names are known in the block that binds them, and inside."""
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self.module, self.of = module, function
+        self.values: dict[str, str] = {}
+        self.variables: set[str] = set()
+        self.bound: set[str] = set()
+        self.loops = 0
+        self.arrays: dict[str, Array] = {
+            name: Array(table.dtype.name, table.ndim, name, dense=True)
+            for name, table in module.tables
+        }
+
+    def function(self) -> None:
+        for parameter in self.of.parameters:
+            if isinstance(parameter, Array):
+                self._bind_array(parameter)
+            else:
+                self._bind(parameter.name, parameter.type)
+        self._block(self.of.body)
+
+    def _bind(self, name: str, machine: str) -> None:
+        assert machine in _TYPES, f"{name}: no type {machine!r}"
+        assert name not in self.bound, f"{name} is bound twice in {self.of.name}"
+        self.bound.add(name)
+        self.values[name] = machine
+
+    def _bind_array(self, array: Array) -> None:
+        assert array.element in _TYPES, f"{array.name}: no type {array.element!r}"
+        assert array.name not in self.bound, f"{array.name} is bound twice in {self.of.name}"
+        self.bound.add(array.name)
+        self.arrays[array.name] = array
+
+    # Statements.
+
+    @contextmanager
+    def _scope(self) -> Iterator[None]:
+        before = self.values.copy(), self.arrays.copy()
+        yield
+        self.values, self.arrays = before
+
+    def _block(self, statements: Sequence[Statement]) -> None:
+        for one in statements:
+            self._statement(one)
+
+    def _statement(self, node: Statement) -> None:
+        match node:
+            case Let(name, value):
+                self._value(value)
+                self._bind(name, value.type)
+            case Variable(name, value):
+                self._value(value)
+                self._bind(name, value.type)
+                self.variables.add(name)
+            case Assign(name, value):
+                self._value(value)
+                assert name in self.variables, f"{name} is no variable"
+                assert name in self.values, f"{name} is not known here"
+                self._same(name, self.values[name], value.type)
+            case Store(array, index, value):
+                self._value(value)
+                self._element(array, index)
+                self._same(array.name, array.element, value.type)
+            case View():
+                self._view(node)
+            case Alloc(array, shape):
+                self._index(array, shape)
+                assert array.dense, f"{array.name}: new memory is dense"
+                self._bind_array(array)
+            case For(index, start, stop, body, step):
+                self._word(index, start)
+                self._word(index, stop)
+                assert step > 0, f"{index}: a step of {step}"
+                with self._loop():
+                    self._bind(index, "int64")
+                    self._block(body)
+            case While(head, test, body):
+                with self._loop():
+                    self._block(head)
+                    self._truth(test)
+                    self._block(body)
+            case If(test, then, other):
+                self._truth(test)
+                for body in (then, other):
+                    with self._scope():
+                        self._block(body)
+            case Break() | Continue():
+                assert self.loops, "no loop is left"
+            case Return(value):
+                if value is not None:
+                    self._value(value)
+                found = "" if value is None else value.type
+                self._same(self.of.name, self.of.result, found)
+            case Run(call):
+                self._value(call)
+            case _:
+                assert_never(node)
+
+    @contextmanager
+    def _loop(self) -> Iterator[None]:
+        self.loops += 1
+        with self._scope():
+            yield
+        self.loops -= 1
+
+    def _view(self, node: View) -> None:
+        of, array = self._known(node.of), node.array
+        for one in node.index:
+            self._word(array.name, one)
+        if node.first is not None:
+            self._word(array.name, node.first)
+        left = of.ndim - len(node.index)
+        assert left == array.ndim, f"{array.name}: {left} axes are left of {of.name}"
+        same = np.dtype(of.element).itemsize == array.itemsize
+        assert same, f"{array.name}: elements of another size than those of {of.name}"
+        self._bind_array(array)
+
+    # Values.
+
+    def _value(self, node: Value) -> None:
+        assert node.type in _TYPES or isinstance(node, Call), f"no type {node.type!r}"
+        match node:
+            case Name(machine, name):
+                assert name in self.values, f"{name} is not known here"
+                self._same(name, self.values[name], machine)
+            case Number(machine, value):
+                kept = np.asarray(value).astype(machine)
+                assert value != value or kept == value, f"{value!r} is no {machine}"
+            case Op():
+                self._operation(node)
+            case Load(array, index):
+                self._element(array, index)
+            case Size(array, axis) | Stride(array, axis):
+                assert 0 <= axis < self._known(array).ndim, f"{array.name}: no axis {axis}"
+            case Call():
+                self._call(node)
+            case _:
+                assert_never(node)
+
+    def _operation(self, node: Op) -> None:
+        for arg in node.args:
+            self._value(arg)
+        types = [arg.type for arg in node.args]
+        told = f"{node.op} of {', '.join(types)} is no {node.type}"
+        match node.op:
+            case "to":
+                assert len(types) == 1, told
+            case "select":
+                assert types == ["bool", node.type, node.type], told
+            case "complex":
+                assert types == [PARTS[node.type]] * 2, told
+            case "real" | "imag":
+                assert node.type == PARTS[types[0]], told
+            case "abs" if types[0] in PARTS:
+                assert node.type == PARTS[types[0]], told
+            case "bits":
+                sizes = {np.dtype(one).itemsize for one in (*types, node.type)}
+                assert len(sizes) == 1, told
+            case "half" | "unhalf":
+                given = ["uint16", "float32"]
+                assert [*types, node.type] == given[:: 1 if node.op == "unhalf" else -1], told
+            case "popcount":
+                assert types == ["uint64"], told
+                assert node.type in BITS, told
+            case _ if node.op in COMPARISONS or node.op in _QUESTIONS:
+                assert node.type == "bool", told
+                assert len(set(types)) == 1, told
+            case _:
+                assert {*types} == {node.type}, told
+        if node.exact:
+            known = node.type in BITS and node.op in ("+", "-", "*")
+            assert known, f"{node.op} of {node.type} is never exact"
+
+    def _call(self, node: Call) -> None:
+        function = self.module.function(node.function)
+        self._same(function.name, function.result, node.type)
+        for arg, parameter in zip(node.args, function.parameters, strict=True):
+            place = f"{parameter.name} of {function.name}"
+            if isinstance(parameter, Array):
+                assert isinstance(arg, Array), f"{place}: no array"
+                array = self._known(arg)
+                self._same(place, parameter.element, array.element)
+                assert parameter.ndim == array.ndim, f"{place}: {array.ndim} axes"
+                assert array.dense or not parameter.dense, f"{place}: not dense"
+            else:
+                assert not isinstance(arg, Array), f"{place}: an array"
+                self._value(arg)
+                self._same(place, parameter.type, arg.type)
+
+    # Arrays.
+
+    def _known(self, array: Array) -> Array:
+        assert self.arrays.get(array.name) == array, f"{array.name} is not known here as {array}"
+        return array
+
+    def _element(self, array: Array, index: Sequence[Value]) -> None:
+        self._known(array)
+        self._index(array, index)
+
+    def _index(self, array: Array, index: Sequence[Value]) -> None:
+        assert len(index) == array.ndim, f"{array.name}: {len(index)} indices, {array.ndim} axes"
+        for one in index:
+            self._word(array.name, one)
+
+    def _word(self, place: str, value: Value) -> None:
+        self._value(value)
+        self._same(place, "int64", value.type)
+
+    def _truth(self, value: Value) -> None:
+        self._value(value)
+        self._same("a test", "bool", value.type)
+
+    def _same(self, place: str, wanted: str, found: str) -> None:
+        assert wanted == found, f"{place}: {found or 'nothing'}, not {wanted or 'nothing'}"
