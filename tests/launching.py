@@ -140,7 +140,7 @@ class Emulated:
         plain = launch.plain and (self.plain or not self._fits(launch))
         name = launch.plain if plain else launch.function
         arguments = [*pointers, *others, geometry]
-        self.functions[name](grid, launch.threads, arguments, launch.shared)
+        self.functions[name](grid, launch.threads, arguments)
 
     def _fits(self, launch: Launch) -> bool:
         """Whether the arrays can be read and written in vectors."""

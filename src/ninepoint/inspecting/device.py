@@ -225,8 +225,6 @@ def _result(name: str, count: int) -> str:
 def _blocks(launch: Launch) -> str:
     points = " x ".join(map(str, launch.tile))
     text = f"blocks of {math.prod(launch.threads)} threads do {points} points"
-    if launch.shared:
-        text += f", with {launch.shared} bytes of shared memory"
     if launch.wide:
         most = max(size for _, size in launch.wide)
         text += f", in vectors of {most} bytes where rows allow it"

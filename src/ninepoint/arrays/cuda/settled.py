@@ -59,7 +59,6 @@ class _Start:
     wide: tuple[tuple[int, int], ...]
     grid: tuple[int]
     block: tuple[int, int, int]
-    shared: int
     arrays: _Arrays
     geometry: Any
 
@@ -217,7 +216,7 @@ class Settled:
             return self
         (shape,), (dtype,), constants = self._shapes, self._dtypes, self._constants
         function, plain, wide = start.function, start.plain, start.wide
-        grid, block, shared, geometry = start.grid, start.block, start.shared, start.geometry
+        grid, block, geometry = start.grid, start.block, start.geometry
         offsets = [offset for _, offset in start.arrays]
         moved, numbered = any(offsets), bool(self._scalars or self._coefficients)
         empty, fits, reached = driver.empty, self._fits, self._bounds
@@ -244,7 +243,7 @@ class Settled:
                     chosen = plain
             if numbered:
                 given += self._numbers(numbers)
-            chosen(grid, block, (*given, *constants, geometry), shared)
+            chosen(grid, block, (*given, *constants, geometry))
             return result
 
         return run
@@ -270,7 +269,7 @@ class Settled:
             for k, mask in start.wide:
                 if given[k] & mask:
                     function = start.plain
-            function(start.grid, start.block, (*given, *more, start.geometry), start.shared)
+            function(start.grid, start.block, (*given, *more, start.geometry))
         if out is None and self._moved:
             results = [result.transpose(self._back) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
@@ -320,7 +319,6 @@ def _start(
         tuple(wide) if can else (),
         (count,),
         launch.threads,
-        launch.shared,
         tuple((k, places[k]) for k in used),
         driver.by_value(np.array(told, np.int64)),
     )

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,11 +23,7 @@ from ...lowering.fusion import Part, unfit
 from ...lowering.merging import merged
 from ...lowering.passes import ROWS, ROWS_AS_IN_PLACE, checked, passed
 from ...lowering.schedule import Schedule
-from .borders import Border
-from .functions import field_arrays, out_arrays
 from .rings import Rules
-from .shapes import Part as Alone
-from .shapes import shape_of, work_of
 from .source import Source
 from .strips import strips
 
@@ -38,10 +33,6 @@ if TYPE_CHECKING:
 # How many times as many operations a kernel without stages must have as one with stages, before
 # it is done with them: these cost shuffles, and registers.
 WORTH = 1.5
-
-# Instructions of a strip for each operation, at least: extremes of 3 x 3 bytes have 9 for 4
-# (sm_90).  Two points in a register have fewer than are counted.
-SHUFFLED = 2.0
 
 # Rules of borders by which an output that has no neighbours is not computed.
 _ABSENT = ("fill", "keep", "valid")
@@ -62,8 +53,6 @@ def in_strips(forms: Forms, plain: Kernel, name: str, rules: Rules) -> Source | 
     kernel = rolled(forms)
     if unfit(kernel) or not kernel.stages:
         return None
-    if not plain.stages and _halved(plain, forms) < SHUFFLED * _work(kernel):
-        return None
     looped = any(isinstance(assign.value, Reduce) for assign in plain.body)
     if not plain.stages and not looped and _work(plain) < WORTH * _work(kernel):
         return None
@@ -78,15 +67,6 @@ def in_strips(forms: Forms, plain: Kernel, name: str, rules: Rules) -> Source | 
         [rules],
         forms.request.schedule,
     )
-
-
-def _halved(kernel: Kernel, forms: Forms) -> float:
-    """Operations at each point where two are done in a register; infinite where that cannot be."""
-    outs, nothing = out_arrays(forms.compiled.out_dtypes), (0,) * kernel.ndim
-    border = Border((), ())
-    alone = Alone(kernel, "", nothing, nothing, tuple(outs), field_arrays(kernel), {}, border)
-    shape = shape_of(alone)
-    return inf if shape is None or shape.lanes is None else work_of(shape, alone)
 
 
 def link(

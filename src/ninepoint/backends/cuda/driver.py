@@ -382,18 +382,16 @@ def loaded(code: bytes) -> Any:
 
 
 def function(module: Any, name: str) -> Callable[..., None]:
-    """Give a function of a module, to be called with a grid, a block, arguments and shared bytes.
+    """Give a function of a module, to be called with a grid, a block and arguments.
 
     Its arguments are whole numbers for pointers, scalars of NumPy, and what `by_value` gives; it
     is started on the current stream, and nobody waits for it.
     """
     start = module.get_function(name)
 
-    def started(
-        grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any], shared: int
-    ) -> None:
+    def started(grid: tuple[int, ...], block: tuple[int, ...], arguments: Sequence[Any]) -> None:
         try:
-            start(grid, block, arguments, shared)
+            start(grid, block, arguments)
         except RuntimeError as error:
             size = sum(getattr(one, "nbytes", 8) for one in arguments)
             full = failures.number(error) == failures.OUT_OF_MEMORY

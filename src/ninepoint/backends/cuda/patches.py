@@ -11,19 +11,21 @@ the arrays, no position is mapped by the rule of a border; elsewhere each elemen
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from ...analysis.ranges import ranges
-from ...language.ir import Read
-from .functions import Array, loaded, plus
-from .halves import Halves, pair_text
-from .making import Making, either, gathered
-from .packing import Lanes
+from ...language.ir import Atom, Const, Element, Offset, Read
+from .functions import Array, Function, copied, loaded, plus, stored
+from .operations import C_TYPES
 from .shapes import Chunk, Part, Shape, chunk_of, shape_of
 from .source import Launch
+
+# Elements of a chunk that are under way at once where each is loaded by itself.
+FEW = 4
 
 # Threads of a block along the last core axis, and along the last but one.
 _THREADS = {1: (1, 128), 2: (4, 32)}
@@ -76,10 +78,7 @@ class _Patch:
 
     def _function(self, name: str, how: str) -> _Function:
         part, shape = self.part, self.shape
-        kernel, known = shape.kernel, ranges(shape.kernel)
-        place = part, shape.rows, shape.columns, self.low, how
-        kind = _Function if shape.lanes is None else _InLanes
-        return kind(kernel, known, part.border, name, *place, whole=self)
+        return _Function(shape.kernel, ranges(shape.kernel), part.border, name, how, self)
 
     def _widths(self) -> dict[str, int]:
         """The arrays that are read or written in vectors, and of how many bytes."""
@@ -95,14 +94,29 @@ class _Patch:
 
 
 @dataclass
-class _Function(Making):
-    """One function, which loads and stores several columns "together" or "apart"."""
+class _Function(Function):
+    """One function, which loads and stores several columns "together" or "apart".
 
-    whole: _Patch = dataclasses.field(kw_only=True)
+    The outputs of its kernel are those of the first point first, then those of the next in its
+    row.
+    """
+
+    how: str
+    whole: _Patch
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self.part, self.low = self.whole.part, self.whole.low
         self.shape, self.patch, self.tile = self.whole.shape, self.whole.patch, self.whole.tile
+        self.rows, self.columns = self.shape.rows, self.shape.columns
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes there are."""
+        return self.kernel.ndim
+
+    def _written(self, array: Array) -> bool:
+        return array in self.part.targets
 
     def text(self) -> list[str]:
         """The text of the function."""
@@ -263,31 +277,167 @@ class _Function(Making):
         step = f"{array.parameter}_{self.ndim - 1}"
         return f"{chunk.name} = npt_strided<{chunk.count}>({where}, {step});"
 
+    # Where elements are.
 
-@dataclass
-class _InLanes(Halves, _Function):
-    """The same, with two columns in a register."""
+    def _region(self, field: str, axis: int) -> tuple[int, int]:
+        """How far beyond both ends of an axis a scratch array reaches; a field does not."""
+        if field not in self.part.regions:
+            return 0, 0
+        low, high = self.part.regions[field]
+        return low[axis], high[axis]
 
-    @property
-    def lanes(self) -> Lanes:
-        """What is done in lanes."""
-        assert self.shape.lanes is not None
-        return self.shape.lanes
+    def _at(self, field: str, axis: int, place: str) -> str:
+        """A position of a field, or of a scratch array: one beyond its ends is mapped."""
+        if field not in self.part.regions:
+            return f"at{axis}({place}, n{axis})"
+        low, high = self._region(field, axis)
+        return f"npt_within({place}, {low}, {plus(f'n{axis}', high)})"
 
-    def _pair(self, read: Read) -> str:
-        dtype = self.part.arrays[read.field].dtype
-        return pair_text(self._word(read, 0), self._word(read, self.half), dtype)
+    # What is computed.
 
-    def _word(self, read: Read, ahead: int) -> tuple[str, int]:
-        """A word that has an element, and where in it that is."""
-        chunk, array = chunk_of(read, self.shape, ahead), self.part.arrays[read.field]
-        size, place = array.dtype.itemsize, read.offset[-1] + ahead - chunk.first
-        if size * chunk.count < 4:
-            return f"npt_narrow<{array.stored}>::bits({chunk.name}.get({place}))", 0
-        return f"{chunk.name}.w[{place * size // 4}]", place * size % 4 // size
+    def _body(self) -> list[str]:
+        kernel = self.kernel
+        lines: list[str] = []
+        for assign in kernel.body:
+            expr, name = assign.value, assign.name
+            match expr:
+                case Read():
+                    own = self.operations.declare(name, expr)
+                    text = self._had(expr, own)
+                case Element():
+                    own = self.operations.declare(name, expr)
+                    text = self.element(expr.array, own, list(map(str, expr.index)))
+                case _:
+                    text = self.operations.text(name, expr)
+                    own = self.operations.types[name]
+            lines.append(f"const {C_TYPES[own]} {self.fresh(name)} = {text};")
+        return [*lines, *self._results()]
 
-    def _one(self, read: Read, lane: int, own: str) -> str:
-        ahead = lane * self.half
-        chunk = chunk_of(read, self.shape, ahead)
-        text = f"{chunk.name}.get({read.offset[-1] + ahead - chunk.first})"
-        return loaded(own, self.part.arrays[read.field].dtype, text)
+    def _results(self) -> list[str]:
+        """The rows of each output, as they are stored."""
+        lines: list[str] = []
+        columns, targets = self.columns, self.part.targets
+        for position, target in enumerate(targets):
+            made = f"npt_chunk<{target.stored}, {columns}> y{position}"
+            lines.append(f"{made}[{self.rows}];")
+            size = target.dtype.itemsize
+            for row in range(self.rows):
+                first = row * columns * len(targets) + position
+                outputs = self.kernel.outputs[first :: len(targets)][:columns]
+                where = f"y{position}[{row}]"
+                if size < 4 <= size * columns:
+                    bits = [self._bits(target, output) for output in outputs]
+                    step = 4 // size
+                    for word in range(columns // step):
+                        parts = ", ".join(bits[word * step : (word + 1) * step])
+                        lines.append(f"{where}.w[{word}] = npt_word({parts});")
+                else:
+                    for k, output in enumerate(outputs):
+                        lines.append(f"{where}.e[{k}] = {self._element(target, output)};")
+        return lines
+
+    def _bits(self, target: Array, value: Atom) -> str:
+        """A number whose lowest bits are those of a value as it is stored."""
+        if target.dtype == np.float16:
+            return f"{self._element(target, value)}.bits"
+        return f"unsigned({self.operations.atom(value)})"
+
+    def _element(self, target: Array, value: Atom) -> str:
+        """A value as it is stored."""
+        if isinstance(value, Const):
+            return self.operations.atom(value, target.dtype.name)
+        return stored(target.dtype, self.operations.machine(value), self.operations.atom(value))
+
+    # What is stored.
+
+    def _stored(self) -> list[str]:
+        lines: list[str] = []
+        for position, target in enumerate(self.part.targets):
+            name = target.parameter
+            lines.append(self._own(name, f"{target.stored} *const"))
+            for row in range(self.rows):
+                lead = (0,) * (self.ndim - 2) + ((row,) if self.ndim > 1 else ())
+                step = self._away(name, lead, 0)
+                vector = f"y{position}[{row}]"
+                lines.append(f"npt_{self.how}<{self.columns}>(p_{name}{step}, {vector});")
+        return lines
+
+    def _own(self, name: str, kind: str) -> str:
+        """The pointer to the thread's first element of an array."""
+        places = [f"i{axis} * {name}_{axis}" for axis in range(self.ndim - 1)]
+        return f"{kind} p_{name} = {name} + ({' + '.join([*places, f'i{self.ndim - 1}'])});"
+
+    def _away(self, name: str, lead: Offset, column: int) -> str:
+        """How far from that an element is."""
+        text = ""
+        for axis, step in enumerate(lead):
+            if step:
+                length = "" if abs(step) == 1 else f" * {abs(step)}"
+                text += f" {'+' if step > 0 else '-'} {name}_{axis}{length}"
+        return plus(text, column) if text or column else ""
+
+    def _placed(self) -> list[str]:
+        """Element by element, where there is one, and by the rules at the ends of outputs.
+
+        One after the other, so that what few threads do takes few registers of all.
+        """
+        part, last = self.part, self.ndim - 1
+        inner: list[str] = []
+        for position, target in enumerate(part.targets):
+            here = self._here(target)
+            value = f"z{position}.get(0)"
+            if part.reaches:
+                reach, kept = part.reaches[position], partial(self._kept, position)
+                inner += part.border.store(reach, target.dtype, here, value, kept)
+            else:
+                inner.append(f"{here} = {value};")
+        tests = [f"i{last} < {plus(f'n{last}', part.high[last])}"]
+        if self.low[last] < part.low[last]:
+            tests.append(f"i{last} >= {part.low[last]}")
+        rows = f"i{last - 1} < {plus(f'n{last - 1}', part.high[last - 1])}" if last else "true"
+        above = [f"const npt_index i{last - 1} = j{last - 1} + r;"] if last else []
+        first = [
+            f"const npt_index j{axis} = i{axis};" for axis in range(max(0, last - 1), last + 1)
+        ]
+        numbers = range(len(part.targets))
+        return [
+            *first,
+            "#pragma unroll",
+            f"for (int r = 0; r < {self.rows}; r++) {{",
+            *("  " + line for line in above),
+            *(f"  auto z{k} = y{k}[r];" for k in numbers),
+            "  #pragma unroll 1",
+            f"  for (int k = 0; k < {self.columns}; k++) {{",
+            f"    const npt_index i{last} = j{last} + k;",
+            f"    if ({' && '.join([rows, *tests])}) {{",
+            *("      " + line for line in inner),
+            "    }",
+            *(f"    z{k}.push({{}});" for k in numbers),
+            "  }",
+            "}",
+        ]
+
+    def _kept(self, position: int) -> str:
+        """The value of the field in the place of an output."""
+        name, dtype = self.kernel.fields[position]
+        source = self._here(self.use(self.part.arrays[name]))
+        return copied(self.part.targets[position].dtype, dtype, source)
+
+    def _here(self, array: Array) -> str:
+        return array.at([f"i{axis}" for axis in range(self.ndim)])
+
+
+def indented(head: str, lines: Iterable[str]) -> list[str]:
+    """Lines inside of a block that begins so."""
+    return [head, *("  " + line for line in lines)]
+
+
+def either(test: str, lines: Iterable[str], others: Iterable[str]) -> list[str]:
+    """Some lines where this holds, and others elsewhere."""
+    return [*indented(f"if ({test}) {{", lines), *indented("} else {", others), "}"]
+
+
+def gathered(target: str, count: int, lines: Iterable[str], value: str) -> list[str]:
+    """Load a chunk element by element, the k-th after these lines: few at once."""
+    loop = f"for (int k = 0; k < {count}; k++) {{"
+    return [f"#pragma unroll {FEW}", *indented(loop, [*lines, f"{target}.push({value});"]), "}"]

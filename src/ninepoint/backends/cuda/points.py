@@ -41,7 +41,6 @@ from .borders import border_of
 from .functions import Array, Function, copied, field_arrays, loaded, out_arrays, plus, stored
 from .operations import C_TYPES, Operations, number
 from .patches import patched
-from .planes import marched
 from .shapes import Part, padded
 from .source import Launch, Scratch, Source
 from .windows import Ranks, Window, over
@@ -81,7 +80,7 @@ def points(
         one = replace(before, body=stage.body, outputs=stage.values)
         called = f"{name}_{position}"
         part = Part(one, called, low, high, tuple(targets), arrays, regions, border)
-        made = _several(part) if patches and isinstance(stage, Values) else None
+        made = patched(part) if patches and isinstance(stage, Values) else None
         if made is None:
             region = _Region(kernel, known, border, called, arrays, low, high)
             made = region.stage(stage, targets), region.launch
@@ -100,7 +99,7 @@ def points(
     part = Part(
         kernel, name, nothing, nothing, tuple(results), arrays, regions, border, tuple(reaches)
     )
-    made = _several(part) if patches else None
+    made = patched(part) if patches else None
     if made is None:
         whole = _Region(kernel, known, border, name, arrays, nothing, nothing)
         made = whole.result(reaches, results), whole.launch
@@ -121,11 +120,6 @@ def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
         loop = f"for (int {', '.join(places)}; d{last} < {first + length}; d{last}++) {{"
         lines += [loop, *("  " + line for line in body), "}"]
     return lines
-
-
-def _several(part: Part) -> tuple[list[str], Launch] | None:
-    """A launch whose threads make several points, and keep planes where there are three axes."""
-    return marched(part) or patched(part)
 
 
 def _kept(stage: Stage, k: int, known: Mapping[str, Interval]) -> np.dtype:

@@ -33,7 +33,6 @@ from ...lowering.abreast import abreast
 from ...lowering.cost import operation
 from .borders import Border
 from .functions import Array
-from .packing import Lanes, lanes_of, live
 
 # The widest load and store [bytes].
 WIDEST = 16
@@ -43,11 +42,6 @@ _ROWS = (1, 2, 4, 8)
 
 # Registers that the values of a thread may take, as they are counted here.
 _REGISTERS = 56
-
-# With two points in a register fewer are taken than are counted: of 104 for a mean of 3 x 3 bytes,
-# 54 (sm_90).  More rows than these take as many again for the ends of arrays.
-_LANES_MORE = 54
-_LANES_ROWS = (1, 2, 4)
 
 # Where a point takes so many operations that memory waits for them, fewer threads may have more
 # registers, if that is much less work.
@@ -108,17 +102,13 @@ Row = tuple[str, Offset]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How many columns and rows a thread makes, by which operations.
-
-    With `lanes` these make one half of the columns, and the other at once.
-    """
+    """How many columns and rows a thread makes, by which operations."""
 
     columns: int
     rows: int
     kernel: Kernel
     chunks: Mapping[Row, tuple[Chunk, ...]]
     live: int = 0
-    lanes: Lanes | None = None
 
 
 def padded(low: Offset, high: Offset, dtype: np.dtype) -> tuple[Offset, Offset]:
@@ -140,7 +130,7 @@ def shape_of(part: Part) -> Shape | None:
     best: Shape | None = None
     least = 0.0
     for limit, gain in ((_REGISTERS, GAIN), (_MANY, _MUCH)):
-        for shape in (*_shapes(part, limit), *_in_lanes(part, limit + _LANES_MORE)):
+        for shape in _shapes(part, limit):
             work = work_of(shape, part)
             if best is None or work < least * gain:
                 best, least = shape, work
@@ -171,35 +161,6 @@ def _shapes(part: Part, limit: int) -> Iterator[Shape]:
         if columns == 1:
             break
         columns //= 2
-
-
-def _in_lanes(part: Part, limit: int) -> Iterator[Shape]:
-    """Those that make two halves of their columns at once."""
-    kernel, columns = part.kernel, WIDEST // max(part.sizes)
-    if not any(part.arrays[name].dtype.itemsize < 4 for name, _ in _places(kernel)):
-        return
-    while columns > 1 and columns * min(part.sizes) >= 4:
-        half = columns // 2
-        for rows in _LANES_ROWS if kernel.ndim > 1 else (1,):
-            if rows * half * len(kernel.body) > 2 * LONGEST:
-                break
-            several = abreast(replace(kernel, rows=rows), ".", half)
-            lanes = lanes_of(several, part.arrays) if len(several.body) <= LONGEST else None
-            if lanes is None:
-                break
-            places = _places(lanes.kernel)
-            places += [(name, (*at[:-1], at[-1] + half)) for name, at in places]
-            chunks = chunks_of(places, part.arrays, columns)
-            loaded = sum(
-                words(part.arrays[name].dtype.itemsize * chunk.count)
-                for (name, _), row in chunks.items()
-                for chunk in row
-            )
-            needed = live(lanes, loaded)
-            if needed > limit:
-                break
-            yield Shape(columns, rows, lanes.kernel, chunks, needed, lanes)
-        columns = half
 
 
 def _places(kernel: Kernel) -> list[tuple[str, Offset]]:
@@ -245,8 +206,6 @@ def work_of(shape: Shape, part: Part) -> float:
     """Operations for each point."""
     total: float = THREAD + STORE * shape.rows * len(part.targets)
     total += LOAD * sum(map(len, shape.chunks.values()))
-    if shape.lanes is not None:
-        return (total + shape.lanes.work(1)) / (shape.rows * shape.columns)
     for assign in shape.kernel.body:
         if isinstance(assign.value, Read):
             total += part.arrays[assign.value.field].dtype.itemsize < 4
@@ -304,9 +263,9 @@ def _used(assign: Assign, shape: Shape) -> Iterator[str]:
         yield from (atom.name for atom in atoms(assign.value) if isinstance(atom, Ref))
 
 
-def chunk_of(read: Read, shape: Shape, ahead: int = 0) -> Chunk:
-    """The chunk that has an element, so many columns ahead of it."""
-    column = read.offset[-1] + ahead
+def chunk_of(read: Read, shape: Shape) -> Chunk:
+    """The chunk that has an element."""
+    column = read.offset[-1]
     (found,) = (
         chunk
         for chunk in shape.chunks[read.field, read.offset[:-1]]

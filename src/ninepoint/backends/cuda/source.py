@@ -91,7 +91,6 @@ class Launch:
     high: Offset
     wide: tuple[tuple[str, int], ...] = ()
     plain: str = ""
-    shared: int = 0
     least: int = 0
 
 

@@ -47,48 +47,6 @@ NPT unsigned npt_word(unsigned a, unsigned b, unsigned c, unsigned d) {
   return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
 }
 
-
-// Two lanes of 16 bits: bytes of two words, or halves of them, at these places.
-template <int a, int b> NPT unsigned npt_bytes(unsigned x, unsigned y) {
-  if (a != b) return __byte_perm(x, y, a | (4 + b) << 8) & 0x00ff00ffu;
-  const unsigned both = __byte_perm(x, y, a < 2 ? 0x5410 : 0x7632);
-  return a % 2 ? __byte_perm(both, 0, 0x4341) : both & 0x00ff00ffu;
-}
-template <int a, int b> NPT unsigned npt_shorts(unsigned x, unsigned y) {
-  return __byte_perm(x, y, (2 * a + 1) << 4 | 2 * a | (5 + 2 * b) << 12 | (4 + 2 * b) << 8);
-}
-// A word of the lower lanes of several, or of the upper ones: bytes of four, halves of two.
-NPT unsigned npt_low(unsigned a, unsigned b) { return __byte_perm(a, b, 0x5410); }
-NPT unsigned npt_high(unsigned a, unsigned b) { return __byte_perm(a, b, 0x7632); }
-NPT unsigned npt_low(unsigned a, unsigned b, unsigned c, unsigned d) {
-  return npt_low(__byte_perm(a, b, 0x6240), __byte_perm(c, d, 0x6240));
-}
-NPT unsigned npt_high(unsigned a, unsigned b, unsigned c, unsigned d) {
-  return npt_high(__byte_perm(a, b, 0x6240), __byte_perm(c, d, 0x6240));
-}
-// The lesser and the greater in each lane, as unsigned numbers.
-NPT unsigned npt_least2_16(unsigned a, unsigned b) { return __vminu2(a, b); }
-NPT unsigned npt_most2_16(unsigned a, unsigned b) { return __vmaxu2(a, b); }
-// Up to 0x7bff they are in the order of half floats, whose instruction older GPUs have.
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
-NPT unsigned npt_least2(unsigned a, unsigned b) { return __vminu2(a, b); }
-NPT unsigned npt_most2(unsigned a, unsigned b) { return __vmaxu2(a, b); }
-#elif __CUDA_ARCH__ >= 800
-NPT unsigned npt_least2(unsigned a, unsigned b) {
-  unsigned chosen;
-  asm("min.f16x2 %0, %1, %2;" : "=r"(chosen) : "r"(a), "r"(b));
-  return chosen;
-}
-NPT unsigned npt_most2(unsigned a, unsigned b) {
-  unsigned chosen;
-  asm("max.f16x2 %0, %1, %2;" : "=r"(chosen) : "r"(a), "r"(b));
-  return chosen;
-}
-#else
-NPT unsigned npt_least2(unsigned a, unsigned b) { return __vminu2(a, b); }
-NPT unsigned npt_most2(unsigned a, unsigned b) { return __vmaxu2(a, b); }
-#endif
-
 // N elements from an address that is a multiple of their size, and one after the other.
 template <int N, class T> NPT npt_chunk<T, N> npt_together(const T *p) {
   return *reinterpret_cast<const npt_chunk<T, N> *>(p);
