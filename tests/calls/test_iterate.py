@@ -743,3 +743,24 @@ def test_many_steps_of_an_array_that_no_cache_holds(steps):
     eager = npt.stencil(boundary="keep")(heat.__wrapped__)
     x = image(shape=(1500, 1500))
     same(eager.iterate(x, steps=steps), one_by_one(eager, x, steps=steps))
+
+
+def test_steps_of_float_windows_in_one_pass_give_the_bits_of_calls(tmp_path, monkeypatch):
+    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
+
+    @npt.stencil(boundary="nearest", schedule=Schedule(steps=3))
+    def averaged(x):
+        return x[-1:2, -1:2].mean()
+
+    @npt.stencil(boundary="nearest", schedule=Schedule(steps=3))
+    def added(x):
+        return x[-2:3, -1:2].sum() / 16
+
+    for kernel in (averaged, added):
+        state = np.random.default_rng(0).random((40, 53), dtype="float32")
+        found = kernel.iterate(state, steps=3)
+        for _ in range(3):
+            state = kernel(state)
+        np.testing.assert_array_equal(found, state)
+        # Besides that of a call there is a kernel of three steps.
+        assert len(list(tmp_path.glob(f"{kernel.__name__}_*.o"))) == 2
