@@ -715,8 +715,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         str
             Lines of text: where the kernel looks, its border rule, the proved ranges, the
             algorithm of each window and sum with why it is no other, the types of the lanes,
-            operations and bytes for each point; then how long compiling took, how fast the
-            machine copies, and the predicted and measured speed.
+            operations and bytes for each point; then how long compiling took, and how fast a call
+            is beside a copy.
 
         Examples
         --------

@@ -267,7 +267,7 @@ def test_times_of_real_arrays():
     first, second = fresh.explain(x), fresh.explain(x)
     assert re.search(r"ready +(compiled|loaded from the cache) in [\d.e+]+ (s|ms|us)", first)
     assert re.search(r"ready +already compiled", second)
-    for label in ("copy", "predicted", "measured"):
+    for label in ("copy", "measured"):
         assert re.search(rf"^  {label} ", first, re.MULTILINE)
     assert first.startswith(fresh.explain("int16"))
 
@@ -275,7 +275,6 @@ def test_times_of_real_arrays():
 def test_general_path_is_measured_too():
     text = searching.explain(np.ones((32, 32)))
     assert "general, because of" in text
-    assert "operations are not counted" in text
     assert "measured" in text
 
 

@@ -21,7 +21,7 @@ from ..language.warned import cure
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
 from .displays import rate_text, time_text
-from .timing import Machine, Measurement, preparation_text, threads_text
+from .timing import Measurement, preparation_text, threads_text
 
 _WIDTH = 12
 
@@ -105,17 +105,11 @@ def _where(compiled: Compiled) -> tuple[str, ...]:
     return () if place is None else (f"in line {place.line}: {place.text.strip()}",)
 
 
-def measured(compiled: Compiled, forms: Forms | None, found: Measurement) -> str:
-    """Tell what was to be expected of this machine, and what was measured."""
+def measured(found: Measurement) -> str:
+    """Tell what was measured, beside a copy."""
     page = Lines([])
-    speed = found.limits
     page.add("ready", preparation_text(found.preparation, found.preparation_seconds))
-    page.add(
-        "copy",
-        f"{rate_text(speed.near, 'B')} in cache, {rate_text(speed.far, 'B')} beyond, "
-        f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}",
-    )
-    page.add("predicted", *_predicted(compiled, forms, found, speed))
+    page.add("copy", f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}")
     page.add(
         "measured",
         f"{rate_text(found.points_per_second, 'point')}, "
@@ -125,24 +119,6 @@ def measured(compiled: Compiled, forms: Forms | None, found: Measurement) -> str
         f"{time_text(found.upper)} of {found.samples})",
     )
     return "\n".join(page.lines)
-
-
-def _predicted(
-    compiled: Compiled, forms: Forms | None, found: Measurement, speed: Machine
-) -> tuple[str, ...]:
-    """The lesser of what memory and what operations allow, and which of them it is."""
-    # Somebody else's work may have slowed the copy beside it, but not below that from afar.
-    memory = max(found.copy_bytes_per_second, speed.far) * found.points / found.bytes
-    if forms is None:
-        most = rate_text(memory, "point")
-        return (f"at most {most}: memory at the speed of a copy; operations are not counted",)
-    operations = speed.lanes / max(work(forms.lowered).vector_bytes, 1)
-    pair = (("memory", memory), ("operations", operations))
-    (limit, least), (other, more) = sorted(pair, key=lambda one: one[1])
-    return (
-        f"at most {rate_text(least, 'point')}: the limit is that of {limit} "
-        f"({other} would allow {rate_text(more, 'point')})",
-    )
 
 
 def types_text(compiled: Compiled) -> str:

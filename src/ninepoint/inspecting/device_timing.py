@@ -21,7 +21,7 @@ from ..definition import Definition
 from ..options import Place
 from ..running import as_fields
 from .measuring import kind_of, plain_array
-from .timing import Machine, Measurement, in_turn, quartiles
+from .timing import Measurement, in_turn, quartiles
 
 
 def measured(
@@ -103,7 +103,6 @@ def _measurement(
     copied = quartiles(copies)[1]
     inside = sum(array.nbytes for array in fields)
     results = listed(out)
-    speed = 2 * inside / copied
     return Measurement(
         name=name,
         arrays=", ".join(f"{'x'.join(map(str, a.shape))} {a.dtype}" for a in fields),
@@ -118,6 +117,5 @@ def _measurement(
         threads=0,
         preparation=words if new else "already compiled",
         preparation_seconds=max(0.0, first - middle) if new else 0.0,
-        limits=Machine(speed, speed, float("nan")),
         device=driver.name(driver.current()),
     )

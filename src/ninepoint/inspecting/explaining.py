@@ -60,7 +60,7 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
     finer = one.call.definition.factors
     text = explanation(name, one.last, forms, reason, border, every, no_chain(one), finer)
     text += stack_text(one, named)
-    return text + plans if found is None else f"{text}\n{measured(one.last, forms, found)}"
+    return text + plans if found is None else f"{text}\n{measured(found)}"
 
 
 def on_dask(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) -> str:

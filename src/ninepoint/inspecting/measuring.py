@@ -18,9 +18,8 @@ from ..arrays.recognise import is_chunked, is_xarray
 from ..backends.compiled import Bound
 from ..backends.threads import thread_count
 from ..definition import Definition
-from ..lowering.work import work
 from .asked import Asked, asked
-from .timing import Measurement, beside_copy, machine, prepared, quartiles
+from .timing import Measurement, beside_copy, prepared, quartiles
 
 # Bytes of a field beyond which `explain` looks at a part of it only.
 _LARGE = 256 * 1024 * 1024
@@ -172,17 +171,7 @@ def _measurement(
         threads=threads,
         preparation=preparation,
         preparation_seconds=seconds,
-        limits=machine(threads),
-        lanes=_lanes(one),
     )
-
-
-def _lanes(one: Asked) -> float | None:
-    """Bytes of all lanes that a kernel loads, computes and stores for a point, if counted."""
-    if not one.is_single:
-        return None
-    forms, _ = one.forms
-    return None if forms is None else work(forms.lowered).vector_bytes
 
 
 def part(fields: Sequence[Array]) -> list[Array]:

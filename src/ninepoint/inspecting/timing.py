@@ -10,8 +10,6 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -20,36 +18,9 @@ from ..backends.compiled import Compiled
 from ..backends.threads import run_parallel
 from ..undisturbed import imported
 from .displays import bar, rate_text, table, time_text
-from .plots import Plot, roofline
 
 # A sample takes at least so long [s]: 20 times what a clock that counts microseconds misses.
 _SAMPLE = 1e-3
-
-# Bytes of an array that is copied with its copy in the second-level cache, and far beyond it.
-_NEAR = 128 * 1024
-_FAR = 32 * 1024 * 1024
-
-# Bytes of an array of which three are in the first cache.
-_FIRST = 8 * 1024
-
-# Bytes of lanes computed, loaded and stored while NumPy, held up by its loads and stores, adds
-# one byte in the first cache. Of 13 kernels (sums, medians, branches; int8 to float64; 300x300,
-# Zen 4) the best reached 7.1, most 2 to 6.
-_AT_ONCE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """Bytes a second of `np.copyto`, once in and once out, and of sums that `np.add` makes."""
-
-    near: float
-    far: float
-    add: float
-
-    @property
-    def lanes(self) -> float:
-        """Bytes of lanes a second that no kernel exceeds."""
-        return _AT_ONCE * self.add
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -81,11 +52,6 @@ class Measurement:
         compiled".
     preparation_seconds : float
         How long that took [s]; it is in no other time.
-    limits : Machine
-        How fast the machine copies and adds with so many threads.
-    lanes : float or None
-        Bytes of all lanes that are loaded, computed and stored for a point; None where they are
-        not counted, as of stencils that call others.
     device : str
         The GPU that computed; empty where threads did.
 
@@ -114,8 +80,6 @@ class Measurement:
     threads: int
     preparation: str
     preparation_seconds: float
-    limits: Machine
-    lanes: float | None = None
     device: str = ""
 
     @property
@@ -157,55 +121,6 @@ class Measurement:
         # A prompt shows what print() does.
         return str(self)
 
-    def plot(self, path: str | Path | None = None) -> Plot:
-        """Draw what this machine allows, and where the call stands below that (a roofline).
-
-        Parameters
-        ----------
-        path : str or Path, optional
-            Where to save the picture too; .svg, .png, or another format of matplotlib.
-
-        Returns
-        -------
-        Plot
-            A notebook shows it; ``save`` writes it, and ``figure`` is matplotlib's.
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        ValueError
-            If operations are not counted: of stencils that call others, of kernels that are
-            compiled as they are written, and on a GPU.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import ninepoint as npt
-        >>> @npt.stencil
-        ... def difference(x):
-        ...     return x[1] - x[-1]
-        >>> picture = difference.bench(np.zeros(1000), repeat=1).plot("difference.svg")
-        """
-        if self.lanes is None:
-            raise ValueError(
-                f"The operations of '{self.name}' are not counted, because it calls other "
-                "stencils, is compiled as it is written or was done by a GPU; explain() tells how "
-                "it is computed."
-            )
-        memory = (("copy in cache", self.limits.near), ("copy beyond", self.limits.far))
-        found = roofline(
-            f"{self.name}({self.arrays}), {threads_text(self.threads)}",
-            memory,
-            self.limits.lanes,
-            self.lanes,
-            self.points_per_second,
-            self.bytes / self.points,
-        )
-        if path is not None:
-            found.save(path)
-        return found
-
     def _repr_html_(self) -> str:
         """Give a table for a notebook, with a bar that is full where a call is a copy."""
         copy = rate_text(self.copy_bytes_per_second, "B")
@@ -238,42 +153,6 @@ def prepared(compiled: Compiled) -> tuple[str, float]:
     _ = compiled.entry
     seconds = perf_counter() - begin
     return ("loaded from the cache" if compiled.from_disk() else "compiled"), seconds
-
-
-@cache
-def machine(threads: int) -> Machine:
-    """Measure this machine, once in a process for each number of threads: takes 50 ms."""
-    pairs = [(np.ones(_NEAR, np.uint8), np.zeros(_NEAR, np.uint8)) for _ in range(threads)]
-    parts = [[pair] * 16 for pair in pairs]
-    near = _median(lambda: _copied(parts, threads), 8)
-    near_speed = 2 * _NEAR * 16 * threads / near
-    source, target = np.ones(_FAR, np.uint8), np.zeros(_FAR, np.uint8)
-    halves = cut([source], [target], threads)
-    far = _median(lambda: _copied(halves, threads), 3)
-    # NumPy takes longer to begin than to add 8 kB in the first cache: that much is taken off.
-    seconds = _add_seconds(_FIRST) - _add_seconds(1)
-    return Machine(near_speed, 2 * _FAR / far, _FIRST * threads / max(seconds, 1e-8))
-
-
-def _add_seconds(size: int) -> float:
-    """Seconds that NumPy takes to add bytes: the least of many, for little else is steady."""
-    left, right, total = (np.ones(size, np.uint8) for _ in range(3))
-
-    def add() -> None:
-        for _ in range(100):
-            np.add(left, right, out=total)
-
-    return min(_seconds(add, 1) for _ in range(30)) / 100
-
-
-def _median(work: Callable[[], object], repeat: int) -> float:
-    work()
-    taken = []
-    for _ in range(repeat):
-        begin = perf_counter()
-        work()
-        taken.append(perf_counter() - begin)
-    return statistics.median(taken)
 
 
 def cut(

@@ -35,12 +35,8 @@ from ..language.ir import (
     Values,
 )
 from .abreast import abreast
-from .cost import operation
 from .division import multiplier
 from .machine import machine_type, working_type
-
-# What one operation that is not in a vector costs: as much as a vector of so many bytes.
-_SCALAR = 64
 
 # How many words of places lie between a median and the next one, about.
 _WORDS = 30
@@ -50,16 +46,14 @@ _WORDS = 30
 class Work:
     """Loads, stores and operations for each point.
 
-    `lanes` pairs each machine type with the operations done in it; `vector_bytes` is the sum
-    of the widths of all lanes, each counted by what its operation costs in additions.  What
-    several rows share counts in part for each of them.
+    `lanes` pairs each machine type with the operations done in it.  What several rows share
+    counts in part for each of them.
     """
 
     loads: float
     stores: float
     operations: float
     lanes: tuple[tuple[str, float], ...]
-    vector_bytes: float
 
     @property
     def widest(self) -> int:
@@ -74,31 +68,27 @@ def work(kernel: Kernel) -> Work:
     for stage in kernel.stages:
         count.stage(stage)
     count.body(kernel.body)
-    for output in kernel.outputs:
-        count.store(machine_type(output.dtype, interval(output, count.known)))
     lanes = sorted(count.lanes.items(), key=lambda pair: (np.dtype(pair[0]).itemsize, pair[0]))
     return Work(
         count.loads / rows,
-        count.stores / rows,
+        (count.stores + len(kernel.outputs)) / rows,
         sum(count.lanes.values()) / rows,
         tuple((name, operations / rows) for name, operations in lanes),
-        count.vector_bytes / rows,
     )
 
 
 class _Count:
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[str, Interval] = ranges(kernel)
-        self.storage = {name: dtype.itemsize for name, dtype in kernel.fields}
+        self.sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
         self.loads = self.stores = 0
         self.lanes: Counter[str] = Counter()
-        self.vector_bytes = 0.0
 
     def stage(self, stage: Stage) -> None:
         for name, value in zip(stage.names, stage.values, strict=True):
             machine = machine_type(value.dtype, self.known[name])
-            self.storage[name] = np.dtype(machine).itemsize
-            self.store(machine)
+            self.sizes[name] = np.dtype(machine).itemsize
+            self.stores += 1
         match stage:
             case Values() | State():
                 self.body(stage.body)
@@ -106,9 +96,8 @@ class _Count:
                 # The row that comes and the one that leaves, and the sum before.
                 self.body(stage.body)
                 self.body(stage.body)
-                machine = machine_type(stage.value.dtype, self.known[stage.name])
-                self._operations(machine, 2, 1)
-                self._loads(self.storage[stage.name], 1)
+                self.lanes[machine_type(stage.value.dtype, self.known[stage.name])] += 2
+                self.loads += 1
             case Histogram():
                 self._histogram(stage)
             case _:
@@ -120,58 +109,40 @@ class _Count:
         That is among half the coarse and the fine bins, or some words of places; and to put an
         element in order takes a few steps for each of its bytes.
         """
-        size = self.storage[stage.read.field]
+        size = self.sizes[stage.read.field]
         short = size <= 2 and stage.values[0].dtype.is_integer
         moved, found = 2 * len(stage.lines), 2 ** (4 * size) if short else 6 * size + _WORDS
-        self._loads(_SCALAR, moved)
+        self.loads += moved
         self.lanes["int64"] += 2 * moved + found
-        self.vector_bytes += _SCALAR * (2 * moved + found)
 
-    def body(self, body: tuple[Assign, ...], times: int = 1) -> None:
+    def body(self, body: tuple[Assign, ...]) -> None:
         for assign in body:
-            self._expression(assign.name, assign.value, times)
+            self._expression(assign.name, assign.value)
 
-    def store(self, machine: str) -> None:
-        self.stores += 1
-        self.vector_bytes += np.dtype(machine).itemsize
-
-    def _expression(self, name: str, expr: Expr, times: int) -> None:
+    def _expression(self, name: str, expr: Expr) -> None:
         match expr:
             case Read():
-                self._loads(self.storage[expr.field], times)
+                self.loads += 1
             case Reduce():
                 self._loop(expr)
             case Element():
                 pass  # the same at every point
             case _:
                 own = machine_type(expr.dtype, self.known[name])
-                cost = operation(expr)
-                lane = _lane(expr, own, self.known)
-                if lane != own and isinstance(expr, Binary) and expr.op in ("//", "%"):
-                    cost = 2  # a product and a shift
-                self._operations(lane, times, cost)
+                self.lanes[_lane(expr, own, self.known)] += 1
 
     def _loop(self, reduce: Reduce) -> None:
-        """A loop at each point: its operations are not in vectors."""
+        """A loop at each point."""
         count = math.prod(reduce.shape)
         for assign in reduce.body:
             if isinstance(assign.value, Tap):
-                self._loads(_SCALAR, count)
+                self.loads += count
             else:
                 self._scalars(assign.value, count)
         self._scalars(reduce, count)
 
     def _scalars(self, expr: Expr, count: int) -> None:
         self.lanes[machine_type(expr.dtype, of_type(expr.dtype))] += count
-        self.vector_bytes += _SCALAR * count
-
-    def _operations(self, machine: str, count: int, cost: float) -> None:
-        self.lanes[machine] += count
-        self.vector_bytes += np.dtype(machine).itemsize * count * cost
-
-    def _loads(self, size: int, count: int) -> None:
-        self.loads += count
-        self.vector_bytes += size * count
 
 
 def _lane(expr: Expr, own: str, known: Mapping[str, Interval]) -> str:
