@@ -8,6 +8,7 @@ Nothing here is kept stable for users.  Tests need this beyond the public face, 
         smooth(image)
     plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
     passes_of(smooth, "uint8")          # the kernel after each pass, to print and to verify
+    forget_device()                     # GPUs are looked for again, as in a new process
 """
 
 from __future__ import annotations
@@ -24,8 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from . import device_groups
 from . import limits as limit
+from .arrays.cuda import calls as device_calls
+from .arrays.cuda import work as device_work
 from .arrays.layout import layout
+from .backends.cuda import cubins, driver
 from .backends.llvm.native import Kind
 from .backends.numba import cache
 from .backends.numba.interpreted import in_numpy
@@ -200,6 +205,19 @@ def forget() -> None:
     if cache._fallback.cache_info().currsize:
         shutil.rmtree(cache._fallback())
         cache._fallback.cache_clear()
+
+
+def forget_device() -> None:
+    """Forget GPUs, and what is loaded and settled for them, as in a new process."""
+    for remembered in (
+        driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
+    ):  # fmt: skip
+        remembered.cache_clear()
+    for known in (
+        cubins._modules, device_calls._runs, device_work._uploaded, device_work._sources,
+        device_groups._settled,
+    ):  # fmt: skip
+        known.clear()
 
 
 @contextmanager

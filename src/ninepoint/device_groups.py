@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .arrays.keys import number_key
+from .arrays.keys import device_key, number_key
 from .arrays.layout import Shape
 from .graph import Graph, Node
 from .language.box import Box
@@ -94,8 +94,8 @@ def settled(
         one.scalar_types,
         along,
         cuda.current()(),
-        tuple(map(cuda.array_key, inputs)),
-        None if into is None else tuple(map(cuda.array_key, into)),
+        tuple(map(device_key, inputs)),
+        None if into is None else tuple(map(device_key, into)),
     )
     found = _settled.get(key)
     if found is None:

@@ -18,6 +18,7 @@ from .arrays import cuda
 from .arrays import numpy as on_numpy
 from .arrays.accepted import as_field, native
 from .arrays.cuda import understood
+from .arrays.keys import device_key
 from .arrays.parts import write
 from .arrays.work import Block
 from .backends.cuda import driver
@@ -126,7 +127,7 @@ class OnDevice:
 
     def _pass(self, chain: OnePass, numbers: Any, fields: list[Any], results: list[Any]) -> None:
         """Do several steps in one pass."""
-        key = chain.steps, *[cuda.array_key(field) for field in fields]
+        key = chain.steps, *[device_key(field) for field in fields]
         found = self._passes.get(key)
         if found is None:
             recorded = self._recorded
@@ -141,7 +142,7 @@ class OnDevice:
         nodes = graph.needed(self._recorded.wanted)
         key = (
             tuple([id(node.compiled) for node in nodes]),
-            tuple([cuda.array_key(field) for field in fields]),
+            tuple([device_key(field) for field in fields]),
         )
         out = tuple(results)
         prepared = self._known.get(key)

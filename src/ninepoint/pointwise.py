@@ -289,7 +289,13 @@ class Ufunc(Stencil):
         for one in listed(out):
             if isinstance(one, np.ndarray) and one.ndim:
                 raise ValueError(f"out has shape {one.shape}, but the result has ().")
-        fields = {name: _with_axis(given[name], name) for name in self.fields}
+        fields = {name: given[name] for name in self.fields}
+        # Beside an array on a GPU a number is a number, and lies nowhere.
+        beside = any(map(is_device, fields.values()))
+        fields = {
+            name: value if beside and not is_device(value) else _with_axis(value, name)
+            for name, value in fields.items()
+        }
         inner = tuple(one[None] if isinstance(one, np.ndarray) else one for one in listed(out))
         made = self._again({**given, **fields}, inner or None, options)
         if out is not None:

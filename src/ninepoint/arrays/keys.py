@@ -190,8 +190,12 @@ def array_key(array: Any) -> Key | None:
 
 
 def device_key(array: Any) -> Key:
-    """Give what a call depends on of an array of CuPy; no array of NumPy has such a key."""
-    return array.shape, array.strides, array.dtype, array.data.device_id, "cuda"
+    """Give what a call depends on of an array of CuPy; no array of NumPy has such a key.
+
+    A GPU reads elements only where they are aligned; others are copied before.
+    """
+    aligned = array.data.ptr % array.dtype.itemsize == 0
+    return array.shape, array.strides, array.dtype, aligned, array.data.device_id, "cuda"
 
 
 def out_key(out: Any) -> Key | None:

@@ -12,7 +12,7 @@ but numbers.
 
 from __future__ import annotations
 
-from ninepoint.arrays.cuda.calls import apply, array_key, prepare
+from ninepoint.arrays.cuda.calls import apply, prepare
 from ninepoint.arrays.cuda.fields import (
     are_apart,
     as_fields,
@@ -32,7 +32,6 @@ __all__ = [
     "Work",
     "apply",
     "are_apart",
-    "array_key",
     "as_fields",
     "beside",
     "change",

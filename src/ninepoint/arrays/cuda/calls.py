@@ -11,7 +11,7 @@ from ninepoint.arrays.borders import Border
 from ninepoint.arrays.cuda.fields import checked_out
 from ninepoint.arrays.cuda.settled import Settled
 from ninepoint.arrays.cuda.work import one_call, understood
-from ninepoint.arrays.keys import number_key
+from ninepoint.arrays.keys import device_key, number_key
 from ninepoint.arrays.layout import Shape, layout
 from ninepoint.arrays.prepared import Options
 from ninepoint.arrays.recognise import listed
@@ -118,19 +118,14 @@ def _run(
         options.border,
         options.cval if type(options.cval) is int else number_key(options.cval),
         None if axes is None else tuple(axes),
-        tuple([array_key(field) for field in fields]),
-        None if out is None else tuple([array_key(one) for one in out]),
+        tuple([device_key(field) for field in fields]),
+        None if out is None else tuple([device_key(one) for one in out]),
     )
     found = _runs.get(key)
     if found is None:
         found = compiled, prepare(program, fields, options, out, axes)
         _runs[key] = found
     return found[1]
-
-
-def array_key(array: DeviceArray) -> _Key:
-    """Give what a call depends on of an array of CuPy, save for its elements and its place."""
-    return array.shape, array.strides, array.dtype, array.data.device_id
 
 
 def prepare(

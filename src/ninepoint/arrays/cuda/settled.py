@@ -257,7 +257,7 @@ class Settled:
         else:
             results = self._empty()
         read = [
-            driver.contiguous(field.transpose(order)) if copied else field
+            driver.contiguous(driver.aligned(field).transpose(order)) if copied else field
             for field, copied, order in zip(fields, self._copied, self._orders, strict=True)
         ]
         scratch = [driver.empty(shape, dtype) for shape, dtype in self._scratch]
