@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
+import faulthandler
 import re
 import sys
 import traceback
 import warnings
 from collections import Counter
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ import numpy as np
 
 import drawing
 import ninepoint as npt
+import on_gpu
 import ways
 from drawing import Program
 from ninepoint import _testing
@@ -37,6 +39,9 @@ from ways import Way
 
 TESTS = Path(__file__).parent
 REFUSALS = TESTS.parent / "docs" / "refusals.md"
+
+# Programs whose texts for a GPU are built together.
+TOGETHER = 50
 
 # What a call gives, or how it is refused.
 Outcome = list[np.ndarray] | tuple[type, str]
@@ -82,7 +87,7 @@ class Running:
         try:
             drawing.executed(way.text, names)
             found = [np.asarray(one) for one in names["listed"](names["found"])]
-        except (TypeError, ValueError, npt.StencilError, ArithmeticError) as error:
+        except on_gpu.REFUSED as error:
             return type(error), str(error)
         finally:
             names.clear()
@@ -208,17 +213,27 @@ def many(
 ) -> tuple[Counter[str], list[str]]:
     """Check many programs, every `gpu`-th through a GPU too; what they gave, and what differs."""
     counts, wrong = Counter[str](), []
-    for seed in seeds:
-        through = bool(gpu) and seed % gpu == 0
-        try:
-            with contextlib.nullcontext() if compiled else _testing.interpreted():
-                counts += check(drawing.draw(kind, seed), most=most, gpu=through)
-        except Disagreement as error:
-            wrong.append(str(error))
-        except Exception as error:
-            words = "".join(traceback.format_exception(error))
-            wrong.append(f"# {kind} {seed} failed\n{words}")
+    with contextlib.nullcontext() if compiled else _testing.interpreted():
+        through = {seed: drawing.draw(kind, seed) for seed in seeds if gpu and seed % gpu == 0}
+        with on_gpu.prepared(_on_a_gpu(through.values())) if through else contextlib.nullcontext():
+            for seed in seeds:
+                try:
+                    program = through.get(seed) or drawing.draw(kind, seed)
+                    counts += check(program, most=most, gpu=seed in through)
+                except Disagreement as error:
+                    wrong.append(str(error))
+                except Exception as error:
+                    words = "".join(traceback.format_exception(error))
+                    wrong.append(f"# {kind} {seed} failed\n{words}")
     return counts, wrong
+
+
+def _on_a_gpu(programs: Iterable[Program]) -> Iterator[Callable[[], Outcome]]:
+    """What asks for all texts of these programs."""
+    for program in programs:
+        running = Running(program)
+        asking = [way for way in ways.on_a_gpu(program) if not way.name.endswith("again")]
+        yield from (partial(running, way) for way in asking)
 
 
 def main() -> None:
@@ -231,18 +246,21 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=0, help="ways of each program; 0 for all")
     parser.add_argument("--gpu", type=int, default=0, metavar="STEP")
     asked = parser.parse_args()
-    if asked.gpu and importlib.util.find_spec("cupy") is None:
-        sys.path.insert(0, str(TESTS / "cuda" / "standin"))
+    if asked.gpu:
+        on_gpu.stand_in()
+        # What touches memory that it must not ends the process.
+        faulthandler.enable()
     failed = []
     for kind in asked.kind or drawing.KINDS:
         counts = Counter[str]()
-        for seed in range(asked.first, asked.last):
-            more, wrong = many(kind, range(seed, seed + 1), compiled=asked.compiled,
+        for seed in range(asked.first, asked.last, TOGETHER):
+            some = range(seed, min(seed + TOGETHER, asked.last))
+            more, wrong = many(kind, some, compiled=asked.compiled,
                                most=asked.most, gpu=asked.gpu)  # fmt: skip
             counts += more
-            if wrong:
-                failed.append(f"{kind} {seed}")
-                print(*wrong, flush=True)
+            for one in wrong:
+                failed += re.findall(r"^# (\w+ \d+)", one)
+                print(one, flush=True)
         print(f"{kind}: {dict(counts)}", flush=True)
     print(f"wrong: {failed}")
     sys.exit(bool(failed))

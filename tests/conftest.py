@@ -46,6 +46,8 @@ def pytest_configure(config):
     # The workers of pytest-xdist inherit the variable, and so share the folder.
     if CACHE not in os.environ:
         os.environ[CACHE] = os.path.join(base, "cache")
+    # What g++ made of texts for a GPU, too.
+    os.environ.setdefault("NINEPOINT_EMULATOR_DIR", os.path.join(base, "emulator"))
     temporary = os.path.join(base, "tmp")
     os.mkdir(temporary)
     # Each worker has its own, so that what lies there was left by its own tests.

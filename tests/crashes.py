@@ -17,10 +17,8 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
+import llvmlite.binding as llvm
 from llvmlite import ir
-
-from ninepoint.backends.assembly import Assembly
-from ninepoint.backends.llvm import native
 
 _INT, _WORD, _POINTER = ir.IntType(32), ir.IntType(64), ir.IntType(8).as_pointer()
 
@@ -30,8 +28,8 @@ _ROOM = 1024
 _SIGNALS = (signal.SIGSEGV, signal.SIGBUS)
 _lock = threading.Lock()
 
-# Machine code that stays for as long as it may be called.
-_kept: list[Assembly] = []
+# Machine code, and how Python calls it: these stay for as long as it may be called.
+_kept: list[Any] = []
 _libc = ctypes.CDLL(None)
 
 
@@ -51,6 +49,21 @@ def signal_of(band: Callable[..., Any], arguments: Sequence[Any]) -> int:
     return found
 
 
+class _Method(ctypes.Structure):
+    """Python's `PyMethodDef`."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("call", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+# What takes an array of arguments, and how many these are.
+_FASTCALL = 0x80
+
+
 @cache
 def _functions() -> tuple[Callable[..., int], int]:
     """What calls a function, as a function of Python, and the address of the handler."""
@@ -58,9 +71,18 @@ def _functions() -> tuple[Callable[..., int], int]:
     place, thread, state = (_variable(module, name) for name in ("place", "thread", "state"))
     _write_call(module, place, thread, state)
     _write_handler(module, place, thread)
-    code = Assembly(str(module))
-    _kept.append(code)
-    return native._function(code.address("call")), code.address("handler")
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(str(module)), machine)
+    engine.finalize_object()
+    call, handler = map(engine.get_function_address, ("ninepoint_call", "ninepoint_handler"))
+    method = _Method(b"call", call, _FASTCALL, None)
+    _kept.extend([engine, method])
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.restype = ctypes.py_object
+    new.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+    return new(ctypes.addressof(method), None, None), handler
 
 
 def _variable(module: ir.Module, name: str) -> Any:

@@ -1,27 +1,21 @@
-// CUDA C++ on a CPU, for tests of values on machines without a GPU: g++ -std=c++17 -include this.
+// CUDA C++ on a CPU, for tests of values on machines without a GPU: what a text of CUDA needs to be
+// compiled by g++ -std=c++17.  What runs its threads is cuda_on_cpu.cpp, a library of its own that
+// all texts share.
 //
 // Each thread of a block is a fiber; it runs until it reaches a barrier, of its block or of its
 // warp, and then gives way.  The order in which fibers run is `npt_order`: 0 forward, 1 backward,
 // and shuffled by the number above that; so a kernel that lacks a barrier gives other results in
-// another order.  Shared memory is filled with bytes of 0xC3 before each block.  Kernels without
-// barriers run without fibers.
+// another order.  Shared memory is filled with bytes of 0xC3 before each block.  Threads of a block
+// that meets no barrier run without fibers.
 //
 // Not emulated: the order of memory between blocks, atomics, textures, assembly.
 #pragma once
 #include <algorithm>
 #include <cmath>
-#include <csetjmp>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
-#include <random>
-#include <sys/mman.h>
-#include <tuple>
 #include <type_traits>
-#include <ucontext.h>
 #include <utility>
-#include <vector>
 
 #define __global__
 #define __device__
@@ -33,7 +27,8 @@
 #define __restrict__ __restrict
 #define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
-#define __shared__ static __attribute__((section("npt_shared")))
+// Each text has a section of its own, which is filled before each block.
+#define __shared__ static __attribute__((section(NPT_SECTION)))
 // Shared memory of a size known at the launch: on the device `extern __shared__`.
 #define NPT_DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(npt::dynamic)
 
@@ -48,131 +43,29 @@ NPT_VECTOR(float, float) NPT_VECTOR(double, double) NPT_VECTOR(int, int) NPT_VEC
 NPT_VECTOR(short, short) NPT_VECTOR(unsigned short, ushort) NPT_VECTOR(signed char, char)
 NPT_VECTOR(unsigned char, uchar) NPT_VECTOR(long long, longlong) NPT_VECTOR(unsigned long long, ulonglong)
 
-// A section must hold something for the linker to give it a begin and an end.
-static char npt_shared_anchor __attribute__((section("npt_shared"), used)) = 0;
-extern "C" { extern char __start_npt_shared, __stop_npt_shared; }
-
-static uint3 threadIdx, blockIdx;
-static dim3 blockDim, gridDim;
+extern "C" {
+extern uint3 threadIdx, blockIdx;
+extern dim3 blockDim, gridDim;
+extern unsigned npt_order;
+}
 static const int warpSize = 32;
-extern "C" { unsigned npt_order = 0; }
 
 namespace npt {
 enum State { READY, AT_WARP, AT_BLOCK, DONE };
-struct Fiber { ucontext_t context; jmp_buf place; bool begun = false; State state = READY; uint3 index; unsigned turn = 0; };
-static const size_t STACK = 256 << 10;
-static std::vector<Fiber> fibers;
-inline void fail(const char *what) { std::fprintf(stderr, "cuda_on_cpu: %s\n", what); std::abort(); }
-// A text is a library of its own, and many are loaded at once: pages that were never touched take no
-// memory, and none are kept after a launch.
-struct Stacks {
-  char *memory;
-  size_t size;
-  explicit Stacks(size_t size) : size(size) {
-    void *found = mmap(nullptr, size, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (found == MAP_FAILED) fail("there is no memory for the stacks of fibers");
-    memory = static_cast<char *>(found);
-  }
-  ~Stacks() { munmap(memory, size); }
-};
-static char *stacks;
-static char *dynamic = nullptr;
-static unsigned current;
-static jmp_buf scheduler;
-static void (*entry)();
-struct Slot { unsigned long long value[2][32]; };
-static std::vector<Slot> slots;
-
-inline void leave(State state) {
-  Fiber &own = fibers[current];
-  own.state = state;
-  if (!_setjmp(own.place)) _longjmp(scheduler, 1);
-}
-inline void begin() {
-  entry();
-  fibers[current].state = DONE;
-  _longjmp(scheduler, 1);
-}
-inline void resume(unsigned k) {
-  current = k;
-  threadIdx = fibers[k].index;
-  if (_setjmp(scheduler)) return;
-  if (fibers[k].begun) _longjmp(fibers[k].place, 1);
-  fibers[k].begun = true;
-  setcontext(&fibers[k].context);
-}
-inline void block(size_t count) {
-  if (&__stop_npt_shared > &__start_npt_shared)
-    std::memset(&__start_npt_shared, 0xC3, &__stop_npt_shared - &__start_npt_shared);
-  for (size_t k = 0; k < count; k++) {
-    Fiber &one = fibers[k];
-    one.begun = false; one.state = READY; one.turn = 0;
-    one.index = {unsigned(k % blockDim.x), unsigned(k / blockDim.x % blockDim.y), unsigned(k / (blockDim.x * blockDim.y))};
-    getcontext(&one.context);
-    one.context.uc_stack.ss_sp = &stacks[k * STACK];
-    one.context.uc_stack.ss_size = STACK;
-    one.context.uc_link = nullptr;
-    makecontext(&one.context, begin, 0);
-  }
-  std::vector<unsigned> order(count);
-  for (size_t k = 0; k < count; k++) order[k] = npt_order == 1 ? count - 1 - k : k;
-  if (npt_order > 1) { std::mt19937 random(npt_order); std::shuffle(order.begin(), order.end(), random); }
-  for (;;) {
-    bool ran = false;
-    for (unsigned k : order)
-      if (fibers[k].state == READY) { resume(k); ran = true; }
-    bool all_done = true, all_block = true, released = false;
-    for (size_t w = 0; w < count; w += 32) {
-      size_t end = std::min(count, w + 32), at = 0, live = 0;
-      for (size_t k = w; k < end; k++) { live += fibers[k].state != DONE; at += fibers[k].state == AT_WARP; }
-      if (live && at == live) {
-        if (live != end - w) fail("a lane ended before a warp's barrier");
-        for (size_t k = w; k < end; k++) fibers[k].state = READY;
-        released = true;
-      }
-    }
-    for (size_t k = 0; k < count; k++) { all_done &= fibers[k].state == DONE; all_block &= fibers[k].state == AT_BLOCK; }
-    if (all_done) return;
-    if (all_block) { for (size_t k = 0; k < count; k++) fibers[k].state = READY; released = true; }
-    if (!released && !ran) fail("threads wait at different barriers, or some ended before one");
-    if (!released) {
-      bool ready = false;
-      for (size_t k = 0; k < count; k++) ready |= fibers[k].state == READY;
-      if (!ready) fail("threads wait at different barriers, or some ended before one");
-    }
-  }
-}
-// Calls `call`, which calls the kernel, for every thread; in fibers where it has barriers.
-inline void launch(dim3 grid, dim3 threads, size_t shared, bool barriers, void (*call)()) {
-  gridDim = grid; blockDim = threads; entry = call;
-  size_t count = size_t(threads.x) * threads.y * threads.z;
-  std::vector<char> memory(shared + 128);
-  dynamic = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128) % 128;
-  Stacks own(barriers ? count * STACK : 1);
-  stacks = own.memory;
-  if (barriers) {
-    if (fibers.size() < count) fibers.resize(count);
-    slots.assign((count + 31) / 32, Slot());
-  }
-  for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) {
-    blockIdx = {x, y, z};
-    std::memset(dynamic, 0xC3, shared);
-    if (barriers) { block(count); continue; }
-    for (unsigned c = 0; c < threads.z; c++) for (unsigned b = 0; b < threads.y; b++) for (unsigned a = 0; a < threads.x; a++) {
-      threadIdx = {a, b, c};
-      call();
-    }
-  }
-}
-// What all lanes of a warp give, seen by all: two buffers in turn need one barrier each time.
-template <class T> inline unsigned long long *exchange(T value) {
+// The shared memory whose size is known at the launch, and the thread that runs.
+extern char *dynamic;
+extern unsigned current;
+// Give way at a barrier.
+void leave(State state);
+// What all lanes of a warp give, seen by all.
+unsigned long long *exchange(unsigned long long bits);
+// Calls `call`, which calls the kernel, for every thread.
+void launch(const unsigned *shape, size_t shared, char *first, char *last, void (*call)());
+template <class T> inline unsigned long long *exchanged(T value) {
   static_assert(sizeof(T) <= 8, "");
-  Fiber &own = fibers[current];
-  unsigned long long *buffer = slots[current / 32].value[own.turn++ % 2];
-  std::memcpy(&buffer[current % 32], &value, sizeof(T));
-  leave(AT_WARP);
-  return buffer;
+  unsigned long long bits = 0;
+  std::memcpy(&bits, &value, sizeof(T));
+  return exchange(bits);
 }
 template <class T> inline T taken(unsigned long long bits) { T value; std::memcpy(&value, &bits, sizeof(T)); return value; }
 template <class L> inline unsigned lanes(unsigned a, unsigned b, int bits, L each) {
@@ -190,11 +83,11 @@ inline void __syncthreads() { npt::leave(npt::AT_BLOCK); }
 inline void __syncwarp(unsigned = ~0u) { npt::leave(npt::AT_WARP); }
 inline void __threadfence() {}
 inline void __threadfence_block() {}
-template <class T> inline T __shfl_sync(unsigned, T v, int lane, int = 32) { return npt::taken<T>(npt::exchange(v)[lane & 31]); }
-template <class T> inline T __shfl_up_sync(unsigned, T v, unsigned d, int = 32) { int own = npt::current % 32; auto *b = npt::exchange(v); return npt::taken<T>(b[own >= int(d) ? own - d : own]); }
-template <class T> inline T __shfl_down_sync(unsigned, T v, unsigned d, int = 32) { int own = npt::current % 32; auto *b = npt::exchange(v); return npt::taken<T>(b[own + d < 32 ? own + d : own]); }
-template <class T> inline T __shfl_xor_sync(unsigned, T v, int m, int = 32) { int own = npt::current % 32; return npt::taken<T>(npt::exchange(v)[own ^ m]); }
-inline unsigned __ballot_sync(unsigned, int p) { auto *b = npt::exchange(unsigned(p != 0)); unsigned r = 0; for (int k = 0; k < 32; k++) r |= (unsigned(b[k]) & 1) << k; return r; }
+template <class T> inline T __shfl_sync(unsigned, T v, int lane, int = 32) { return npt::taken<T>(npt::exchanged(v)[lane & 31]); }
+template <class T> inline T __shfl_up_sync(unsigned, T v, unsigned d, int = 32) { int own = npt::current % 32; auto *b = npt::exchanged(v); return npt::taken<T>(b[own >= int(d) ? own - d : own]); }
+template <class T> inline T __shfl_down_sync(unsigned, T v, unsigned d, int = 32) { int own = npt::current % 32; auto *b = npt::exchanged(v); return npt::taken<T>(b[own + d < 32 ? own + d : own]); }
+template <class T> inline T __shfl_xor_sync(unsigned, T v, int m, int = 32) { int own = npt::current % 32; return npt::taken<T>(npt::exchanged(v)[own ^ m]); }
+inline unsigned __ballot_sync(unsigned, int p) { auto *b = npt::exchanged(unsigned(p != 0)); unsigned r = 0; for (int k = 0; k < 32; k++) r |= (unsigned(b[k]) & 1) << k; return r; }
 inline int __any_sync(unsigned m, int p) { return __ballot_sync(m, p) != 0; }
 inline int __all_sync(unsigned m, int p) { return __ballot_sync(m, p) == ~0u; }
 
@@ -265,9 +158,8 @@ template <class... Types, void (*kernel)(Types...)> struct Launched<kernel> {
     std::copy_n(all, sizeof...(Types), found);
     return int(sizeof...(Types));
   }
-  static void run(const unsigned *shape, size_t shared, bool barriers, void **arguments) {
+  static void run(const unsigned *shape, size_t shared, char *first, char *last, void **arguments) {
     given = arguments;
-    npt::launch(dim3(shape[0], shape[1], shape[2]), dim3(shape[3], shape[4], shape[5]), shared,
-                barriers, once);
+    npt::launch(shape, shared, first, last, once);
   }
 };

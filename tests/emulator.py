@@ -1,47 +1,105 @@
 """Run CUDA C++ on the CPU: g++ with cuda_on_cpu.h, called as CUDA's driver is called.
 
-    one, two = compiled([text, other])               many texts in one run of g++
-    one["kernel_smooth"](grid, threads, arguments)      an array for a pointer, else a NumPy value
+    build([text, other])                          many texts in a few runs of g++
+    one = functions(text)                         what was built, or is built now
+    one["smooth"](grid, threads, arguments)       an array for a pointer, else a NumPy value
 
-The addresses, the casts, the shifts and the bounds of arrays in registers are checked by UBSan:
-the process ends with a message where one of them is wrong.  `guarded` copies an array to memory
-with pages at its ends that nobody may touch.
+What is built stays in a folder, by hashes, so that nothing is built twice in a run of the tests;
+with NINEPOINT_EMULATOR_DIR that folder is shared and stays.  The addresses, the casts, the shifts
+and the bounds of arrays in registers are checked by UBSan: the process ends with a message where
+one of them is wrong.  `guarded` copies an array to memory with pages at its ends that nobody may
+touch.
 """
 
 from __future__ import annotations
 
+import atexit
 import ctypes
+import hashlib
 import mmap
+import os
 import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ninepoint.backends.cuda.writing import support
-
 HERE = Path(__file__).parent
 GXX = shutil.which("g++")
 
+# Texts that g++ compiles in one run: what each run costs is shared, and memory is not short.
+TOGETHER = 24
+
+_ENGINE = "-std=c++17 -O2 -g1 -fPIC -fno-strict-aliasing -w -U_FORTIFY_SOURCE".split()
 _FLAGS = (
-    "-std=c++17 -O1 -g1 -shared -fPIC -ffp-contract=off -fno-strict-aliasing -w "
-    "-U_FORTIFY_SOURCE -x c++"
-).split()
-_CHECKS = [
+    "-std=c++17 -O0 -g0 -fPIC -ffp-contract=off -fno-strict-aliasing -w -U_FORTIFY_SOURCE "
+    "-fno-exceptions -fno-asynchronous-unwind-tables -static-libubsan "
     "-fsanitize=alignment,shift,bounds,float-cast-overflow,integer-divide-by-zero,"
-    "signed-integer-overflow,bool",
-    "-fno-sanitize-recover=all",
-    "-static-libubsan",
-]
+    "signed-integer-overflow,bool -fno-sanitize-recover=all"
+).split()
 _KERNEL = re.compile(
     r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\('
 )
-_BARRIER = re.compile(r"__syncthreads|__syncwarp|_sync\s*\(|npt_(fetch|columns|rows)\b")
+_MACRO = re.compile(r"(?m)^\s*#\s*define\s+(\w+)")
+
+
+class Refused(RuntimeError):
+    """What g++ says of a text that it does not compile."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with the macros that are defined before it: NAME=VALUE."""
+
+    text: str
+    define: tuple[str, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What it is known by."""
+        whole = "\n".join([*self.define, self.text])
+        return hashlib.sha256(whole.encode()).hexdigest()[:16]
+
+    @property
+    def head(self) -> str:
+        """What it may share with others: all up to its last condition of the preprocessor."""
+        end = self.text.rfind("\n#endif\n")
+        head = self.text[: end + len("\n#endif\n")] if end >= 0 else ""
+        macros = [f"#define {one.replace('=', ' ', 1)}\n" for one in self.define]
+        return "".join(macros) + head
+
+    def rest(self) -> str:
+        """All else as g++ takes it, with what launches each kernel, under names of its own."""
+        key, body = self.key, self.text[len(self.head) - self._defined :]
+        names = _KERNEL.findall(body)
+        for name in names:
+            body = re.sub(rf"\b{name}\b", f"{name}__{key}", body)
+        first, last = f"__start_npt_{key}", f"__stop_npt_{key}"
+        lines = [f'#define NPT_SECTION "npt_{key}"', f"namespace text_{key} {{", body, "}"]
+        # Where nothing is shared there is no such section.
+        lines += [f'extern "C" {{ extern char {one} __attribute__((weak)); }}'
+                  for one in (first, last)]  # fmt: skip
+        for name in names:
+            symbol = f"{name}__{key}"
+            kernel = f"Launched<&text_{key}::{symbol}>"
+            lines += [
+                f'extern "C" int sizes_{symbol}(int *found) {{ return {kernel}::sizes(found); }}',
+                f'extern "C" void run_{symbol}(const unsigned *shape, size_t shared, '
+                f"void **given) {{ {kernel}::run(shape, shared, &{first}, &{last}, given); }}",
+            ]
+        lines += [f"#undef {one}" for one in ["NPT_SECTION", *_MACRO.findall(body)]]
+        return "\n".join([*lines, ""])
+
+    @property
+    def _defined(self) -> int:
+        return sum(len(f"#define {one}\n") for one in self.define)
 
 
 @dataclass(frozen=True)
@@ -51,7 +109,6 @@ class Function:
     name: str
     library: ctypes.CDLL
     symbol: str
-    barriers: bool
 
     @property
     def sizes(self) -> list[int]:
@@ -79,62 +136,127 @@ class Function:
         shape = (ctypes.c_uint * 6)(*_three(grid), *_three(threads))
         run = getattr(self.library, f"run_{self.symbol}")
         run.restype = None
-        run(shape, ctypes.c_size_t(shared), ctypes.c_bool(self.barriers), pointers)
+        run(shape, ctypes.c_size_t(shared), pointers)
 
 
 Functions = Mapping[str, Function]
 
 
-def compiled(
-    texts: Sequence[str], define: Sequence[str] = (), optimized: str = ""
-) -> list[Functions]:
-    """The kernels of each text, by their names, from one run of g++."""
-    whole = ['#include "cuda_on_cpu.h"', support()]
-    found: list[list[tuple[str, str, bool]]] = []
-    for position, text in enumerate(texts):
-        names = _KERNEL.findall(text)
-        barriers = bool(_BARRIER.search(text))
-        mine = []
-        for name in names:
-            symbol = f"{name}__{position}"
-            text = re.sub(rf"\b{name}\b", symbol, text)
-            mine.append((name, symbol, barriers))
-        whole += [f"namespace text{position} {{", text, "}"]
-        for _, symbol, _ in mine:
-            kernel = f"Launched<&text{position}::{symbol}>"
-            whole += [
-                f'extern "C" int sizes_{symbol}(int *found) {{ return {kernel}::sizes(found); }}',
-                f'extern "C" void run_{symbol}(const unsigned *shape, size_t shared, '
-                "bool barriers, void **arguments) {",
-                f"  {kernel}::run(shape, shared, barriers, arguments);",
-                "}",
-            ]
-        found.append(mine)
-    library = _library("\n".join(whole), define, optimized)
-    return [
-        {name: Function(name, library, symbol, barriers) for name, symbol, barriers in mine}
-        for mine in found
+def functions(text: str, define: Sequence[str] = ()) -> Functions:
+    """The kernels of a text, by their names.
+
+    Raises
+    ------
+    Refused
+        If g++ does not compile it.
+    """
+    one = Text(text, tuple(define))
+    build([one])
+    library = _loaded((_folder() / one.key).read_text(encoding="utf-8"))
+    names = _KERNEL.findall(text)
+    return {name: Function(name, library, f"{name}__{one.key}") for name in names}
+
+
+def build(texts: Sequence[Text | str]) -> None:
+    """Compile those texts that were not compiled before, many in each run of g++."""
+    given = [Text(one) if isinstance(one, str) else one for one in texts]
+    missing = {one.key: one for one in given if not (_folder() / one.key).exists()}
+    if not missing:
+        return
+    _engine()
+    heads: dict[str, list[Text]] = {}
+    for one in missing.values():
+        heads.setdefault(one.head, []).append(one)
+    parts = [
+        (head, some[k : k + TOGETHER])
+        for head, some in heads.items()
+        for k in range(0, len(some), TOGETHER)
     ]
+    if len(parts) == 1:
+        _build(*parts[0])
+        return
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(_build, *zip(*parts, strict=True)))
 
 
-def order(functions: Functions, number: int) -> None:
+def order(number: int) -> None:
     """Run the threads of a block forward (0), backward (1), or shuffled by a larger number."""
-    for function in functions.values():
-        ctypes.c_uint.in_dll(function.library, "npt_order").value = number
+    ctypes.c_uint.in_dll(_engine(), "npt_order").value = number
 
 
-def _library(text: str, define: Sequence[str], optimized: str) -> ctypes.CDLL:
-    assert GXX, "g++ is needed"
-    with tempfile.TemporaryDirectory() as folder:
+def _build(head: str, texts: Sequence[Text]) -> None:
+    whole = "\n".join(one.rest() for one in texts)
+    name = hashlib.sha256("".join(one.key for one in texts).encode()).hexdigest()[:16] + ".so"
+    header = _header(head)
+    with tempfile.TemporaryDirectory(dir=_folder()) as folder:
         source, made = Path(folder, "texts.cpp"), Path(folder, "texts.so")
-        source.write_text(text, encoding="utf-8")
-        flags = [*_FLAGS, *_CHECKS, f"-I{HERE}", *(f"-D{one}" for one in define)]
-        flags += [optimized] if optimized else []
-        done = subprocess.run(
-            [GXX, *flags, str(source), "-o", str(made)], capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr[:4000]
-        return ctypes.CDLL(str(made))
+        source.write_text(f'#include "{header.name}"\n{whole}', encoding="utf-8")
+        _run([*_FLAGS, "-shared", f"-I{header.parent}", str(source), "-o", str(made)])
+        os.replace(made, _folder() / name)
+    for one in texts:
+        _write(_folder() / one.key, name)
+
+
+def _header(head: str) -> Path:
+    """A header with what texts begin with, compiled before."""
+    whole = f'#include "{HERE / "cuda_on_cpu.h"}"\n{head}'
+    header = _folder() / f"head_{hashlib.sha256(whole.encode()).hexdigest()[:16]}.h"
+    made = Path(f"{header}.gch")
+    if not made.exists():
+        _write(header, whole)
+        with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+            target = Path(folder, made.name)
+            _run([*_FLAGS, "-x", "c++-header", str(header), "-o", str(target)])
+            os.replace(target, made)
+    return header
+
+
+@cache
+def _engine() -> ctypes.CDLL:
+    """What runs the threads of all texts."""
+    made = _folder() / "cuda_on_cpu.so"
+    if not made.exists():
+        with tempfile.TemporaryDirectory(dir=_folder()) as folder:
+            target = Path(folder, made.name)
+            _run([*_ENGINE, "-shared", str(HERE / "cuda_on_cpu.cpp"), "-o", str(target)])
+            os.replace(target, made)
+    return ctypes.CDLL(str(made), ctypes.RTLD_GLOBAL)
+
+
+@cache
+def _loaded(name: str) -> ctypes.CDLL:
+    _engine()
+    return ctypes.CDLL(str(_folder() / name))
+
+
+def _run(options: Sequence[str]) -> None:
+    assert GXX, "g++ is needed"
+    done = subprocess.run([GXX, *options], capture_output=True, text=True)
+    if done.returncode:
+        raise Refused(done.stderr[:4000])
+
+
+def _write(path: Path, text: str) -> None:
+    """Write a file that others may write at the same time."""
+    handle, name = tempfile.mkstemp(dir=path.parent)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(name, path)
+
+
+@cache
+def _folder() -> Path:
+    """Where things are built: for this compiler's own flags, and these sources."""
+    base = os.environ.get("NINEPOINT_EMULATOR_DIR")
+    if base is None:
+        base = tempfile.mkdtemp(prefix="ninepoint-emulator-")
+        atexit.register(shutil.rmtree, base, True)
+    parts = [*_ENGINE, *_FLAGS, str(GXX)]
+    parts += [(HERE / f"cuda_on_cpu.{end}").read_text(encoding="utf-8") for end in ("h", "cpp")]
+    parts.append(Path(__file__).read_text(encoding="utf-8"))
+    folder = Path(base, hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _three(shape: int | Sequence[int]) -> tuple[int, int, int]:
@@ -166,26 +288,20 @@ def _aligned(data: bytes) -> np.ndarray:
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Guarded:
-    """Memory for one array, with pages before and behind it that nobody may touch."""
-
-    def __init__(self, nbytes: int, at_end: bool = True) -> None:
-        page = mmap.PAGESIZE
-        size = -(-max(nbytes, 1) // page) * page
-        self.memory = mmap.mmap(-1, size + 2 * page)
-        base = ctypes.addressof(ctypes.c_char.from_buffer(self.memory))
-        for at in (base, base + page + size):
-            assert _libc.mprotect(ctypes.c_void_p(at), page, 0) == 0
-        self.first = page + (size - nbytes if at_end else 0)
-
-    def array(self, dtype: np.dtype, shape: Sequence[int]) -> np.ndarray:
-        """The array, which keeps the memory."""
-        count = int(np.prod(shape, dtype=np.int64))
-        return np.frombuffer(self.memory, dtype, count, self.first).reshape(shape)
+def guarded_bytes(nbytes: int, at_end: bool = True) -> np.ndarray:
+    """Bytes with pages before and behind them that nobody may touch."""
+    page = mmap.PAGESIZE
+    size = -(-max(nbytes, 1) // page) * page
+    memory = mmap.mmap(-1, size + 2 * page)
+    base = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for at in (base, base + page + size):
+        assert _libc.mprotect(ctypes.c_void_p(at), page, 0) == 0
+    first = page + (size - nbytes if at_end else 0)
+    return np.frombuffer(memory, np.uint8, nbytes, first)
 
 
 def guarded(array: np.ndarray, at_end: bool = True) -> np.ndarray:
     """A copy that ends (or begins) at such a page: reads beyond it are a crash."""
-    made = Guarded(array.nbytes, at_end).array(array.dtype, array.shape)
+    made = guarded_bytes(array.nbytes, at_end).view(array.dtype).reshape(array.shape)
     made[...] = array
     return made

@@ -13,7 +13,7 @@ import emulator
 pytestmark = pytest.mark.skipif(emulator.GXX is None, reason="needs g++")
 
 TEXT = """
-template <bool waits> NPT void reversed(const int *x, int *y) {
+template <bool waits> __device__ void reversed(const int *x, int *y) {
   __shared__ int tile[64];
   tile[threadIdx.x] = x[blockIdx.x * 64 + threadIdx.x];
   if (waits) __syncthreads();
@@ -37,7 +37,7 @@ extern "C" __global__ void early(const int *x, int *y) { if (threadIdx.x) __sync
 
 @pytest.fixture(scope="module")
 def functions():
-    return emulator.compiled([TEXT])[0]
+    return emulator.functions(TEXT)
 
 
 @pytest.fixture
@@ -49,12 +49,12 @@ def test_barriers_are_kept_in_any_order_of_threads(functions, given):
     x, y = given
     wanted = x.reshape(2, 64)[:, ::-1].ravel()
     for number in (0, 1, 7):
-        emulator.order(functions, number)
+        emulator.order(number)
         functions["right"](2, 64, [x, y])
         np.testing.assert_array_equal(y, wanted)
         functions["wrong"](2, 64, [x, y])
         assert (y != wanted).any(), "a missing barrier shows in every order"
-    emulator.order(functions, 0)
+    emulator.order(0)
 
 
 def test_lanes_of_a_warp_and_values_as_arguments(functions, given):
@@ -65,6 +65,16 @@ def test_lanes_of_a_warp_and_values_as_arguments(functions, given):
     up = np.concatenate([[0], np.arange(31)])
     down = np.concatenate([np.arange(2, 32), [30, 31]])
     np.testing.assert_array_equal(y[:32], (np.arange(32) + up + down) * 2 + 9 - 3 + 1)
+
+
+def test_texts_are_built_together_and_once():
+    texts = [TEXT.replace("int(n.a)", f"{k}") for k in (1, 2)]
+    emulator.build([*texts, emulator.Text(texts[0], ("UNUSED=16",))])
+    one, other = (emulator.functions(text)["lanes"] for text in texts)
+    assert one.library is other.library
+    assert emulator.functions(texts[0])["lanes"].library is one.library
+    with pytest.raises(emulator.Refused, match="oops"):
+        emulator.build(["oops"])
 
 
 def test_arguments_of_other_sizes_are_refused(functions, given):

@@ -8,22 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ninepoint import device_groups
-from ninepoint.arrays.cuda import calls, work
-from ninepoint.backends.cuda import cubins, driver
+from ninepoint import _testing
 
 STANDIN = Path(__file__).with_name("standin")
 _modules = {}
 
 
 def _forget():
-    driver.cupy.cache_clear()
-    driver._told_by_pip.cache_clear()
-    driver._told_by_nvrtc.cache_clear()
-    driver.processors.cache_clear()
-    for known in (cubins._modules, calls._runs, work._uploaded, work._sources):
-        known.clear()
-    device_groups._settled.clear()
+    _testing.forget_device()
     for name in [n for n in sys.modules if n.partition(".")[0] in ("cupy", "cupy_backends")]:
         _modules[name] = sys.modules.pop(name)
 

@@ -7,7 +7,6 @@ import pytest
 from PIL import Image
 
 import ninepoint as npt
-from ninepoint.backends.cuda import driver
 from ninepoint.cli import main
 
 da = pytest.importorskip("dask.array")
@@ -86,7 +85,6 @@ def refused(capsys, *words):
 
 def test_without_a_gpu_nothing_is_written(cupy, here, capsys):
     cupy.fake.devices = 0
-    driver.cupy.cache_clear()
     words = ("apply", "kernels.py:smooth", "frames", "out", "--device", "cuda")
     said = refused(capsys, *words)
     assert said.startswith("ninepoint: error: --device cuda: there is no GPU to compute on")

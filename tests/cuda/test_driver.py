@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import re
 import sys
 
@@ -10,7 +9,7 @@ import numpy as np
 import pytest
 
 import ninepoint as npt
-from ninepoint.backends.cuda import driver
+from ninepoint import _testing
 
 X = np.random.default_rng(0).random((12, 33)).astype("float32")
 
@@ -32,7 +31,7 @@ def said(call):
 
 
 def test_without_cupy(monkeypatch):
-    driver.cupy.cache_clear()
+    _testing.forget_device()
     monkeypatch.setitem(sys.modules, "cupy", None)
     kind, words = said(lambda: cross(X, device="cuda"))
     assert kind is ImportError
@@ -83,29 +82,40 @@ def test_without_room(cupy):
     )
 
 
-def test_without_a_compiler(cupy, monkeypatch):
-    from cupy_backends.cuda.libs import nvrtc
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Where machine code is kept, of which there is none yet."""
+    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
 
-    def missing(*_):
-        raise RuntimeError("Failure finding libnvrtc.so.13\n")
 
-    monkeypatch.setattr(nvrtc, "createProgram", missing)
-    assert said(lambda: driver.compiled("", "k", "90", ())) == (
+def crossing():
+    """The same kernel again, of which nothing is prepared yet."""
+
+    @npt.stencil(boundary="nearest")
+    def cross(x):
+        return (x[-1, 0] + x[1, 0] + x[0, -1] + x[0, 1]) / 4
+
+    return cross
+
+
+def test_without_a_compiler(cupy, folder):
+    cupy.fake.without_compiler = True
+    assert said(lambda: crossing()(X, device="cuda")) == (
         RuntimeError,
         "CUDA's compiler NVRTC cannot be loaded (Failure finding libnvrtc.so.13). Install it "
         "with: pip install 'ninepoint[cuda]'",
     )
 
 
-def test_a_gpu_that_the_compiler_does_not_know(cupy, monkeypatch):
-    def none(name):
-        raise importlib.metadata.PackageNotFoundError(name)
-
-    monkeypatch.setattr(importlib.metadata, "version", none)
-    assert said(lambda: driver.compiled("", "k", "37", ())) == (
-        RuntimeError,
-        "CUDA's compiler NVRTC 13.0 does not know GPUs of architecture 37; install a newer one: "
-        "pip install -U nvidia-cuda-nvrtc",
+def test_a_gpu_that_the_compiler_does_not_know(cupy, folder):
+    cupy.fake.architecture = "37"
+    kind, words = said(lambda: crossing()(X, device="cuda"))
+    assert kind is RuntimeError
+    assert re.fullmatch(
+        r"CUDA's compiler NVRTC 13\.0\S* does not know GPUs of architecture 37; install a newer "
+        "one: pip install -U nvidia-cuda-nvrtc",
+        words,
     )
 
 
@@ -115,23 +125,25 @@ REPORT = (
 )
 
 
-def test_a_text_that_the_compiler_refuses(cupy):
-    kind, words = said(lambda: driver.compiled("oops", "k", "90", ()))
+def test_a_text_that_the_compiler_refuses(cupy, folder):
+    cupy.fake.refusing = 'cross.cu(7): error: identifier "oops" is undefined'
+    kind, words = said(lambda: crossing()(X, device="cuda"))
     assert kind is RuntimeError
     assert re.fullmatch(
-        r"CUDA's compiler NVRTC 13\.0\S* refuses the text of 'k' for architecture 90: .*error: .*"
-        + re.escape(f". {REPORT}"),
+        r"CUDA's compiler NVRTC 13\.0\S* refuses the text of 'cross' for architecture \d+: "
+        '.*error: .*"oops" is undefined' + re.escape(f". {REPORT}"),
         words,
     )
 
 
-def test_more_arguments_than_an_old_compiler_takes(cupy, monkeypatch):
-    from cupy_backends.cuda.libs import nvrtc
-
-    log = "ptxas error : Formal parameter space overflowed (4200 bytes required, max 4096 bytes)"
-    monkeypatch.setattr(nvrtc, "getProgramLog", lambda _: log)
-    _, words = said(lambda: driver.compiled("oops", "k", "90", ()))
-    assert words.startswith("kernel 'k' has too many arguments, and CUDA before 12.1 takes 4,096")
+def test_more_arguments_than_an_old_compiler_takes(cupy, folder):
+    cupy.fake.refusing = (
+        "ptxas error : Formal parameter space overflowed (4200 bytes required, max 4096 bytes)"
+    )
+    _, words = said(lambda: crossing()(X, device="cuda"))
+    assert words.startswith(
+        "kernel 'cross' has too many arguments, and CUDA before 12.1 takes 4,096"
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,69 +217,55 @@ def test_a_gpu_that_is_lost(cupy):
     )
 
 
-def test_the_compilers_version_is_its_own_once_it_is_loaded(cupy, monkeypatch):
-    versions = {"nvidia-cuda-nvrtc": "12.9.86"}
-    monkeypatch.setattr(importlib.metadata, "version", versions.__getitem__)
-    assert driver.compiler() == "12.9.86"
-    driver._told_by_nvrtc()
-    assert driver.compiler() == "13.0"
-    driver._told_by_pip.cache_clear()
-    versions["nvidia-cuda-nvrtc"] = "13.0.88"
-    assert driver.compiler() == "13.0.88"
+def test_the_compilers_version_is_its_own_once_it_is_loaded(cupy, folder, tmp_path, monkeypatch):
+    """What pip says counts where it is more exact."""
+    for told, found in (("12.9.86", "13.0"), ("13.0.88", "13.0.88")):
+        installed = tmp_path / told / "nvidia_cuda_nvrtc-1.dist-info" / "METADATA"
+        installed.parent.mkdir(parents=True)
+        installed.write_text(f"Metadata-Version: 2.1\nName: nvidia-cuda-nvrtc\nVersion: {told}\n")
+        monkeypatch.syspath_prepend(str(tmp_path / told))
+        _testing.forget_device()
+        cupy.fake.refusing = "error: no"
+        _, words = said(lambda: crossing()(X, device="cuda"))
+        assert words.startswith(f"CUDA's compiler NVRTC {found} refuses")
+        # Machine code that another compiler made is not taken for its own.
+        cupy.fake.refusing = ""
+        count = cupy.fake.compiled
+        crossing()(X, device="cuda")
+        assert cupy.fake.compiled == count + 1
 
 
 # What is kept on disk.
 
 
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
-def anew():
-    from ninepoint.arrays.cuda import calls
-    from ninepoint.backends.cuda import cubins
-
-    cubins._modules.clear()
-    calls._runs.clear()
-
-
 def test_machine_code_is_kept(cupy, folder):
-
     there = cupy.asarray(X)
-    wanted = cross(there).get()
+    wanted = crossing()(there).get()
     (file,) = folder.glob("*.cubin")
     assert file.name.startswith("cross_")
     assert cupy.fake.compiled == 1
-    anew()
-    # Not the prepared call, which holds what was loaded.
-    again = npt.stencil(boundary="nearest")(cross.__wrapped__)
-    again._prepared.clear()
-    np.testing.assert_array_equal(again(there).get(), wanted)
+    _testing.forget_device()
+    np.testing.assert_array_equal(crossing()(there).get(), wanted)
     assert cupy.fake.compiled == 1
     # Of another GPU it is loaded, of another kind of GPU compiled.
     with cupy.cuda.Device(1):
-        np.testing.assert_array_equal(cross(cupy.asarray(X)).get(), wanted)
+        np.testing.assert_array_equal(crossing()(cupy.asarray(X)).get(), wanted)
         assert cupy.fake.compiled == 1
         cupy.fake.architecture = "120"
-        anew()
-        again._prepared.clear()
-        np.testing.assert_array_equal(again(cupy.asarray(X)).get(), wanted)
+        _testing.forget_device()
+        np.testing.assert_array_equal(crossing()(cupy.asarray(X)).get(), wanted)
     assert cupy.fake.compiled == 2
     assert len(list(folder.glob("*.cubin"))) == 2
-    assert driver.current() == 0
+    assert cupy.fake.device == 0
 
 
 def test_damaged_machine_code_is_made_anew(cupy, folder):
     there = cupy.asarray(X)
-    again = npt.stencil(boundary="nearest")(cross.__wrapped__)
-    wanted = again(there).get()
+    wanted = crossing()(there).get()
     (file,) = folder.glob("*.cubin")
     whole = file.read_bytes()
     file.write_bytes(whole[:-1] + b"?")
-    anew()
-    again._prepared.clear()
+    _testing.forget_device()
     with pytest.warns(RuntimeWarning, match=r"compiles cross_\w+ anew: its machine code is dam"):
-        np.testing.assert_array_equal(again(there).get(), wanted)
+        np.testing.assert_array_equal(crossing()(there).get(), wanted)
     assert cupy.fake.compiled == 2

@@ -107,9 +107,7 @@ def test_arrays_are_sent_there_and_back(cupy, name):
     same(out if len(out) > 1 else out[0], wanted)
 
 
-def test_pieces_are_on_their_way_beside_each_other(cupy, monkeypatch, limited):
-    from ninepoint import sending
-
+def test_pieces_are_on_their_way_beside_each_other(cupy, limited):
     limited(sent_bytes=2000)
     limited(sent_reaches=1)
     for call, given, options in CALLS.values():
@@ -132,10 +130,6 @@ def test_pieces_are_on_their_way_beside_each_other(cupy, monkeypatch, limited):
     assert cupy.fake.log[:fourth].count(("wait", lanes[0])) == 3
     # What is pinned are the pieces under way, however large the arrays are.
     assert cupy.fake.pinned < 2 * frames.nbytes / 3
-    # Who reads before the stream was waited for reads something else: this would show.
-    monkeypatch.setattr(sending.Lane, "wait", lambda lane: None)
-    with pytest.raises(AssertionError):
-        same(between(frames, row, device="cuda"), wanted)
 
 
 def test_a_piece_that_breaks_off_leaves_no_copy_on_its_way(cupy, limited):
@@ -215,8 +209,6 @@ def test_calls_on_a_gpu_are_measured(cupy):
     cupy.fake.log.clear()
     assert over.bench(X, 0.5, repeat=1, device="cuda").device == "Stand-in"
     assert {"upload", "get"} <= set(cupy.fake.log)
-    with pytest.raises(ValueError, match="was done by a GPU"):
-        found.plot()
 
 
 # States.
@@ -282,33 +274,43 @@ def test_passes_end_where_somebody_looks(cupy, limited):
     same(found, heat.iterate(X[0], 0.25, steps=12))
 
 
-@pytest.mark.parametrize(
-    ("most", "steps", "found", "short"),
-    [(8, 16, 8, 8), (8, 11, 5, 6), (8, 10, 5, 5), (2, 3, 2, 2), (8, 100, 7, 8), (5, 9, 3, 5)],
-)
-def test_few_steps_are_left_over(most, steps, found, short):
-    from ninepoint.device_states import fewest_passes
-
-    assert fewest_passes(most, steps) == found
-    # What is left over in a shorter pass.
-    assert fewest_passes(most, steps, lambda rest: rest > 1) == short
-
-
-def test_steps_left_over_are_one_pass_where_they_take_long(cupy, limited):
-    from ninepoint import device_states
-
-    assert not device_states.is_worth_passes(4096, 1000)
-    # A launch each is long enough.
-    assert device_states.is_worth_passes(4096, 10_000)
-    assert device_states.is_worth_passes(1 << 28, 600)
-    limited(worth_passes_seconds=0)
-    limited(recorded_steps=3)
+def lengths(cupy, steps):
+    """How many steps each pass of an iteration does."""
     cupy.fake.log.clear()
-    found = heat.iterate(cupy.asarray(X[0]), 0.25, steps=5)
-    names = [one[0] for one in cupy.fake.log if isinstance(one, tuple)]
-    names = [name.removesuffix("_plain") for name in names if not name.endswith("_ends")]
-    assert names == ["kernel_heat_3", "kernel_heat_2"]
-    same(found, heat.iterate(X[0], 0.25, steps=5))
+    found = heat.iterate(cupy.asarray(X[0]), 0.25, steps=steps)
+    same(found, heat.iterate(X[0], 0.25, steps=steps))
+    names = [name.removesuffix("_plain") for name in cupy.fake.launches()]
+    return [
+        int(name.removeprefix("kernel_heat").removeprefix("_") or 1)
+        for name in names
+        if not name.endswith("_ends")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("most", "steps", "passes"),
+    [
+        (8, 16, [8, 8]),
+        (8, 11, [6, 5]),
+        (8, 10, [5, 5]),
+        (2, 3, [2, 1]),
+        (5, 9, [5, 4]),
+        (3, 5, [3, 2]),
+    ],
+)
+def test_few_passes_do_all_steps(cupy, limited, most, steps, passes):
+    limited(worth_passes_seconds=0)
+    limited(recorded_steps=most)
+    assert lengths(cupy, steps) == passes
+
+
+def test_several_steps_in_one_pass_are_compiled_where_steps_take_long(cupy, limited):
+    limited(recorded_steps=4)
+    assert lengths(cupy, 9) == [1] * 9
+    # What takes this long is to start them.
+    limited(worth_passes_seconds=50e-6)
+    assert lengths(cupy, 4) == [1] * 4
+    assert lengths(cupy, 9) == [3, 3, 3]
 
 
 def halved(_, u):
@@ -410,10 +412,12 @@ def test_states_in_out(cupy):
         heat.iterate(there, 0.25, steps=3, out=np.empty_like(X))
 
 
-def test_how_far_a_step_goes(cupy):
-    from ninepoint import iteration
-    from ninepoint.arrays.cuda import change
+@npt.stencil
+def exchanged(u, v):
+    return v[0], u[0]
 
+
+def test_how_far_a_step_goes(cupy):
     far = np.array([1, np.inf, -np.inf, 2])
     for a, b in (
         (far, far + np.array([0.5, 0, 0, 0])),
@@ -424,7 +428,13 @@ def test_how_far_a_step_goes(cupy):
         (np.zeros(0), np.zeros(0)),
         (np.array([1j]), np.array([1.0 + 0j])),
     ):
-        np.testing.assert_equal(change(cupy.asarray(a), cupy.asarray(b)), iteration.change(a, b))
+        for least in (0, 0.6, 197, 2.0**64):
+            # Once exchanged they are seen to have stopped, twice not.
+            named = {"steps": 2, "until": least}
+            same(
+                exchanged.iterate(cupy.asarray(a), cupy.asarray(b), **named),
+                exchanged.iterate(a, b, **named),
+            )
 
 
 # Dask.
@@ -483,25 +493,30 @@ def test_calls_on_blocks_in_one_pass(cupy):
     assert launched(cupy) == {"kernel_twice"}
 
 
-def test_calls_without_a_text_together_are_done_in_halves(cupy, monkeypatch):
-    from ninepoint import device_groups
+@npt.stencil(boundary="nearest")
+def wide(x, r):
+    return x[-9, -3] + r * x[9, 3] - x[2, 1]
+
+
+def test_calls_without_a_text_together_are_done_in_halves(cupy):
+    """There are not registers enough for the rows of all."""
 
     @npt.stencil(boundary="nearest")
-    def four(x, r):
-        s = twice(x, r)
-        t = twice(s, r)
-        return t[0, 0]
+    def eight(x, r):
+        a = wide(x, r)
+        b = wide(a, r)
+        c = wide(b, r)
+        d = wide(c, r)
+        e = wide(d, r)
+        f = wide(e, r)
+        g = wide(f, r)
+        h = wide(g, r)
+        return h[0, 0]
 
-    together = device_groups.together
-
-    def few(graph, nodes, outputs, schedule):
-        return together(graph, nodes, outputs, schedule) if len(nodes) < 3 else None
-
-    monkeypatch.setattr(device_groups, "together", few)
     cupy.fake.log.clear()
-    found = four(cupy.asarray(X), 0.25)
-    assert sum(isinstance(one, tuple) for one in cupy.fake.log) < 5
-    same(found, four.debug(X, 0.25))
+    found = eight(cupy.asarray(X), 0.25)
+    assert 1 < len(cupy.fake.launches()) < 9
+    same(found, eight.debug(X, 0.25))
 
 
 def test_an_array_beside_chunks(cupy):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from test_options import FILM, OPTIONS, kernel
+
+from options import FILM, OPTIONS, kernel
 
 
 def outcome(call, x, options):

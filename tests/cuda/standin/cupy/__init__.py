@@ -195,9 +195,7 @@ def empty(shape, dtype=float):
     size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
     device = fake.current()
     fake.taken(size)
-    # As CuPy's memory begins, and full of what no kernel gives.
-    room = np.full(size + 512, 0xC3, np.uint8)
-    first = -room.ctypes.data % 512
+    room, first = fake.room_for(size)
     host = room[first : first + size].view(dtype).reshape(shape)
     fake.rooms[id(room)] = room
     found = ndarray(host, device)

@@ -1,12 +1,13 @@
 """Devices, streams and modules of the stand-in."""
 
-import ctypes
-import os
-import tempfile
+import json
 import threading
+from functools import cached_property
 from types import SimpleNamespace
 
 import numpy as np
+
+import emulator
 
 from . import fake
 
@@ -120,54 +121,47 @@ def alloc_pinned_memory(size):
 
 
 class Module:
-    """Machine code: a library of g++, of which the first word names the GPU."""
+    """Machine code of the stand-in: a text, of which the first line names the GPU."""
 
     def load(self, code):
-        architecture, _, library = code.partition(b"\n")
-        if architecture.decode() != fake.architecture or library[-1:] != b"\0":
+        architecture, _, rest = code.partition(b"\n")
+        if architecture.decode() != fake.architecture or rest[-1:] != b"\0":
             raise RuntimeError("CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available")
-        handle, path = tempfile.mkstemp(suffix=".so")
-        with os.fdopen(handle, "wb") as file:
-            file.write(library)
-        self._library = ctypes.CDLL(path)
-        os.unlink(path)
+        define, _, text = rest[:-1].decode().partition("\n")
+        self._text = emulator.Text(text, tuple(json.loads(define)))
 
     def get_function(self, name):
-        return Function(self._library, name)
+        return Function(self._text, name)
 
 
 class Function:
     """A kernel, given what CuPy takes: numbers, and arrays of NumPy with one element."""
 
-    def __init__(self, library, name):
-        self._name = name
-        self._run = getattr(library, f"run_{name}")
-        self._run.restype = None
-        found = (ctypes.c_int * 4096)()
-        count = getattr(library, f"sizes_{name}")(found)
-        self._sizes = list(found[:count])
+    def __init__(self, text, name):
+        self._text, self._name = text, name
+
+    @cached_property
+    def _function(self):
+        return emulator.functions(self._text.text, self._text.define)[self._name]
 
     def __call__(self, grid, block, args, shared_mem=0, stream=None):
         assert all(type(n) is int and n > 0 for n in (*grid, *block)), (grid, block)
-        held = [_by_value(one) for one in args]
-        assert [one.nbytes for one in held] == self._sizes, (self._name, self._sizes)
         if fake.failing:
             raise CUDADriverError(fake.failing)
-        # Each where any type may stand.
-        places = [np.empty(one.nbytes + 16, np.uint8) for one in held]
-        pointers = (ctypes.c_void_p * len(held))()
-        for k, (one, place) in enumerate(zip(held, places, strict=True)):
-            first = -place.ctypes.data % 16
-            place[first : first + one.nbytes] = one.reshape(-1).view(np.uint8)
-            pointers[k] = place.ctypes.data + first
-        shape = (ctypes.c_uint * 6)(*(*grid, 1, 1)[:3], *(*block, 1, 1)[:3])
+        # Each argument is copied now, as the driver does.
+        held = [_by_value(one) for one in args]
 
-        def run(places=places):
+        def run():
             # The emulator runs one kernel at a time.
             with _running:
-                self._run(shape, ctypes.c_size_t(shared_mem), ctypes.c_bool(True), pointers)
+                emulator.order(fake.order)
+                self._function(grid, block, held, shared_mem)
 
-        fake.begin(fake.streams[-1], run)
+        if fake.asked is None:
+            fake.begin(fake.streams[-1], run)
+        elif self._text.key not in {one.key for one in fake.asked}:
+            # Kept on disk by an earlier process.
+            fake.asked.append(self._text)
         fake.log.append((self._name, fake.streams[-1], fake.device))
 
 
@@ -175,8 +169,6 @@ def _by_value(one):
     """The bytes of an argument, as CuPy passes them."""
     if isinstance(one, np.ndarray):
         assert one.size == 1, "Only numpy.ndarrays of size one can be passed by value."
-        return one
-    if isinstance(one, np.generic):
-        return np.array([one])
-    assert type(one) in (int, float, bool, complex), one
-    return np.array([one])
+        return one.tobytes()
+    assert isinstance(one, np.generic) or type(one) in (int, float, bool, complex), one
+    return np.array(one).tobytes()

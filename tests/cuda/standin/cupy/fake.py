@@ -2,7 +2,12 @@
 
 import threading
 import weakref
+from contextlib import contextmanager
 from types import SimpleNamespace
+
+import numpy as np
+
+import emulator
 
 
 class _Streams:
@@ -38,8 +43,18 @@ streams = _Streams()
 log = []
 # How many bytes were pinned.
 pinned = 0
-# How often NVRTC compiled.
+# How often NVRTC compiled, and what, with which options.
 compiled = 0
+texts = []
+# Whether NVRTC is missing, and what it says of every text where it refuses all.
+without_compiler = False
+refusing = ""
+# The texts that are to be built together, while that is so.
+asked = None
+# The order of the threads of a block, and where new arrays lie: anywhere, or with pages around
+# them that nobody may touch, at the "end" of the room between these or at its "begin".
+order = 0
+pages = ""
 # What CUDA numbers the error with which every launch fails, if it does.
 failing = 0
 # Whether a kernel of before broke off, so that nothing comes back from a GPU.
@@ -106,8 +121,54 @@ def given_back(size):
         used -= size
 
 
+def launches():
+    """The names of what was launched."""
+    return [one[0] for one in log if isinstance(one, tuple) and one[0] != "wait"]
+
+
+@contextmanager
+def together():
+    """Launch nothing within the block, and build all that was asked for at its end.
+
+    What calls give is nothing, and settled: done again they find what was built.
+    """
+    global asked
+    asked = []
+    try:
+        yield
+        emulator.build(asked)
+    finally:
+        asked = None
+
+
+@contextmanager
+def strictly(threads=0, arrays=""):
+    """Run threads in another order, with pages around new arrays that nobody may touch."""
+    global order, pages
+    before = order, pages
+    order, pages = threads, arrays
+    try:
+        yield
+    finally:
+        order, pages = before
+
+
+def room_for(size):
+    """The memory of a new array, full of what no kernel gives."""
+    if pages:
+        room = emulator.guarded_bytes(size, pages == "end")
+        room.fill(0xC3)
+        return room, 0
+    # As CuPy's memory begins.
+    room = np.full(size + 512, 0xC3, np.uint8)
+    return room, -room.ctypes.data % 512
+
+
 def reset():
     """As it is at the beginning of a test."""
+    global without_compiler, refusing
+    without_compiler, refusing = False, ""
+    texts.clear()
     global devices, driver, room, device, streams, compiled, architecture, processors
     global failing, broken, pinned
     failing, broken, pinned = 0, False, 0

@@ -1,23 +1,14 @@
-"""NVRTC of the stand-in: g++ with the emulator."""
+"""NVRTC of the stand-in: g++ with the emulator.
 
-import os
-import re
-import shutil
-import subprocess
-import tempfile
-from functools import cache
-from pathlib import Path
+Machine code is the architecture, the macros and the text itself, by which the emulator finds what
+g++ made of it.
+"""
+
+import json
 
 from cupy import fake
 
-HERE = Path(__file__).parents[5]
-GXX = shutil.which("g++")
-FLAGS = (
-    "-std=c++17 -O0 -g1 -fPIC -ffp-contract=off -fno-strict-aliasing -w -U_FORTIFY_SOURCE"
-).split()
-KERNEL = re.compile(
-    r'extern\s+"C"\s+__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\('
-)
+import emulator
 
 
 class NVRTCError(RuntimeError):
@@ -32,6 +23,8 @@ def getVersion():
 
 
 def createProgram(text, name, headers, include_names):
+    if fake.without_compiler:
+        raise RuntimeError("Failure finding libnvrtc.so.13\n")
     assert name.endswith(".cu")
     _programs[len(_programs) + 1] = [text, b"", ""]
     return len(_programs)
@@ -44,39 +37,20 @@ def compileProgram(program, options):
     if architecture == "37":
         _programs[program][2] = "nvrtc: error: invalid value for --gpu-architecture (-arch)"
         raise NVRTCError("NVRTC_ERROR_INVALID_OPTION (5)")
-    wrapped = [
-        f'extern "C" int sizes_{name}(int *found) {{ return Launched<&{name}>::sizes(found); }}\n'
-        f'extern "C" void run_{name}(const unsigned *shape, size_t shared, bool barriers, '
-        f"void **arguments) {{ Launched<&{name}>::run(shape, shared, barriers, arguments); }}\n"
-        for name in KERNEL.findall(text)
-    ]
-    defined = [f"-D{o.removeprefix('--define-macro=')}" for o in options if "define-macro" in o]
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder, "text.cpp"), Path(folder, "text.so")
-        source.write_text("\n".join(['#include "cuda_on_cpu.h"', text, *wrapped]))
-        done = subprocess.run(
-            [GXX, *FLAGS, *defined, "-shared", f"-I{_header() if not defined else HERE}",
-             str(source), "-o", str(made)],
-            capture_output=True, text=True,
-        )  # fmt: skip
-        if done.returncode:
-            _programs[program][2] = done.stderr[:4000]
-            raise NVRTCError("NVRTC_ERROR_COMPILATION (6)")
-        code = architecture.encode() + b"\n" + made.read_bytes()
-    _programs[program][1] = code
-
-
-@cache
-def _header():
-    """A folder with the emulator's header, compiled before."""
-    folder = Path(os.environ["NINEPOINT_CACHE_DIR"]).parent / f"standin-{os.getpid()}"
-    folder.mkdir(exist_ok=True)
-    header = folder / "cuda_on_cpu.h"
-    header.write_text((HERE / "cuda_on_cpu.h").read_text())
-    subprocess.run(
-        [GXX, *FLAGS, "-x", "c++-header", str(header), "-o", f"{header}.gch"], check=True
-    )
-    return folder
+    if fake.refusing:
+        _programs[program][2] = fake.refusing
+        raise NVRTCError("NVRTC_ERROR_COMPILATION (6)")
+    define = [o.removeprefix("--define-macro=") for o in options if "define-macro" in o]
+    fake.texts.append((text, tuple(options)))
+    if fake.asked is not None:
+        fake.asked.append(emulator.Text(text, tuple(define)))
+    else:
+        try:
+            emulator.build([emulator.Text(text, tuple(define))])
+        except emulator.Refused as error:
+            _programs[program][2] = str(error)
+            raise NVRTCError("NVRTC_ERROR_COMPILATION (6)") from None
+    _programs[program][1] = "\n".join([architecture, json.dumps(define), text]).encode()
 
 
 def getCUBIN(program):

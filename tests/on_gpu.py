@@ -1,0 +1,57 @@
+"""Run programs on a GPU, or on the stand-in for one, whose texts are built together.
+
+with prepared(calls):                 g++ is started a few times for all that the calls ask for
+    ...
+with strictly(order=1, pages="end"):  the stand-in runs threads backward, between such pages
+    found = program(cupy.asarray(x))
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+import ninepoint as npt
+
+STANDIN = Path(__file__).parent / "cuda" / "standin"
+
+# How a call may be refused; all else is a failure of its own.
+REFUSED = (TypeError, ValueError, npt.StencilError, ArithmeticError)
+
+
+def stand_in() -> None:
+    """Have the stand-in where there is no CuPy."""
+    if importlib.util.find_spec("cupy") is None:
+        sys.path.insert(0, str(STANDIN))
+
+
+def _fake() -> Any:
+    import cupy
+
+    return getattr(cupy, "fake", None)
+
+
+def strictly(order: int = 0, pages: str = "") -> AbstractContextManager[None]:
+    """Run threads in another order, with pages around arrays that nobody may touch."""
+    fake = _fake()
+    found: AbstractContextManager[None] = (
+        nullcontext() if fake is None else fake.strictly(order, pages)
+    )
+    return found
+
+
+@contextlib.contextmanager
+def prepared(calls: Iterable[Callable[[], Any]]) -> Iterator[None]:
+    """Build the texts of all calls together, which are then done as they are asked for."""
+    fake = _fake()
+    if fake is not None:
+        with fake.together():
+            for call in calls:
+                with contextlib.suppress(*REFUSED):
+                    call()
+    yield
