@@ -215,7 +215,7 @@ def many(
     counts, wrong = Counter[str](), []
     with contextlib.nullcontext() if compiled else _testing.interpreted():
         through = {seed: drawing.draw(kind, seed) for seed in seeds if gpu and seed % gpu == 0}
-        with on_gpu.prepared(_on_a_gpu(through.values())) if through else contextlib.nullcontext():
+        with on_gpu.prepared(asking(through.values())) if through else contextlib.nullcontext():
             for seed in seeds:
                 try:
                     program = through.get(seed) or drawing.draw(kind, seed)
@@ -228,7 +228,7 @@ def many(
     return counts, wrong
 
 
-def _on_a_gpu(programs: Iterable[Program]) -> Iterator[Callable[[], Outcome]]:
+def asking(programs: Iterable[Program]) -> Iterator[Callable[[], Outcome]]:
     """What asks for all texts of these programs."""
     for program in programs:
         running = Running(program)

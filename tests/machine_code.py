@@ -1,6 +1,8 @@
 """What a compiler for GPUs makes of a text: registers, spills and instructions, without a GPU.
 
-    reports([text, other], "sm_90")["kernel_smooth"]      ->     Report(registers=40, ...)
+    reports([text, other], "sm_90")["kernel_smooth.0"]      ->     Report(registers=40, ...)
+
+Texts are what NVRTC is given, with the options of OPTIONS.
 
 nvcc makes machine code, for which no driver is needed; its instructions are read by NVIDIA's
 cuobjdump and nvdisasm, which have wheels of their own names, "nvidia-cuda-cuobjdump" and so on.
@@ -19,16 +21,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ninepoint.backends.cuda.source import OPTIONS
-from ninepoint.backends.cuda.writing import support
+import emulator
+
+# What NVRTC is told besides the architecture, but for macros.
+OPTIONS = ("--std=c++17", "--fmad=false")
 
 NVCC = shutil.which("nvcc")
 
 _FUNCTION = re.compile(r'extern "C" __global__ void __launch_bounds__\([^)]*\) (\w+)\(')
 _INSIDE = re.compile(r"const bool (inside|within|\w+_whole) =[^;]*;")
 _FRAMES = re.compile(r"if \(block >= m0\) frame = .*;")
-_TURNS = re.compile(r"#pragma unroll (\d+)\s+for \(npt_index i")
-_OPCODE = re.compile(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)([^;]*);")
+_OPCODE = re.compile(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)[^;]*;")
 _NOTHING = ("NOP", "BRA")
 
 
@@ -44,15 +47,11 @@ CUOBJDUMP = _tool("cuobjdump")
 
 @dataclass(frozen=True)
 class Report:
-    """What a function takes: registers, bytes spilled, and its instructions, in order.
-
-    So many of them are those of its longest loop.
-    """
+    """What a function takes: registers, bytes spilled, and its instructions, in order."""
 
     registers: int
     spilled: int
     instructions: tuple[str, ...] = ()
-    looped: int = 0
 
     def count(self, *starts: str) -> int:
         """How many instructions begin with one of these words."""
@@ -62,12 +61,6 @@ class Report:
 def inside(text: str) -> str:
     """The text for a thread of the only frame whose points are all inside, as most threads are."""
     return _FRAMES.sub("", _INSIDE.sub(r"const bool \1 = true;", text))
-
-
-def turns(text: str) -> int:
-    """How many turns of the loop over planes or rows are written out, in the first function."""
-    found = _TURNS.search(text)
-    return int(found[1]) if found else 1
 
 
 def functions(text: str) -> list[str]:
@@ -82,9 +75,8 @@ def reports(texts: Sequence[str], arch: str, *, code: bool = False) -> Mapping[s
         listing = _listing(Path(folder, "made")) if code else {}
     found = {}
     for (_, symbol), report in told.items():
-        instructions, looped = listing.get(symbol, ((), 0))
         name = ".".join(symbol.rsplit("__", 1))
-        found[name] = replace(report, instructions=instructions, looped=looped)
+        found[name] = replace(report, instructions=listing.get(symbol, ()))
     return found
 
 
@@ -121,11 +113,13 @@ def _told(
 
     The machine code is "made" in the folder.
     """
-    parts = [support()]
+    # What they begin with is for all: later ones find it there.
+    heads = [emulator.Text(text).head for text in texts]
+    parts = list(dict.fromkeys(heads))
     for number, text in enumerate(texts):
         for name in functions(text):
             text = re.sub(rf"\b{name}\b", f"{name}__{number}", text)
-        parts += [f"namespace text{number} {{", text.removeprefix(support()), "}"]
+        parts += [f"namespace text{number} {{", text[len(heads[number]) :], "}"]
     source, made = Path(folder, "texts.cu"), Path(folder, "made")
     source.write_text("\n".join(parts), encoding="utf-8")
     command = [str(NVCC), *OPTIONS, *options, "-Xptxas", "-v", "-w", "-o", str(made), str(source)]
@@ -140,7 +134,8 @@ def _told(
     return found
 
 
-def _listing(made: Path) -> dict[str, tuple[tuple[str, ...], int]]:
+def _listing(made: Path) -> dict[str, tuple[str, ...]]:
+    """The instructions of each function, in order."""
     assert CUOBJDUMP
     paths = os.pathsep.join([str(Path(CUOBJDUMP).parent), os.environ.get("PATH", "")])
     done = subprocess.run(
@@ -150,16 +145,9 @@ def _listing(made: Path) -> dict[str, tuple[tuple[str, ...], int]]:
         check=True,
         env=os.environ | {"PATH": paths},
     )
-    found: dict[str, tuple[tuple[str, ...], int]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for part in done.stdout.split("Function : ")[1:]:
         symbol, body = part.split("\n", 1)
-        lines = [(int(at, 16), code, rest) for at, code, rest in _OPCODE.findall(body)]
-        places = [at for at, code, _ in lines if not code.startswith(_NOTHING)]
-        looped = 0
-        for at, code, rest in lines:
-            target = re.search(r"0x([0-9a-f]+)", rest) if code.startswith("BRA") else None
-            if target is not None and int(target[1], 16) < at:
-                looped = max(looped, sum(int(target[1], 16) <= one < at for one in places))
-        codes = tuple(code for _, code, _ in lines if not code.startswith(_NOTHING))
-        found[symbol.strip()] = codes, looped
+        codes = _OPCODE.findall(body)
+        found[symbol.strip()] = tuple(code for code in codes if not code.startswith(_NOTHING))
     return found

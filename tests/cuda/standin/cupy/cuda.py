@@ -1,6 +1,7 @@
 """Devices, streams and modules of the stand-in."""
 
 import json
+import math
 import threading
 from functools import cached_property
 from types import SimpleNamespace
@@ -163,6 +164,7 @@ class Function:
             # Kept on disk by an earlier process.
             fake.asked.append(self._text)
         fake.log.append((self._name, fake.streams[-1], fake.device))
+        fake.threads.append((self._name, math.prod(grid) * math.prod(block)))
 
 
 def _by_value(one):

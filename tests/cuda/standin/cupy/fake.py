@@ -41,6 +41,8 @@ device = 0
 streams = _Streams()
 # What was done, in order: a word, or the name of a function with its stream and its GPU.
 log = []
+# What was launched, on how many threads.
+threads = []
 # How many bytes were pinned.
 pinned = 0
 # How often NVRTC compiled, and what, with which options.
@@ -127,7 +129,7 @@ def launches():
 
 
 @contextmanager
-def together():
+def together(build=True):
     """Launch nothing within the block, and build all that was asked for at its end.
 
     What calls give is nothing, and settled: done again they find what was built.
@@ -136,7 +138,8 @@ def together():
     asked = []
     try:
         yield
-        emulator.build(asked)
+        if build:
+            emulator.build(asked)
     finally:
         asked = None
 
@@ -169,6 +172,7 @@ def reset():
     global without_compiler, refusing
     without_compiler, refusing = False, ""
     texts.clear()
+    threads.clear()
     global devices, driver, room, device, streams, compiled, architecture, processors
     global failing, broken, pinned
     failing, broken, pinned = 0, False, 0

@@ -1,0 +1,149 @@
+"""What nvcc makes of what NVRTC is given: it compiles for three generations of GPUs, few functions
+spill registers, nothing is contracted, and few instructions are done for each point.
+
+`pytest tests/cuda/test_machine_code.py --update-golden` writes anew what spills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import agree
+import drawing
+import machine_code
+import ninepoint as npt
+import on_gpu
+
+pytestmark = pytest.mark.skipif(machine_code.NVCC is None, reason="needs nvcc")
+
+HERE = Path(__file__).parent
+SPILLED = HERE / "spilled.json"
+ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
+SEEDS = {"kernel": range(8), "pipeline": range(4), "steps": range(4)}
+
+# Bytes that another nvcc may spill besides.
+MORE = 64
+
+# Instructions a point that are not to be exceeded by more than rounding, for sm_90.
+MOST = json.loads((HERE / "instructions.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def given(cupy, tmp_path, monkeypatch):
+    """What NVRTC is given by calls that are made: texts and their options."""
+    monkeypatch.setenv("NINEPOINT_CACHE_DIR", str(tmp_path))
+
+    def texts(*calls):
+        cupy.fake.texts.clear()
+        with cupy.fake.together(build=False):
+            for call in calls:
+                with contextlib.suppress(*on_gpu.REFUSED):
+                    call()
+        return list(cupy.fake.texts)
+
+    return texts
+
+
+def test_texts_compile_and_few_functions_spill(given, request):
+    """By the architecture, the kind and the seed of a program, and the function: bytes."""
+    texts = {}
+    for kind, seeds in SEEDS.items():
+        for seed in seeds:
+            asked = agree.asking([drawing.draw(kind, seed)])
+            for text, options in given(*asked):
+                own = [one for one in options if not one.startswith("-arch")]
+                if own == list(machine_code.OPTIONS):
+                    count = sum(name.startswith(f"{kind} {seed},") for name in texts)
+                    texts[f"{kind} {seed}, {count}"] = text
+    assert len(texts) >= 12
+    assert {name.split()[0] for name in texts} == set(SEEDS)
+    found = machine_code.in_parts(texts, ARCHITECTURES, 15)
+    functions = [(n, one) for n, text in texts.items() for one in machine_code.functions(text)]
+    wanted = {(arch, *one) for arch, one in itertools.product(ARCHITECTURES, functions)}
+    assert set(found) == wanted
+    spilled = {" ".join(key): one.spilled for key, one in found.items() if one.spilled}
+    if request.config.getoption("--update-golden"):
+        SPILLED.write_text(json.dumps(spilled, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    known = json.loads(SPILLED.read_text(encoding="utf-8"))
+    worse = {key: size for key, size in spilled.items() if size > known.get(key, 0) + MORE}
+    assert worse == {}
+
+
+# Instructions.
+
+
+def sum3(x):
+    return (
+        x[-1, -1] + x[-1, 0] + x[-1, 1] + x[0, -1] + x[0, 0] + x[0, 1] + x[1, -1] + x[1, 0]
+        + x[1, 1]
+    ) * np.float32(0.11)  # fmt: skip
+
+
+def mean3(x):
+    return np.sum(x[-1:2, -1:2]) // 9
+
+
+def median3(x):
+    return np.median(x[-1:2, -1:2])
+
+
+def heat3d(x):
+    beside = x[-1, 0, 0] + x[1, 0, 0] + x[0, -1, 0] + x[0, 1, 0] + x[0, 0, -1] + x[0, 0, 1]
+    return x[0, 0, 0] + np.float32(0.1) * (beside - np.float32(6) * x[0, 0, 0])
+
+
+def mean3d(x):
+    return x[-1:2, -1:2, -1:2].sum() // 27
+
+
+BYTES = {"dtype": "uint8", "overflow": "saturate"}
+COUNTED = {
+    "sum3_float32": (sum3, "float32", {}),
+    "sum3_float64": (sum3, "float64", {}),
+    "mean3_uint8": (mean3, "uint8", BYTES),
+    "mean3_int8": (mean3, "int8", BYTES | {"dtype": "int8"}),
+    "median3_uint8": (median3, "uint8", BYTES),
+    "median3_float32": (median3, "float32", {"dtype": "float32"}),
+    "heat3d_float32": (heat3d, "float32", {}),
+    "mean3d_uint8": (mean3d, "uint8", BYTES),
+}
+
+
+def test_few_instructions_a_point(cupy, given, request):
+    """Of the threads that are inside the array, as most are."""
+    shapes = {2: (1024, 1024), 3: (16, 256, 256)}
+    texts, threads, points = [], [], []
+    for function, dtype, options in COUNTED.values():
+        one = npt.stencil(boundary="nearest")(function)
+        shape = shapes[3 if function in (heat3d, mean3d) else 2]
+        x = cupy.empty(shape, dtype)
+        cupy.fake.threads.clear()
+        ((text, _),) = given(lambda one=one, x=x, options=options: one(x, **options))
+        texts.append(machine_code.inside(text))
+        threads.append(list(cupy.fake.threads))
+        points.append(x.size)
+    read = machine_code.CUOBJDUMP is not None
+    found = machine_code.reports(texts, "sm_90", code=read)
+    assert {name: one.spilled for name, one in found.items() if one.spilled} == {}
+    if not read:
+        pytest.skip("instructions are read by cuobjdump")
+    counted = {}
+    for k, name in enumerate(COUNTED):
+        total = 0.0
+        for launched, count in threads[k]:
+            report = found[f"{launched}.{k}"]
+            total += len(report.instructions) * count / points[k]
+            assert not report.count("FFMA", "DFMA", "LDL", "STL"), name
+            assert report.count("LDG.E.128", "LDG.E.64"), name
+            assert report.count("STG.E.128", "STG.E.64"), name
+        counted[name] = round(total, 1)
+    if request.config.getoption("--update-golden"):
+        path = HERE / "instructions.json"
+        path.write_text(json.dumps(counted, indent=2) + "\n", encoding="utf-8")
+    assert {name: n for name, n in counted.items() if n > 1.02 * MOST[name]} == {}
