@@ -899,3 +899,53 @@ def test_compiled_code_gives_the_bits_of_the_text(function, dtype):
     compiled = tupled(npt.stencil(function, boundary="reflect")(x))
     for one, other in zip(compiled, plain, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("shape", [(250,), (40, 61), (5, 7, 120)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lines_of_many_weights(shape, dtype):
+    """They are added piece by piece: along each axis, beside what other lines make."""
+    random = np.random.default_rng(len(shape))
+    x = random.random(shape).astype(dtype)
+    for length in (97, 130):
+        weights = random.random(length)
+        for axis in range(len(shape)):
+            before = length // 2
+            widths = [(0, 0)] * len(shape)
+            widths[axis] = (before, length - 1 - before)
+            padded = np.pad(x.astype("float64"), widths, mode="symmetric")
+            windows = np.lib.stride_tricks.sliding_window_view(padded, length, axis)
+            lengths = [1] * len(shape)
+            lengths[axis] = length
+            made = npt.filters.correlate(x, weights.reshape(lengths))
+            close = 1e-5 if dtype == "float32" else 1e-13
+            np.testing.assert_allclose(made, windows @ weights, rtol=close)
+
+
+def long_sum(x):
+    total = 0.0
+    for k in range(-60, 61):
+        total += x[k] * (0.5 + k / 1000)
+    return total
+
+
+def test_a_long_sum_is_written_over_what_it_reads():
+    kernel = npt.stencil(boundary="nearest")(long_sum)
+    x = np.random.default_rng(1).random((30, 200))
+    wanted = kernel(x)
+    np.testing.assert_allclose(wanted[:2], kernel.debug(x[:2]), rtol=1e-13)
+    np.testing.assert_array_equal(kernel(x.copy()), wanted)
+    for shift in (0, 1):
+        room = np.zeros((30, 200 + shift))
+        room[:, :200] = x
+        kernel(room[:, :200], out=room[:, shift:])
+        np.testing.assert_array_equal(room[:, shift:], wanted)
+    np.testing.assert_array_equal(kernel.iterate(x, steps=3), kernel(kernel(wanted)))
+
+
+def test_a_wide_gaussian_of_bytes():
+    x = np.random.default_rng(2).integers(0, 256, (60, 70), np.uint8)
+    made = npt.filters.gaussian(x, 15.0)
+    wanted = npt.filters.gaussian(x.astype("float64"), 15.0)
+    assert made.dtype == np.uint8
+    np.testing.assert_allclose(made, wanted, atol=0.501)

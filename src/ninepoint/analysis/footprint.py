@@ -8,7 +8,9 @@ holds every offset the output may read, on any branch.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from ..language.box import Box
 from ..language.ir import (
@@ -61,24 +63,43 @@ def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
     if isinstance(expr, Read):
         yield expr.field, expr.offset, expr.offset
     elif isinstance(expr, Reduce):
-        for field, offsets in tap_offsets(expr):
-            axes = list(zip(*offsets, strict=True))
-            yield field, tuple(map(min, axes)), tuple(map(max, axes))
+        yield from _window_extents(expr)
+
+
+@lru_cache(64)
+def _window_extents(reduce: Reduce) -> tuple[tuple[str, Offset, Offset], ...]:
+    found = [(field, list(zip(*at, strict=True))) for field, at in tap_offsets(reduce)]
+    return tuple((field, tuple(map(min, axes)), tuple(map(max, axes))) for field, axes in found)
 
 
 def tap_offsets(reduce: Reduce) -> Iterator[tuple[str, list[Offset]]]:
     """Each tap's field and the offsets at which it matters: not where its weight is zero."""
     values = {assign.name: assign.value for assign in reduce.body}
-    weighted = any(isinstance(value, Weight) for value in values.values())
-    found: dict[str, list[Offset]] = {name: [] for name in values}
-    for position, index in enumerate(window_indices(reduce.shape)):
-        for name in _live(reduce, values, position) if weighted else values:
-            value = values[name]
-            if isinstance(value, Tap):
-                found[name].append(value.offset(index))
+    first, kinds = alike(reduce)
+    live = [_live(reduce, values, position) for position in first]
     for name, value in values.items():
-        if isinstance(value, Tap) and found[name]:
-            yield value.field, found[name]
+        if isinstance(value, Tap):
+            indices = zip(window_indices(reduce.shape), kinds, strict=True)
+            found = [value.offset(index) for index, kind in indices if name in live[kind]]
+            if found:
+                yield value.field, found
+
+
+def alike(reduce: Reduce) -> tuple[list[int], list[int]]:
+    """The first position of each kind of a window's elements, and the kind of each element.
+
+    Those of one kind have the same constant weights.
+    """
+    count = math.prod(reduce.shape)
+    weights = [one.value.texts for one in reduce.body if isinstance(one.value, Weight)]
+    if not weights:
+        return [0], [0] * count
+    numbers: dict[tuple[str, ...], int] = {}
+    kinds = [numbers.setdefault(texts, len(numbers)) for texts in zip(*weights, strict=True)]
+    first = [0] * len(numbers)
+    for position in reversed(range(count)):
+        first[kinds[position]] = position
+    return first, kinds
 
 
 def _live(reduce: Reduce, values: Mapping[str, Expr], position: int) -> set[str]:

@@ -14,9 +14,10 @@ be no number at all.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import assert_never
+from functools import lru_cache
+from typing import TypeAlias, assert_never
 
 import numpy as np
 
@@ -45,8 +46,9 @@ from ..language.ir import (
     Unary,
     Values,
     Weight,
+    atoms,
 )
-from .footprint import zero_product
+from .footprint import alike, zero_product
 
 
 @dataclass(frozen=True, slots=True)
@@ -469,7 +471,7 @@ def _reduce(
     return replace(result, wraps=result.wraps or any(item.wraps for item in items))
 
 
-def _reduced(expr: Reduce, items: list[Interval]) -> Interval:
+def _reduced(expr: Reduce, items: Sequence[Interval]) -> Interval:
     count = math.prod(expr.shape)
     low, high = min(i.low for i in items), max(i.high for i in items)
     nan = any(i.nan for i in items)
@@ -512,13 +514,33 @@ def _reduced(expr: Reduce, items: list[Interval]) -> Interval:
 
 def window_ranges(
     expr: Reduce, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> list[Interval]:
+) -> Sequence[Interval]:
     """The range of the window's elements: one for all, or one for each where weights differ."""
+    used: set[str] = set()
+    for assign in expr.body:
+        used |= {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        match assign.value:
+            case Tap(field=name) | Element(array=name) | Coefficient(array=name):
+                used.add(name)
+    given = [
+        tuple((name, one, one.wraps) for name, one in ranges.items() if name in used)
+        for ranges in (known, arrays)
+    ]
+    return _window_ranges(expr, *given)
+
+
+_Given: TypeAlias = tuple[tuple[str, Interval, bool], ...]
+
+
+# Passes ask for the same window again and again, and it may have thousands of weights.
+@lru_cache(32)
+def _window_ranges(expr: Reduce, outside: _Given, read: _Given) -> tuple[Interval, ...]:
+    known, arrays = ({name: one for name, one, _ in given} for given in (outside, read))
     values = {assign.name: assign.value for assign in expr.body}
-    weighted = any(isinstance(v, Weight) for v in values.values())
+    first, kinds = alike(expr)
     items = []
-    for position in range(math.prod(expr.shape) if weighted else 1):
-        inner = dict(known)
+    for position in first:
+        inner = known.copy()
         for assign in expr.body:
             inner[assign.name] = bound(assign.value, inner, arrays, values, position)
             if zero_product(assign.value, values, position):
@@ -526,7 +548,7 @@ def window_ranges(
                 inner[assign.name] = Interval(zero, zero)
         wraps = any(inner[assign.name].wraps for assign in expr.body)
         items.append(replace(interval(expr.result, inner), wraps=wraps))
-    return items
+    return tuple(items) if len(items) == 1 else tuple(items[kind] for kind in kinds)
 
 
 def words(value: Interval) -> str:

@@ -57,6 +57,11 @@ class Elements:
         return tuple((plane, tuple(places)) for plane, places in found.items())
 
 
+# Weights of a line from which on it is added piece by piece, and those of a piece: of a Gaussian,
+# whose weights are those of pairs, 16 elements.
+WIDE = 48
+PIECE = 8
+
 # A source, how many steps further along the axis it is read, and its weight if it has one.
 Piece: TypeAlias = tuple[Elements, int, float | None]
 
@@ -128,7 +133,13 @@ def weighed(
         if weight is not None and weight != 1:
             total = lines.emit(Binary(dtype, "*", total, number(dtype, weight)))
         totals.append(total)
-    return lines.tree(totals, op)
+    if len(totals) <= WIDE:
+        return lines.tree(totals, op)
+    # Piece by piece: a row is done so, each piece with few registers.
+    whole = lines.tree(totals[:PIECE], op)
+    for k in range(PIECE, len(totals), PIECE):
+        whole = lines.emit(Binary(dtype, op, whole, lines.tree(totals[k : k + PIECE], op)))
+    return whole
 
 
 def ordered(items: Sequence[Atom], lines: Lines) -> list[Atom]:

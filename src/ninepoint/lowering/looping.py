@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from ..analysis.footprint import zero_product
+from ..analysis.footprint import alike, zero_product
 from ..analysis.ranges import Interval, bound
 from ..language.dtypes import DType
-from ..language.ir import Reduce, Weight
+from ..language.ir import Reduce
 from .machine import machine_type
 
 # Elements of a line that are added one to the other, where a line is longer than two such pieces.
@@ -24,9 +24,8 @@ def bounds_inside(
 ) -> dict[str, Interval]:
     """Bound the assignments inside a window over all of its positions."""
     values = {assign.name: assign.value for assign in reduce.body}
-    weighted = any(isinstance(value, Weight) for value in values.values())
     joined: dict[str, Interval] = {}
-    for position in range(math.prod(reduce.shape) if weighted else 1):
+    for position in alike(reduce)[0]:
         inner = dict(known)
         for assign in reduce.body:
             one = bound(assign.value, inner, arrays, values, position)
@@ -41,13 +40,12 @@ def live(reduce: Reduce) -> list[bool]:
     Others are of elements that constant weights make zero.
     """
     values = {assign.name: assign.value for assign in reduce.body}
-    if not any(isinstance(value, Weight) for value in values.values()):
-        return []
+    first, kinds = alike(reduce)
     found = [
         not any(zero_product(value, values, position) for value in values.values())
-        for position in range(math.prod(reduce.shape))
+        for position in first
     ]
-    return [] if all(found) else found
+    return [] if all(found) else [found[kind] for kind in kinds]
 
 
 def total_type(reduce: Reduce, item: Interval, least: int = 8) -> str:

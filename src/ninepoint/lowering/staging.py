@@ -31,6 +31,7 @@ from . import runs
 from .choices import Method, Refused, Way
 from .doubling import SEARCHED, fewest, powers
 from .elements import (
+    WIDE,
     Elements,
     Piece,
     added,
@@ -239,7 +240,8 @@ class Staging:
         near = min(source.axes) >= self.kernel.ndim - 2 and max(shape) <= self.schedule.direct
         if self.as_in_place and near and not dtype.is_integer:
             work.reverse()
-        if apart and work[-1][1] >= COUNTED_APART:
+        *_, (_, last, factor) = work
+        if (apart and last >= COUNTED_APART) or len(set(factor)) > WIDE:
             work.append((work[-1][0], 1, ()))
         for axis, length, factor in work[:-1]:
             source = self._along(source, axis, length, factor, dtype, op)

@@ -44,6 +44,7 @@ from ...language.ir import (
 )
 from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
+from ...lowering.pieces import pieces
 from .expressions import Expressions
 from .window_loops import WindowLoops, from_half, loaded_type, plus, to_half
 
@@ -56,6 +57,9 @@ VECTOR = 64
 # takes 17 instead of 28 us, one of float32 55 instead of 60; a mean of 3 x 3 float32 gains
 # nothing, and lost a tenth in rows of 98, which leave 2 (448 rows, Zen 5).
 LEFT = 1000
+
+# What begins another loop over the row.
+_NEXT = "    for j in range(n):"
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
@@ -140,6 +144,10 @@ def row_function(
     lines = [f"{held} = o0[{place}]"] if held else []
     once: list[str] = []
     ends = 0
+    parts = pieces(body, values[0]) if _cuttable(values, held, every) else ()
+    # A value that a piece ends with, and the line that stores it.
+    stops = {piece.result for piece in parts[:-1]}
+    body = tuple(assign for piece in parts for assign in piece.body) if stops else body
     for number, assign in enumerate(body):
         if number == tail[0]:
             ends = len(lines)
@@ -165,6 +173,8 @@ def row_function(
                 raise AssertionError(expr)
             case _:
                 lines.append(f"{target} = {expressions.text(target, expr)}")
+        if target in stops:
+            lines += [f"o0[j] = {target}", _NEXT, f"{target} = o0[j]"]
     stored = [expressions.atom(value) for value in values]
     stored = [to_half(one) if k in halves else one for k, one in enumerate(stored)]
     stores = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
@@ -182,8 +192,8 @@ def row_function(
     if every > 1:
         text += ["    for q0 in range(n):", f"        j = {every} * q0"]
     else:
-        text.append("    for j in range(n):")
-    text += ["        " + line for line in (*lines, *stores)]
+        text.append(_NEXT)
+    text += [line if line is _NEXT else "        " + line for line in (*lines, *stores)]
     if tail[1]:
         # What all values need there may lie outside of what is given.
         text += ["    q0 = n", f"    j = {every} * q0"]
@@ -199,6 +209,11 @@ def row_function(
         tuple(windows.buffers), loops, noalias, apart,
         () if held or loops or every > 1 else overlap,
     )  # fmt: skip
+
+
+def _cuttable(values: tuple[Atom, ...], held: str, every: int) -> bool:
+    """Whether a row may hold what was made so far of its one value."""
+    return len(values) == 1 and isinstance(values[0], Ref) and not held and every == 1
 
 
 def _overlap(body: tuple[Assign, ...], widest: int) -> tuple[int, ...]:
