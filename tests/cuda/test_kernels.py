@@ -168,6 +168,85 @@ def test_what_lies_beside_a_stage_reaches_no_result(cupy):
     agree(cupy, [Case(one, [x], {"boundary": "reflect"})])
 
 
+DISK = npt.shapes.disk(9)
+
+
+def means(x):
+    near = x[-9:10, -9:10][DISK]
+    return near.mean(), near.min(), near.max(), near.argmax()
+
+
+def conditions(x):
+    near = x[-9:10, -9:10][DISK]
+    return (near > 100).any(), (near > -100).all(), near.var()
+
+
+def middles(x):
+    near = x[-9:10, -9:10][DISK]
+    return np.quantile(near, 0.2), np.percentile(near, 90), np.median(near)
+
+
+def middles_of_numbers(x):
+    near = x[-9:10, -9:10][DISK] / 3
+    return np.nanmedian(near), np.nanpercentile(near, 90), np.nanquantile(near, 0.1)
+
+
+def products_of_many(x, w):
+    return (x[-9:10, -9:10] * w).sum()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool"])
+def test_windows_of_many_elements(cupy, dtype):
+    x = drawn(dtype, (5, 7))
+    w = np.arange(361.0).reshape(19, 19)
+    functions = [means, conditions]
+    if dtype == "float32":
+        functions += [middles, middles_of_numbers]
+    cases = [Case(npt.stencil(one), [x], {"boundary": "mirror"}) for one in functions]
+    if dtype != "bool":
+        one = npt.stencil(standard_indexing="w")(products_of_many)
+        cases.append(Case(one, [x], {"w": w, "boundary": "mirror"}))
+    agree(cupy, cases)
+
+
+def test_sums_of_many_rows(cupy):
+    one = npt.stencil(lambda x: x[-31:32, -20:21].sum() + x[-40:41, -3:4].max())
+    agree(cupy, [Case(one, [drawn("uint8", (9, 50))], {"boundary": "mirror"})])
+
+
+@npt.stencil(boundary="nearest", dtype="float16")
+def halved(x):
+    return x[0, 1] * 0.5 + x[-1, 0] * 0.25
+
+
+@npt.stencil(boundary="nearest")
+def around(x):
+    return np.median(x[-4:5, -4:5])
+
+
+@npt.stencil(boundary="nearest")
+def halves_twice(x):
+    s = halved(x)
+    t = halved(s)
+    return t[0, 0] + s[1, 0]
+
+
+@npt.stencil(boundary="nearest")
+def medians_twice(x):
+    s = around(x)
+    t = around(s)
+    return t[0, 1] - s[0, 0]
+
+
+def test_calls_that_are_not_done_together(cupy, limited):
+    """Half floats are rounded where they are stored, and large medians are by themselves."""
+    limited(worth_passes_seconds=0)
+    half, x = drawn("float16", (5, 9)), drawn("float32", (5, 9))
+    cases = [Case(halves_twice, [x]), Case(medians_twice, [x])]
+    cases += [Case(halved, [half], {}, 3), Case(around, [x], {}, 3)]
+    agree(cupy, cases)
+
+
 def test_large_windows(cupy):
     """The CPU slides histograms along a row, and sums down the rows."""
     median = npt.stencil(lambda x: np.median(x[-4:5, -3:4]))
@@ -429,6 +508,20 @@ def whole(x, k):
 
 def products(z):
     return z[-1] * np.conj(z[0]) - 2j * z[1], z[0] == z[1]
+
+
+def complex_parts(z):
+    return z[0].real, z[1].imag, z[0] ** 2.5, z[0] * 1.5 + 0.5j, True
+
+
+def negatives(x):
+    return -x[0], -(x[1] * 3), True
+
+
+def test_parts_and_negatives(cupy):
+    z = drawn("complex128", (9,))
+    wide = [Case(npt.stencil(negatives), [drawn(d, (9,))]) for d in ("int64", "uint32", "uint8")]
+    agree(cupy, [Case(npt.stencil(complex_parts), [z]), *wide])
 
 
 def test_numbers_of_odd_types(cupy):
