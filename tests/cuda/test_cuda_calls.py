@@ -91,6 +91,36 @@ def test_arrays_that_lie_in_any_way(cupy):
         assert "get" not in cupy.fake.log[:1], name
 
 
+def unaligned(cupy, array):
+    """A copy whose elements lie where no GPU can read them."""
+    room = cupy.zeros(array.nbytes + 1, "uint8")
+    found = room[1:].view(array.dtype).reshape(array.shape)
+    found[...] = cupy.asarray(array)
+    assert found.data.ptr % array.itemsize
+    return found
+
+
+@npt.stencil(boundary="nearest")
+def step(u):
+    return (u[-1, 0] + u[0, 1]) * np.float32(0.5)
+
+
+def test_elements_that_are_not_aligned(cupy):
+    """Also after calls on arrays that lie alike but for that; steps, results and ufuncs too."""
+    there, odd, row = cupy.asarray(X), unaligned(cupy, X), unaligned(cupy, ROW)
+    for field in (there, odd, there, odd[:, ::2], odd[..., ::-1]):
+        same(between(field, row), between.debug(field.get(), ROW))
+        same(two(field), two.debug(field.get()))
+        same(over(field, row, gain=2), over.debug(field.get(), ROW, gain=2))
+    same(step.iterate(odd, steps=3), step.iterate(X, steps=3))
+    out = unaligned(cupy, 0 * X)
+    for field in (there, odd):
+        assert between(field, row, out=out) is out
+        same(out, between.debug(X, ROW))
+    assert step.iterate(odd, steps=3, out=odd) is odd
+    same(odd, step.iterate(X, steps=3))
+
+
 @pytest.mark.parametrize("axes", [(0, 1), (2, 0), (-1, -3), (3, 2)])
 def test_axes(cupy, axes):
     there = cupy.asarray(X)

@@ -202,7 +202,8 @@ def test_windows_of_many_elements(cupy, dtype):
     functions = [means, conditions]
     if dtype == "float32":
         functions += [middles, middles_of_numbers]
-    cases = [Case(npt.stencil(one), [x], {"boundary": "mirror"}) for one in functions]
+    loops = npt.stencil(schedule=LOOPS)
+    cases = [Case(loops(one), [x], {"boundary": "mirror"}) for one in functions]
     if dtype != "bool":
         one = npt.stencil(standard_indexing="w")(products_of_many)
         cases.append(Case(one, [x], {"w": w, "boundary": "mirror"}))
@@ -210,7 +211,8 @@ def test_windows_of_many_elements(cupy, dtype):
 
 
 def test_sums_of_many_rows(cupy):
-    one = npt.stencil(lambda x: x[-31:32, -20:21].sum() + x[-40:41, -3:4].max())
+    loops = npt.stencil(schedule=LOOPS)
+    one = loops(lambda x: x[-31:32, -20:21].sum() + x[-40:41, -3:4].max())
     agree(cupy, [Case(one, [drawn("uint8", (9, 50))], {"boundary": "mirror"})])
 
 
