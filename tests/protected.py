@@ -76,9 +76,12 @@ def _step(array: np.ndarray, axis: int) -> float:
     return step or math.inf
 
 
+def _begin(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
 def _address(memory: mmap.mmap) -> int:
-    whole = np.frombuffer(memory, np.uint8)
-    return int(whole.__array_interface__["data"][0])
+    return _begin(np.frombuffer(memory, np.uint8))
 
 
 def _protect(address: int, length: int, access: int) -> None:
@@ -161,8 +164,15 @@ class Guard:
 
     def _placed(self, arguments: tuple[Any, ...], before: list[Any], at_end: bool) -> list[Any]:
         placed = []
-        for (one, writes), old in zip(self._told(arguments), before, strict=True):
-            if isinstance(one, np.ndarray):
+        for k, ((one, writes), old) in enumerate(
+            zip(self._told(arguments), before, strict=True)
+        ):
+            if k >= len(self.writes) and isinstance(one.base, np.ndarray):
+                # What commands tell of lies behind them.
+                whole = between(one.base, at_end=at_end, read_only=True)
+                first = (_begin(one) - _begin(one.base)) // one.itemsize
+                one = whole[first : first + len(one)]
+            elif isinstance(one, np.ndarray):
                 one = between(one, at_end=at_end, read_only=not writes, fill=not writes)
             if writes:
                 one[...] = old
