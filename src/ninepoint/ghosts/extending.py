@@ -40,7 +40,6 @@ def extended(
 ) -> Any:
     """The part of a field from `start` to `stop` along its last axes, with ghosts outside it."""
     dtype, geometry = field.dtype.newbyteorder("="), sides.geometry
-    first = field.ndim - len(geometry.core)
     sources = [
         [_source(p, n, pair) for p in (*range(a, 0), *range(n, b))]
         for a, b, n, pair in zip(
@@ -55,19 +54,34 @@ def extended(
     made = field[(..., *(slice(a, b) for a, b in has))]
     if made.dtype != dtype:
         made = made.astype(dtype)
-    for k, n in enumerate(geometry.core):
-        axis, a, b = first + k, start[k], stop[k]
-        at = has[k][0]
-        inside = made[_at(made, axis, slice(max(a, 0) - at, min(b, n) - at))]
-        if a >= 0 and b <= n:
-            made = inside
-        else:
-            low = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(a, min(b, 0))]
-            high = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(max(a, n), b)]
-            parts = [*low, inside, *high]
-            made = concatenated(parts, axis)
-        has[k] = a, b
+    # Rules with names hold for what conditions have extended along all axes.
+    for k, (n, rules) in enumerate(zip(geometry.core, geometry.rules, strict=True)):
+        (a, b), (low, high) = has[k], rules
+        a = start[k] if low == CONDITION and start[k] < 0 else a
+        b = stop[k] if high == CONDITION and stop[k] > n else b
+        made = _with_ghosts(made, sides, has, k, (a, b), dtype)
+    for k, (a, b) in enumerate(zip(start, stop, strict=True)):
+        made = _with_ghosts(made, sides, has, k, (a, b), dtype)
     return made
+
+
+def _with_ghosts(
+    made: Any,
+    sides: Sides,
+    has: list[tuple[int, int]],
+    k: int,
+    wanted: tuple[int, int],
+    dtype: np.dtype,
+) -> Any:
+    """The same from one position to another along an axis, with ghosts where it has none."""
+    (a, b), (first, last) = wanted, has[k]
+    axis = made.ndim - len(has) + k
+    begin, end = max(a, first), min(b, last)
+    low = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(a, begin)]
+    high = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(end, b)]
+    inside = made[_at(made, axis, slice(begin - first, end - first))]
+    has[k] = a, b
+    return concatenated([*low, inside, *high], axis) if low or high else inside
 
 
 @lru_cache(maxsize=4096)
