@@ -397,13 +397,14 @@ def _element(item: Any, place: tuple[int, ...]) -> Callable[[], Any]:
     if isinstance(item, Window):
         return item.cells[place]  # type: ignore[no-any-return]
     if isinstance(item, np.ndarray):
-        return lambda: item[place] if isinstance(item, Table) else _constant(item, item[place])
+        return lambda: _constant(item, item[place])
     return lambda: item
 
 
 def _constant(array: Any, value: Any) -> Any:
     """A value of a constant array; one of several integers, all of which are natural, is that."""
-    natural = not isinstance(array, Table) and array.dtype.kind in "iu" and array.min() >= 0
+    known = isinstance(array, Constant) or not isinstance(array, Table)
+    natural = known and array.dtype.kind in "iu" and array.min() >= 0
     return Natural(plain(value)) if natural else see(value)
 
 
