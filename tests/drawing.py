@@ -401,17 +401,19 @@ def _plain(scalars: Mapping[str, str]) -> bool:
 
 
 def arrays(
-    rng: Random, case: kernels.Case, shape: tuple[int, ...], whole: int = 0
+    rng: Random, case: kernels.Case, shape: tuple[int, ...], whole: int = 0, least: int = 0
 ) -> dict[str, Given]:
     """The fields: of any order, stride and byte order, and broadcast in any way.
 
-    Any of them may be shorter, the first as well, but for the first `whole`.
+    Any of them may be shorter, the first as well, but for the first `whole`; all have so many
+    axes at `least`.
     """
     found = {}
     for k, (name, dtype) in enumerate(case.fields.items()):
         own = shape
         if k >= whole and rng.random() < 0.25:
-            own = tuple(1 if rng.random() < 0.3 else n for n in shape)[rng.choice([0, 0, 1]) :]
+            own = tuple(1 if rng.random() < 0.3 else n for n in shape)
+            own = own[min(rng.choice([0, 0, 1]), len(shape) - least) :]
         values = kernels.values(rng, dtype, own, case.averages)
         found[name] = Given(values, lies(rng, values))
     return found
@@ -605,7 +607,8 @@ def _pipeline(rng: Random, seed: int) -> Program:
         seed,
         piped.source,
         ndim,
-        arrays(rng, given, shape),
+        # A call alone needs all its axes, which one with others may lack.
+        arrays(rng, given, shape, least=given.ndim),
         tables(rng, case),
         piped.scalars,
         options,
@@ -721,9 +724,11 @@ def _ufunc(rng: Random, seed: int) -> Program:
     options: dict[str, str] = {}
     if rng.random() < 0.2:
         options |= _stored(rng, case)
-    if rng.random() < 0.1:
+    # Of two mistakes either may be told.
+    mistake = rng.choice(["none"] * 8 + ["scalar", "option"])
+    if mistake == "option":
         options |= {n: repr(v) for n, v in rng.choice(_wrong(case)).items()}
-    scalars = _scalars(rng, case, rng.random() < 0.1)
+    scalars = _scalars(rng, case, mistake == "scalar")
     return Program(
         "ufunc",
         seed,

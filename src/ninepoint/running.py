@@ -383,13 +383,17 @@ def _on_xarray(
 def named_results(graph: Graph, named: Named) -> list[Any]:
     """DataArrays that are named as the results of a call are, of which this is the graph."""
     last = graph.nodes[-1]
-    # Of how many points along each dimension a value has one.
-    apart: dict[int, dict[Any, int]] = {}
+    # Of how many points along each dimension that it has a value has one.
+    apart = {
+        value: {dim: 1 for dim in field.dims if field.sizes[dim] > 1}
+        for value, field in enumerate(named.fields)
+    }
     for node in graph.nodes:
         before: dict[Any, int] = {}
         for value in node.fields:
+            # One that has fewer is stretched to those of the others.
             for dim, step in apart.get(value, {}).items():
-                before[dim] = max(step, before.get(dim, 1))
+                before[dim] = min(step, before.get(dim, step))
         dims = named.core[len(named.core) - node.ndim :]
         made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
         apart |= dict.fromkeys(node.outputs, before | made)
