@@ -58,6 +58,19 @@ REAL = {
 }
 
 
+def live(expr: ir.Reduce, inside: Mapping[str, ir.Expr], position: int) -> set[str]:
+    """What an element of a window depends on: not what is multiplied by a weight of zero."""
+    found: set[str] = set()
+    pending = [expr.result]
+    while pending:
+        atom = pending.pop()
+        if isinstance(atom, ir.Ref) and atom.name in inside and atom.name not in found:
+            found.add(atom.name)
+            if not zero_product(inside[atom.name], inside, position):
+                pending += ir.atoms(inside[atom.name])
+    return found
+
+
 @dataclass
 class Point:
     """One kernel at one point."""
@@ -153,8 +166,11 @@ class Point:
         items = []
         for position, index in enumerate(ir.window_indices(expr.shape)):
             own = dict(values)
+            needed = live(expr, inside, position)
             for assign in expr.body:
                 value = assign.value
+                if assign.name not in needed:
+                    continue
                 if zero_product(value, inside, position):
                     own[assign.name] = held(0, value.dtype)
                     continue

@@ -152,7 +152,8 @@ def check(seed: int) -> None:
 
 def alike(made: np.ndarray, wanted: np.ndarray, loose: bool, text: str, message: str) -> None:
     """Equal to the bit, or where floats are added in another order as near as these come."""
-    if not loose:
+    # Where the parts of complex numbers are added is nobody's promise.
+    if not loose and wanted.dtype.kind != "c":
         np.testing.assert_array_equal(made, wanted, err_msg=message)
         return
     bound = 2e-4 if any(word in text for word in ("32", "float16", "complex64")) else 1e-9
