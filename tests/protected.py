@@ -164,9 +164,7 @@ class Guard:
 
     def _placed(self, arguments: tuple[Any, ...], before: list[Any], at_end: bool) -> list[Any]:
         placed = []
-        for k, ((one, writes), old) in enumerate(
-            zip(self._told(arguments), before, strict=True)
-        ):
+        for k, ((one, writes), old) in enumerate(zip(self._told(arguments), before, strict=True)):
             if k >= len(self.writes) and isinstance(one.base, np.ndarray):
                 # What commands tell of lies behind them.
                 whole = between(one.base, at_end=at_end, read_only=True)

@@ -34,3 +34,17 @@ def test_a_value_is_at_the_face_as_slopes_and_mixes_are() -> None:
     )
     assert repr(npt.dirichlet(7)) == "npt.dirichlet(7)"
     assert repr(npt.dirichlet(7, at="cell")) == "npt.dirichlet(7, at='cell')"
+
+
+def test_rules_with_names_hold_for_what_conditions_extend() -> None:
+    """Beside a condition of the same axis too, where the array is shorter than the call looks."""
+    x = np.random.default_rng(0).random((2, 5))
+    before = npt.dirichlet(np.array([2.0, 2.0, 1.0, 0.5, 2.0])), "mirror"
+    beside = npt.robin(1.5, 1, np.array([1.0, 2.0]), dx=0.5), npt.robin(0.0, 1, 2, dx=0.5)
+
+    @npt.stencil(boundary=(before, beside))
+    def kernel(x):
+        return x[-2, -1], x[2, -2]
+
+    for made, wanted in zip(kernel(x), kernel.debug(x), strict=True):
+        np.testing.assert_allclose(made, wanted, rtol=1e-12)

@@ -153,3 +153,18 @@ def test_masks_that_are_computed_take_the_general_path() -> None:
 
     x = fields("int16")
     np.testing.assert_array_equal(kernel(x), kernel.debug(x))
+
+
+def test_what_is_divided_by_no_truths_is_positive() -> None:
+    """Truths are counted as floats, of which no number is a negative zero."""
+
+    @npt.stencil(boundary="nearest")
+    def kernel(x):
+        some = np.count_nonzero(x[0:1, 0] + x[-1, 0])
+        return np.sqrt(abs(x[1, 0])) / some, 1.0 / np.count_nonzero(x[-1:2, 0:1])
+
+    x = np.zeros((6, 7))
+    x[4] = 2.0
+    for made, wanted in zip(kernel(x), kernel.debug(x), strict=True):
+        np.testing.assert_array_equal(made, wanted)
+        assert not (made < 0).any()

@@ -118,3 +118,20 @@ def test_explain_tells_what_may_wrap() -> None:
     window = npt.stencil(lambda x: x[-1:2].sum())
     assert "the sum of a window may wrap" in window.explain(np.zeros(4, "int64"))
     assert "may wrap" not in window.explain(np.zeros(4, "int32"))
+
+
+factors = np.array([4, 4])
+
+
+@npt.stencil(boundary="wrap")
+def scaled(x):
+    return (factors * x[-1:1]).max(), (x[-1:1] * factors).min()
+
+
+def test_constants_that_are_not_negative_leave_words_words() -> None:
+    x = np.random.default_rng(0).integers(0, 2**64 - 1, 30, dtype=np.uint64)
+    product = x * np.uint64(4)
+    pair = np.stack([np.roll(product, 1), product])
+    for made in (scaled(x), scaled.debug(x)):
+        np.testing.assert_array_equal(made[0], pair.max(0))
+        np.testing.assert_array_equal(made[1], pair.min(0))
