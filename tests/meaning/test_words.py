@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,20 @@ def test_constants_that_are_not_negative_leave_words_words() -> None:
     for made in (scaled(x), scaled.debug(x)):
         np.testing.assert_array_equal(made[0], pair.max(0))
         np.testing.assert_array_equal(made[1], pair.min(0))
+
+
+@pytest.mark.filterwarnings("ignore::ninepoint.PerformanceWarning")
+def test_whole_numbers_of_words_on_the_general_path() -> None:
+    @npt.ufunc
+    def kernel(x):
+        total = 0
+        while True:
+            for _ in range(3):
+                if x > 2:
+                    total += int(x)
+            return total, math.floor(x), math.trunc(x), 3 - total
+
+    x = np.array([2**63 + 1025, 2**53 + 1, 7, 0], np.uint64)
+    for made, wanted in zip(kernel(x), kernel.debug(x), strict=True):
+        assert made.dtype == wanted.dtype
+        np.testing.assert_array_equal(made, wanted)

@@ -55,7 +55,7 @@ _CODE = (
     "numba/support", "numba/compilers", "numba/relative", "numba/emit",
     "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
     "llvm/library", "llvm/halves", "llvm/entries", "llvm/elements", "llvm/commands",
-    "llvm/native",
+    "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip
 
 # The names of our files and of Numba's beside them: the folder may hold others.

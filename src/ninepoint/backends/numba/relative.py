@@ -499,9 +499,28 @@ def whole(value):
 def _whole_typed(value):
     if isinstance(value, types.Float):
         return lambda value: saturate_wide(value, np.int64(-(2**63)), np.int64(2**63 - 1))
-    if _modular(value):
-        return lambda value: value
     return lambda value: np.int64(value)
+
+
+def _rounding(title, function):
+    """`function` of floats as an integer; integers as they are."""
+
+    def taken(value):
+        raise NotImplementedError
+
+    taken.__name__ = taken.__qualname__ = title
+
+    @overload(taken)
+    def typed(value):
+        if isinstance(value, types.Float):
+            return lambda value: whole(function(value))
+        return _as_given if _modular(value) else lambda value: np.int64(value)
+
+    return taken
+
+
+floored, ceiled = _rounding("floored", np.floor), _rounding("ceiled", np.ceil)
+truncated = _rounding("truncated", np.trunc)
 
 
 def _extremes(name, better, plain):
@@ -617,18 +636,6 @@ def _natural_power(a, n):
     if _modular(a):
         return lambda a, n: integer_power(a, np.uint64(n))
     return lambda a, n: np.int64(integer_power(a, np.uint64(n)))
-
-
-@register_jitable
-def floored(value):
-    """`math.floor(value)`."""
-    return whole(np.floor(value))
-
-
-@register_jitable
-def ceiled(value):
-    """`math.ceil(value)`."""
-    return whole(np.ceil(value))
 
 
 def rounded(value):

@@ -44,7 +44,7 @@ _NAMES = (
     "least look natural_power near njit np_greatest np_least op_add op_and op_eq "
     "op_floordiv op_ge op_gt op_le op_lshift op_lt op_mod op_mul op_ne op_or op_pow op_rshift "
     "op_integer op_neg op_sub op_word op_xor peek rounded rounded_to saturated span stored "
-    "unowned whole wide window wrapped"
+    "truncated unowned whole wide window wrapped"
 )
 _ROOMS = (
     "cleared held known_middle mask_eq mask_ge mask_gt mask_le mask_lt mask_ne masked middle "

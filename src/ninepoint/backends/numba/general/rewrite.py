@@ -57,7 +57,7 @@ _OURS: dict[Any, str] = {
     int: "whole",
     math.floor: "floored",
     math.ceil: "ceiled",
-    math.trunc: "whole",
+    math.trunc: "truncated",
 }
 _EXTREMES: dict[Any, str] = {
     min: "least",
