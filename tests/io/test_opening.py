@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -349,3 +350,12 @@ def test_a_store_that_has_changed_is_no_longer_read() -> None:
     put("a.zarr", A[:20])
     with pytest.raises(OSError, match="has changed since it was opened"):
         opened.compute(scheduler="sync")
+
+
+def test_without_zarr_it_is_told_what_to_install(tmp_path: Path, monkeypatch: Any) -> None:
+    npt.save(np.arange(12.0).reshape(3, 4), tmp_path / "a.zarr")
+    opened = npt.open(tmp_path / "a.zarr", chunks=2)
+    assert opened.shape == (3, 4)
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(ImportError, match=r"pip install 'zarr>=3'"):
+        npt.open(tmp_path / "a.zarr")
