@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 
@@ -85,7 +86,16 @@ def test_what_changes_with_the_step_is_asked_for_each():
     np.testing.assert_array_equal(pair.iterate(u, v, u, rates, steps=20), wanted)
 
 
+@pytest.fixture
+def interrupts():
+    """Interrupts are heard, though a shell that starts a process behind others ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.nightly
+@pytest.mark.usefixtures("interrupts")
 def test_an_interrupt_is_heard_soon():
     e, h = states((20, 20))
     before = e.copy(), h.copy()
