@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import math
 import os
 import pickle
@@ -61,15 +62,17 @@ def run(path, *arguments, cache):
     return done.stdout.strip()
 
 
-def test_warm_start_needs_no_numba_and_pickles_leave_main(tmp_path):
+def test_a_warm_start_compiles_nothing_and_pickles_leave_main(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(PROGRAM)
-    kept = tmp_path / "pickle"
-    assert run(program, cache=tmp_path / "cache") == "[0.0, 2.5, 5.0] True"
-    assert run(program, kept, cache=tmp_path / "cache") == "[0.0, 2.5, 5.0] False"
+    kept, cache = tmp_path / "pickle", tmp_path / "cache"
+    assert run(program, cache=cache) == "[0.0, 2.5, 5.0] True"
+    made = {file: file.stat().st_mtime_ns for file in cache.iterdir()}
+    assert run(program, kept, cache=cache) == "[0.0, 2.5, 5.0] True"
     # Lines above it are not its meaning.
     program.write_text("# a comment\n" + PROGRAM)
-    assert run(program, cache=tmp_path / "cache") == "[0.0, 2.5, 5.0] False"
+    assert run(program, cache=cache) == "[0.0, 2.5, 5.0] True"
+    assert {file: file.stat().st_mtime_ns for file in cache.iterdir()} == made
     scaled = pickle.loads(kept.read_bytes())
     np.testing.assert_array_equal(scaled(np.arange(3)), [0, 2.5, 5])
     assert pickle.loads(pickle.dumps(scaled)) is scaled
@@ -158,6 +161,8 @@ def test_errors_of_the_function_are_its_own():
     for threads in (1, 2):
         with pytest.raises(KeyError, match="negative"):
             checked(stack, threads=threads)
+        with pytest.raises(KeyError, match="negative"):
+            checked(np.broadcast_to(stack, (4, 50, 3))[::2, ::-1], threads=threads)
     with pytest.raises(ValueError, match="too large") as caught:
         checked(np.full(2, 12.0))
     assert caught.value.args == ("too large", 12.0)
@@ -227,6 +232,17 @@ def test_long_items_leave_the_interpreter_to_others():
     end.set()
     thread.join()
     assert sum(one > begin for one in counted) > spent / 0.05
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_interrupt_is_heard_between_items(threads):
+    busy(np.full(2, 0.001))
+    clock = threading.Timer(0.3, _thread.interrupt_main)
+    begin = time.perf_counter()
+    clock.start()
+    with pytest.raises(KeyboardInterrupt):
+        busy(np.full(2000, 0.01), threads=threads)
+    assert time.perf_counter() - begin < 5
 
 
 def test_many_threads_call_at_once():

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import numpy as np
 
+from .. import limits
 from ..language.page import Page
 from ..language.signature import signature, with_options
 from ..tokens import Registry
 from ..tracebacks import door, shorten
-from ..waiting import before_writing, waiting
+from ..waiting import waiting
 from .calling import arguments, called, types_of
+from .compiled import Compiled, compiled
 from .debugging import by_definition
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
 from .explaining import explained
-from .ready import MANY, Raised, Ready
 
 _ARRAY = np.ndarray
 
@@ -52,10 +54,10 @@ class Gufunc:
         self.__wrapped__ = live
         own = signature(definition.function, definition.defaults)
         self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
-        self._ready: dict[Any, Ready] = {}
-        # The last call of arrays alone that went well, as most are like the one before: dtypes,
-        # NumPy's function, whether it was long, and all about it.  No call has no inputs.
-        self._last: tuple[Any, Any, Any, Any] = ([], None, None, None)
+        self._compiled: dict[Any, Compiled] = {}
+        # The last call of arrays alone, as most are like the one before: dtypes, what was called,
+        # and up to how many elements it is too short to be shared among threads.
+        self._last: tuple[list[Any], Any, float] = [], None, 0
         _gufuncs.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -151,18 +153,23 @@ class Gufunc:
         """
         try:
             # Each of these lines takes a part of the time of a small call.
-            last = self._last
-            if not named and [type(one) is _ARRAY and one.dtype for one in args] == last[0]:
-                if out is None and not last[2][0] and args[0].size <= MANY:
-                    try:
-                        return last[1](*args)
-                    except Raised as raised:
-                        raise last[3].error(raised) from None
-                    except ValueError:
-                        # To be said in our own words.
-                        pass
-                elif type(out) is _ARRAY and not last[2][0] and args[0].size <= MANY:
-                    return self._quickly(last[3], args, out)
+            dtypes, last, most = self._last
+            if (
+                not named
+                and dtypes
+                == [type(one) is _ARRAY and one.flags.c_contiguous and one.dtype for one in args]
+                and args[0].size <= most
+                and (out is None or _takes(out, last, args))
+            ):
+                begin = time.perf_counter()
+                try:
+                    return last.call(*args) if out is None else last.call(*args, out)
+                except (ValueError, IndexError):
+                    # To be said in our own words.
+                    pass
+                finally:
+                    if time.perf_counter() - begin > limits.current.handoff_seconds:
+                        self._last = [], None, 0
             if out is not None:
                 named["out"] = out
             return self._called(args, named)
@@ -170,46 +177,27 @@ class Gufunc:
             shorten(error)
             raise
 
-    def _quickly(self, ready: Ready, args: tuple[Any, ...], out: np.ndarray) -> Any:
-        """The way of a call like the last one, which was short, with an array for the result."""
-        if waiting:
-            before_writing(out)
-        apart = out.base is None
-        for one in args:
-            # Arrays that have their own memory share none: to see so takes a tenth of the time.
-            if one.base is not None or one is out:
-                apart = False
-        if not apart:
-            apart = not any(np.may_share_memory(out, one) for one in args)
-        if apart and out.dtype == ready.dtypes[0] and len(ready.dtypes) == 1:
-            try:
-                return ready.quick(*args, out)
-            except Raised as raised:
-                raise ready.error(raised) from None
-            except ValueError:
-                pass
-        return self._called(args, {"out": out})
-
     def _called(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The ordinary way of a call."""
         given = arguments(self.definition, args, dict(named))
+        begin = time.perf_counter()
         result = called(self.definition, given, self, self._prepared)
-        plain = set(named) <= {"out"} and not given.scalars and len(args) == self.nin
-        if plain and all(type(one) is np.ndarray for one in args):
-            dtypes = tuple([one.dtype for one in args])
-            ready = self._prepared(
-                types_of(self.definition, dtypes, {}), self.definition.options.dtypes
-            )
-            if ready.quick is not None:
-                self._last = (list(dtypes), ready.quick, ready.slow, ready)
+        arrays = all(type(one) is _ARRAY for one in args) and len(args) == self.nin
+        if arrays and not (named or given.scalars or self.definition.signature.apart):
+            dtypes = [one.dtype for one in args]
+            types = types_of(self.definition, dtypes, {})
+            made = self._prepared(types, self.definition.options.dtypes)
+            most = args[0].size * limits.current.handoff_seconds / (time.perf_counter() - begin)
+            self._last = dtypes, made, most
         return result
 
-    def _prepared(self, types: Types, dtypes: tuple[np.dtype[Any], ...] | None) -> Ready:
-        """The loop for given types, made once."""
+    def _prepared(self, types: Types, dtypes: tuple[np.dtype[Any], ...] | None) -> Compiled:
+        """What is compiled for given types, once."""
         key = types, dtypes
-        found = self._ready.get(key)
+        found = self._compiled.get(key)
         if found is None:
-            found = self._ready.setdefault(key, Ready(self.definition, types, dtypes))
+            made = compiled(self.definition, types, dtypes)
+            found = self._compiled.setdefault(key, made)
         return found
 
     # Looking inside.
@@ -272,6 +260,17 @@ class Gufunc:
         True
         """
         return Page(explained(self.definition, types, named))
+
+
+def _takes(out: Any, last: Compiled, args: tuple[Any, ...]) -> bool:
+    """Whether the one result is written to an array as it lies, apart from all others."""
+    return (
+        type(out) is _ARRAY
+        and out.flags.c_contiguous
+        and [one.dtype for one in last.outputs] == [out.dtype]
+        and not waiting
+        and not any(np.may_share_memory(out, one) for one in args)
+    )
 
 
 _gufuncs: Registry[Gufunc] = Registry()

@@ -53,6 +53,15 @@ def plain_tree(function: Function) -> ast.FunctionDef:
     return tree
 
 
+def free_word(tree: ast.FunctionDef, word: str) -> str:
+    """The word, or a longer one, with which no name of the function begins."""
+    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    while any(name.startswith(word) for name in taken):
+        word += "_"
+    return word
+
+
 def _def(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
     known: dict[str, Any] = {"name": name, "args": arguments, "body": body, "decorator_list": []}
     if "type_params" in ast.FunctionDef._fields:
@@ -82,16 +91,19 @@ class _Linker:
         self, function: Function, tree: ast.FunctionDef
     ) -> tuple[types.FunctionType, dict[str, str]]:
         """A function whose names mean nothing yet, and what they are now."""
-        prefix = _prefix(tree)
+        prefix = free_word(tree, "a")
         outside = [n for n, v in function.constants.items() if getattr(builtins, n, None) is not v]
         fresh = {name: f"{prefix}{k}" for k, name in enumerate(outside)}
         _Renaming(fresh).visit(tree)
         tree.args.defaults = [_nothing(node) for node in tree.args.defaults]
         tree.args.kw_defaults = [node and _nothing(node) for node in tree.args.kw_defaults]
-        names: dict[str, Any] = {"__builtins__": builtins, "__name__": "ninepoint.gufuncs.made"}
+        # Numba imports the module of what it kept on disk.
+        names: dict[str, Any] = {"__builtins__": builtins, "__name__": __name__}
         module = ast.fix_missing_locations(ast.Module([tree], []))
         exec(compile(module, function.file, "exec"), names)
         made: types.FunctionType = names[tree.name]
+        # All that Numba has compiled is in one engine, where names of code from disk differ too.
+        made.__qualname__ = f"{self._definition.token}.{tree.name}"
         keyword = {a.arg for a in tree.args.kwonlyargs}
         defaults = function.defaults
         made.__defaults__ = tuple(v for k, v in defaults.items() if k not in keyword) or None
@@ -140,16 +152,6 @@ class _Linker:
 def _nothing(node: ast.expr) -> ast.expr:
     """In the place of a default, whose value is known already."""
     return ast.copy_location(ast.Constant(None), node)
-
-
-def _prefix(tree: ast.FunctionDef) -> str:
-    """Begins no name of the function."""
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    prefix = "a"
-    while any(name.startswith(prefix) and name[len(prefix) :].isdecimal() for name in taken):
-        prefix += "_"
-    return prefix
 
 
 def _place(function: Function, name: str) -> errors.Span:

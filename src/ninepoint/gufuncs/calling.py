@@ -4,7 +4,7 @@ xarray                    names of dimensions for sizes of the signature    (xar
 pandas                    the index of what is left of an axis              (pandas)
 Dask                      lazily, chunk by chunk                            (dask)
 others that ask for it    `__array_ufunc__`, as for NumPy's own functions
-NumPy                     the loop for these types                          (ready)
+NumPy                     in parts, on several threads                      (numpy)
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ import numpy as np
 from ..arrays.accepted import check_dtype, native, refuse_mask, storage_types
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
-from ..waiting import before_writing, waiting
+from .compiled import Compiled
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
-from .ready import Raised, Ready
-from .sizes import check_shapes, result_shapes, told_sizes
 
 # Numba does not compute with these: they are converted, as NumPy's functions do it.
 _WIDER: dict[Any, np.dtype[Any]] = {np.dtype("float16"): np.dtype("float32")}
 
-# The loop for given types, made once.
-Prepare = Callable[[Types, tuple[np.dtype[Any], ...] | None], Ready]
+# What is compiled for given types, once.
+Prepare = Callable[[Types, tuple[np.dtype[Any], ...] | None], Compiled]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +130,8 @@ def _number(value: Any, name: str) -> Any:
 
 def called(definition: GufuncDefinition, given: Arguments, gufunc: Any, prepare: Prepare) -> Any:
     """What a call gives for arrays of any kind; `gufunc` is what was called."""
+    from .numpy import on_numpy
+
     if given.options.dims is None and all(type(one) is np.ndarray for one in given.inputs):
         return on_numpy(definition, given, prepare)
     for value in given.inputs:
@@ -216,153 +216,3 @@ def wanted_dtypes(definition: GufuncDefinition, dtype: Any) -> tuple[np.dtype[An
     """The dtypes that a call asks for, or the gufunc was decorated with."""
     found = definition.options.dtypes if dtype is None else storage_types(dtype)
     return found
-
-
-def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -> Any:
-    """What a call gives for arrays of NumPy."""
-    options = given.options
-    pairs = zip(given.inputs, definition.inputs, strict=True)
-    inputs = [as_input(value, name) for value, name in pairs]
-    types = types_of(definition, [value.dtype for value in inputs], given.scalars)
-    sizes = told_sizes(definition, options.sizes, given.scalars)
-    asked = {} if options is _NOTHING else _for_numpy(definition, options)
-    ready = prepare(types, wanted_dtypes(definition, options.dtype))
-    if "out" in asked:
-        asked["out"] = tuple(_outs(asked))
-        _check_out(definition, ready.dtypes, asked["out"])
-    squeezed = None
-    if given.scalars and asked.pop("keepdims", False):
-        # NumPy keeps axes only where each input has some; numbers are inputs to it.
-        squeezed = _kept_axes(definition, inputs, asked)
-    arrays = [*inputs, *given.scalars.values()]
-    outs = _outs(asked) if asked else ()
-    if waiting:
-        before_writing(outs)
-    # NumPy takes an array that is input and result for one that is read element by element.
-    if any(np.may_share_memory(out, value) for out in outs for value in inputs):
-        asked["out"] = tuple(np.empty_like(out) for out in outs)
-    try:
-        result = ready.call(arrays, options.threads, sizes, asked)
-    except ValueError as error:
-        if isinstance(error.__context__, Raised):
-            raise
-        explain_shapes(definition, inputs, options, sizes)
-        raise
-    if outs and asked["out"][0] is not outs[0]:
-        for out, made in zip(outs, asked["out"], strict=True):
-            out[...] = made
-        result = outs[0] if len(outs) == 1 else tuple(outs)
-    return result if squeezed is None else _expanded(result, squeezed)
-
-
-def _outs(asked: Mapping[str, Any]) -> list[Any]:
-    """The arrays that results are written into."""
-    given = asked.get("out", ())
-    return list(given) if isinstance(given, tuple | list) else [given]
-
-
-def _for_numpy(definition: GufuncDefinition, options: Options) -> dict[str, Any]:
-    """The options of NumPy's own function, which has numbers as inputs behind ours."""
-    asked = {k: v for k, v in options.given.items() if k in ("out", "axes", "axis", "keepdims")}
-    if "axes" in asked and definition.scalars:
-        entries = list(asked["axes"])
-        place = len(definition.inputs)
-        asked["axes"] = [*entries[:place], *[()] * len(definition.scalars), *entries[place:]]
-    return asked
-
-
-def _check_out(
-    definition: GufuncDefinition, dtypes: Sequence[np.dtype[Any]], outs: Sequence[Any]
-) -> None:
-    """Raise for an array that cannot take a result."""
-    if len(outs) != len(dtypes):
-        raise ValueError(
-            f"out has {len(outs)} arrays, but '{definition.name}' has {len(dtypes)} results."
-        )
-    for array, dtype in zip(outs, dtypes, strict=True):
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
-        if not np.can_cast(dtype, array.dtype, "same_kind"):
-            raise TypeError(
-                f"out has dtype {array.dtype}, but the result has {dtype}; give an array of "
-                f"{dtype}."
-            )
-        if not array.flags.writeable:
-            raise ValueError("out is read-only.")
-    for k, one in enumerate(outs):
-        if any(np.may_share_memory(one, other) for other in outs[:k]):
-            raise ValueError("two of the arrays in out share memory; give each its own.")
-
-
-def core_axes(definition: GufuncDefinition, inputs: Sequence[Any], options: Options) -> list[Any]:
-    """For each input the axes along which a call works, as they were given."""
-    cores = definition.signature.inputs
-    if options.axes is not None:
-        entries = list(options.axes)[: len(cores)]
-        return [(e,) if isinstance(e, int | np.integer) else tuple(e) for e in entries]
-    if options.axis is not None:
-        return [(options.axis,) * len(core) for core in cores]
-    return [tuple(range(-len(core), 0)) for core in cores]
-
-
-def explain_shapes(
-    definition: GufuncDefinition,
-    inputs: Sequence[Any],
-    options: Options,
-    sizes: Mapping[str, int],
-) -> None:
-    """Raise in our own words for what NumPy found wrong with the shapes of a call."""
-    shapes = [tuple(np.shape(value)) for value in inputs]
-    told = options.axes is not None or options.axis is not None
-    try:
-        axes = core_axes(definition, inputs, options)
-    except TypeError:
-        return
-    for core, along, shape in zip(definition.signature.inputs, axes, shapes, strict=False):
-        if told and (
-            len(along) != len(core) or any(not -len(shape) <= axis < len(shape) for axis in along)
-        ):
-            # NumPy says of axes which one it is.
-            return
-    check_shapes(definition, shapes, axes if told else None)
-    if options.keepdims:
-        return
-    for out, wanted in zip(
-        _outs(options.given), result_shapes(definition, shapes, axes, sizes), strict=False
-    ):
-        if not told and out.shape != wanted:
-            raise ValueError(f"out has shape {out.shape}, but the result has {wanted}.")
-
-
-def _kept_axes(
-    definition: GufuncDefinition, inputs: Sequence[Any], asked: Mapping[str, Any]
-) -> tuple[int, ...]:
-    """The axes of length 1 that stand in a result for those that are gone."""
-    check_kept(definition)
-    if "out" in asked:
-        raise TypeError("give out= or keepdims=, not both, beside numbers.")
-    options = Options(axes=asked.get("axes"), axis=asked.get("axis"))
-    return tuple(core_axes(definition, inputs, options)[0])
-
-
-def check_kept(definition: GufuncDefinition) -> None:
-    """Raise where there is no telling which axes `keepdims=` keeps."""
-    cores = definition.signature.inputs
-    if any(definition.signature.outputs) or len({len(core) for core in cores}) > 1:
-        raise TypeError(
-            "keepdims= is for results without core axes, of inputs with equally many: not "
-            f"for {definition.signature}."
-        )
-
-
-def core_places(core: Sequence[str], options: Options, place: int) -> Any:
-    """Where a call wants the core axes of a result, the `place`th of all arrays; None: last."""
-    if not core or (options.axes is None and options.axis is None):
-        return None
-    return options.axis if options.axes is None else options.axes[place]
-
-
-def _expanded(result: Any, axes: tuple[int, ...]) -> Any:
-    if isinstance(result, tuple):
-        return tuple(_expanded(one, axes) for one in result)
-    return np.expand_dims(result, axes)

@@ -1,131 +1,180 @@
-"""From a gufunc to the machine code of its loop."""
+"""Compile a gufunc for given types, once, and keep on disk what was made.
+
+    @npt.gufunc("(n),()->(n),()")              def stored(a0, a1, a2, a3):
+    def powers(x, p):                              value0, value1 = body(a0, a1[0])
+        return x**p, p                  ->         if value0.shape != a2.shape: raise ...
+                                                   a2[...] = value0
+                                                   a3[0] = value1
+
+Numba writes the loop over a stack around `stored`, as for `numba.guvectorize`, and NumPy calls it
+as a gufunc of its own: it broadcasts.  To both a number is an array of one element.
+"""
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from llvmlite import ir
+from numba import njit
+from numba import types as kinds
+from numba.core import cgutils
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
+from numba.extending import overload
+from numba.np.ufunc.wrappers import _GufuncWrapper
 
-from ..backends.numba import emit
-from . import inside
+from ..backends.numba import cache
 from .bodies import linked, plain_tree
-from .definition import GufuncDefinition, Types
-from .in_place import WORDS, made_in_place, rewritten
+from .compiled import Operand
+from .definition import GufuncDefinition
+from .in_place import made_in_place, take_places
 from .inferring import core_type, explained, flags, out_type
-from .loop import ENTRY, Operand, loop_module
+from .raising import WrongShape
 
-# Machine code that is in Numba's engine stays as long as what Numba holds of it.
-_held: list[Any] = []
-
-
-def object_code(
-    definition: GufuncDefinition,
-    types: Types,
-    natural: Sequence[np.dtype[Any]],
-    dtypes: Sequence[np.dtype[Any]],
-) -> tuple[bytes, tuple[str, ...]] | None:
-    """The loop as object code with the names of what it calls; nothing where that cannot be."""
-    with explained(definition):
-        function, signature, entries = _parts(definition, types, natural, dtypes, ENTRY)
-        return emit.object_code(function, signature, entries=entries, **flags(definition))
+# Functions that are called from machine code alone need no door to Python.
+_INSIDE: dict[str, Any] = {
+    "no_cpython_wrapper": True,
+    "no_cfunc_wrapper": True,
+    "forceinline": True,
+}
 
 
-def address_here(
-    definition: GufuncDefinition,
-    types: Types,
-    natural: Sequence[np.dtype[Any]],
-    dtypes: Sequence[np.dtype[Any]],
-    number: int,
-) -> int:
-    """Where the loop begins, compiled for this process alone."""
-    entry = f"{ENTRY}_{number}"
-    with explained(definition):
-        function, signature, entries = _parts(definition, types, natural, dtypes, entry)
-        address, held = emit.address_here(
-            function, signature, entry, entries=entries, **flags(definition)
-        )
-    _held.append(held)
-    return address
-
-
-def body(
+@global_compiler_lock
+def loop(
     definition: GufuncDefinition,
     natural: Sequence[np.dtype[Any]],
-    dtypes: Sequence[np.dtype[Any]],
-) -> tuple[ast.FunctionDef, dict[str, str]]:
-    """The tree that is compiled, and what the words of `in_place` are called in it."""
+    inputs: Sequence[Operand],
+    outputs: Sequence[Operand],
+    meaning: str,
+) -> tuple[int, Any]:
+    """Where the loop over a stack begins, and what has to be held as long as it is called.
+
+    `natural` are the dtypes that the function gives, and `meaning` names all this on disk.
+    """
+    arguments = [core_type(one.dtype, max(len(one.core), 1), readonly=True) for one in inputs]
+    arguments += [out_type(one.dtype, len(one.core)) for one in outputs]
+    call = kinds.void(*arguments)
+    kept = cache.kept_by_meaning(definition.name, meaning) if definition.kept else None
+    found: Any = None
+    if kept is not None:
+        found = kept.load_overload(call, cpu_target.target_context)
+    if found is None:
+        with explained(definition):
+            stored: Any = njit(**_INSIDE)(_stored(definition, natural, outputs, call.args))
+            stored.compile(call)
+            found = stored.overloads[call.args]
+            cores = [one.core for one in inputs], [one.core for one in outputs]
+            made = _Loop(stored.py_func, found, *cores, cache=False, is_parfors=False)
+            found = found._replace(library=made.build().library)
+        if kept is not None:
+            kept.save_overload(call, found)
+    name = f"__gufunc__.{found.fndesc.mangled_name}"
+    return found.library.get_pointer_to_function(name), found
+
+
+class _Loop(_GufuncWrapper):
+    """Numba's loop over a stack, without the interpreter's lock and without warnings of floats.
+
+    NumPy lets go of the lock where there are many elements; an item may take long as well.
+    """
+
+    def gen_prologue(self, builder, pyapi):
+        self._thread = cgutils.alloca_once_value(builder, pyapi.voidptr(None))
+        held = self._call(builder, "PyGILState_Check")
+        with builder.if_then(builder.icmp_signed("!=", held, held.type(0))):
+            builder.store(pyapi.save_thread(), self._thread)
+
+    def gen_epilogue(self, builder, pyapi):
+        # All that NumPy looks for, on machines of any kind.
+        self._call(builder, "feclearexcept", ir.IntType(32)(0x1F))
+        thread = builder.load(self._thread)
+        with builder.if_then(cgutils.is_not_null(builder, thread)):
+            pyapi.restore_thread(thread)
+
+    def _call(self, builder, name, *values):
+        kind = ir.FunctionType(ir.IntType(32), [value.type for value in values])
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), values)
+
+
+def _stored(
+    definition: GufuncDefinition,
+    natural: Sequence[np.dtype[Any]],
+    outputs: Sequence[Operand],
+    arguments: Sequence[Any],
+) -> Any:
+    """A function of arrays of these types, which stores the results for one item."""
     tree = plain_tree(definition.function)
-    if definition.outs:
-        return tree, {}
-    words = _words(tree)
     made = made_in_place(definition, tree)
-    same = {k: one for k, one in made.items() if natural[k] == dtypes[k]}
-    rewritten(tree, same, definition.signature.outputs, words)
-    return tree, words
+    made = {k: one for k, one in made.items() if natural[k] == outputs[k].dtype}
+    _flatten(tree)
+    more = {take_places(tree, made): taken} if made else {}
+    options = flags(definition)
+    function = linked(definition, tree, more, lambda called: njit(**options)(called))
+    body: Any = njit(**options, **_INSIDE)(function)
+    # What the body is given, as text and as a type.
+    names = [f"a{k}" for k in range(len(arguments))]
+    operands = list(zip(names, arguments, strict=True))
+    results = operands[len(operands) - len(outputs) :]
+    cores = (*definition.signature.inputs, *((),) * len(definition.scalars))
+    values = [
+        (name, kind) if core else (f"{name}[0]", kind.dtype)
+        for (name, kind), core in zip(operands, cores, strict=False)
+    ]
+    given = dict(zip((*definition.inputs, *definition.scalars), values, strict=True))
+    given |= dict(zip(definition.outs, results, strict=False))
+    order = [given[name] for name in definition.function.parameters] + [results[k] for k in made]
+    # Alone first: then errors are those of the user's text.
+    body.compile(tuple(kind for _, kind in order))
+    text = f"body({', '.join(value for value, _ in order)})"
+    if not definition.outs:
+        text = "\n    ".join(
+            [f"{', '.join(f'value{k}' for k in range(len(outputs)))} = {text}"]
+            + [_store(k, results[k][0], outputs[k]) for k in range(len(outputs)) if k not in made]
+        )
+    found: dict[str, Any] = {"body": body, "WrongShape": WrongShape, "__name__": __name__}
+    exec(f"def stored({', '.join(names)}):\n    {text}", found)
+    found["stored"].__qualname__ = f"{definition.token}.stored"
+    return found["stored"]
 
 
-def _parts(
-    definition: GufuncDefinition,
-    types: Types,
-    natural: Sequence[np.dtype[Any]],
-    dtypes: Sequence[np.dtype[Any]],
-    entry: str,
-) -> tuple[Any, Any, Callable[[Any, Any], Any]]:
-    """The function, Numba's signature of it, and what writes the loop around it."""
-    from numba import njit
-    from numba import types as kinds
-
-    def called(function: Any) -> Any:
-        return njit(**flags(definition))(function)
-
-    tree, words = body(definition, natural, dtypes)
-    more: dict[str, Any] = {}
-    if words:
-        more = {words["wrong"]: inside.WRONG, words["shape_of"]: inside.shape_of}
-    function = linked(definition, tree, more, called)
-    operands = _operands(definition, types, dtypes)
-    inputs, outs = len(types.inputs), len(dtypes)
-    named = {name: k for k, name in enumerate((*definition.inputs, *definition.scalars))}
-    results = range(len(operands) - outs, len(operands))
-    named |= dict(zip(definition.outs, results, strict=False))
-    order = [named[name] for name in definition.function.parameters]
-    if words:
-        order += results
-    arguments = [operands[k].kind for k in order]
-    if words:
-        arguments.append(kinds.Array(kinds.int64, 1, "C"))
-    assert len(operands) == inputs + len(types.scalars) + outs
-
-    def entries(context: Any, described: Any) -> Any:
-        return loop_module(context, described, operands, order, bool(words), entry)
-
-    return function, kinds.void(*arguments), entries
+def _store(number: int, out: str, operand: Operand) -> str:
+    """The lines that store a result."""
+    value = f"value{number}"
+    if not operand.core:
+        return f"{out}[0] = {value}"
+    wrong = f"raise WrongShape({number + 1}, {value}.shape)"
+    return f"if {value}.shape != {out}.shape: {wrong}\n    {out}[...] = {value}"
 
 
-def _operands(
-    definition: GufuncDefinition, types: Types, dtypes: Sequence[np.dtype[Any]]
-) -> list[Operand]:
-    """The arrays of a call, in NumPy's order."""
-    signature = definition.signature
-    numbers = {name: k for k, name in enumerate(signature.names)}
-    operands = []
-    for dtype, core in zip(types.inputs, signature.inputs, strict=True):
-        kind = core_type(dtype, len(core), readonly=True)
-        operands.append(Operand(kind, tuple(numbers[name] for name in core), False))
-    operands += [Operand(core_type(one, 0, readonly=True), (), False) for one in types.scalars]
-    for dtype, core in zip(dtypes, signature.outputs, strict=True):
-        kind = out_type(dtype, len(core))
-        operands.append(Operand(kind, tuple(numbers[name] for name in core), True))
-    return operands
+def _flatten(tree: Any) -> None:
+    """Let all parameters be given by their place."""
+    arguments = tree.args
+    arguments.args = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    arguments.posonlyargs, arguments.kwonlyargs = [], []
+    arguments.defaults, arguments.kw_defaults = [], []
 
 
-def _words(tree: ast.FunctionDef) -> dict[str, str]:
-    """Words for what the rewritten text says, with which no name of the user's begins."""
-    taken = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    taken |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
-    end = ""
-    while any(name.startswith(f"{word}{end}") for name in taken for word in WORDS):
-        end += "_"
-    return {word: f"{word}{end}" for word in WORDS}
+def _shape(like):
+    """The shape of an array, or of one that is made of that shape."""
+
+
+@overload(_shape)
+def _shape_of(like):
+    if isinstance(like, kinds.Integer):
+        return lambda like: (like,)
+    if isinstance(like, kinds.Array):
+        return lambda like: like.shape
+    return lambda like: like
+
+
+@njit(forceinline=True)
+def taken(number, out, like, fill):
+    """The array for a result, which has this shape or that of `like`, filled unless by None."""
+    shape = _shape(like)
+    if out.shape != shape:
+        raise WrongShape(number, shape)
+    if fill is not None:
+        out[...] = fill
+    return out

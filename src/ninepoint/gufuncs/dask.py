@@ -11,20 +11,17 @@ import numpy as np
 
 from ninepoint.arrays.recognise import is_dask
 from ninepoint.backends.threads import serial
+from ninepoint.gufuncs.axes import core_axes
 from ninepoint.gufuncs.calling import (
     Arguments,
     as_input,
-    check_kept,
     check_kind,
-    core_axes,
-    core_places,
     types_of,
     wanted_dtypes,
 )
-from ninepoint.gufuncs.code import result_dtypes
+from ninepoint.gufuncs.compiled import checked_dtypes, result_dtypes
 from ninepoint.gufuncs.definition import GufuncDefinition
-from ninepoint.gufuncs.ready import checked_dtypes
-from ninepoint.gufuncs.sizes import check_shapes, told_sizes
+from ninepoint.gufuncs.sizes import fixed, result_shapes, told_sizes
 
 # Dask's functions carry no annotations.
 untyped: Any = da
@@ -62,56 +59,41 @@ def on_dask(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
             inputs.append(value)
         else:
             inputs.append(as_input(value, name))
-    told = options.axes is not None or options.axis is not None
-    along = core_axes(definition, inputs, options)
-    _check_chunks(definition, inputs, along)
-    check_shapes(definition, [one.shape for one in inputs], along if told else None)
+    axes = core_axes(definition, options)
+    _check_chunks(definition, inputs, axes.inputs)
+    sizes = told_sizes(definition, options.sizes, given.scalars)
+    result_shapes(definition, [one.shape for one in inputs], axes.inputs, sizes)
     types = types_of(definition, [one.dtype for one in inputs], given.scalars)
     natural = result_dtypes(definition, types)
     wanted = wanted_dtypes(definition, options.dtype)
     dtypes = natural if wanted is None else checked_dtypes(definition, natural, wanted)
-    sizes = told_sizes(definition, options.sizes, given.scalars)
     job = Job(gufunc, tuple(given.scalars.items()), tuple(sizes.items()), dtypes)
-    fixed = {name: int(name) for name in signature.names if name.isdecimal()}
     # Names that are none of the user's, for Dask reads a number as a name.
     names = {name: f"d{k}" for k, name in enumerate(signature.names)}
     text = "->".join(
         ",".join(f"({','.join(names[name] for name in core)})" for core in side)
         for side in (signature.inputs, signature.outputs)
     )
-    known = {name for core in signature.inputs for name in core}
-    told_here = {names[n]: v for n, v in {**fixed, **sizes}.items() if n not in known}
-    if options.keepdims:
-        check_kept(definition)
+    known = fixed(signature, sizes)
+    told_here = {names[name]: known[name] for name in signature.apart}
     several = len(dtypes) > 1
     result = untyped.apply_gufunc(
         job,
         text,
-        *_aligned(definition, inputs, along),
+        *_aligned(definition, axes.last(inputs)),
         output_dtypes=list(dtypes) if several else dtypes[0],
         output_sizes=told_here or None,
         vectorize=False,
     )
-    made = [
-        _placed(one, core, options, k, along[0])
-        for k, (one, core) in enumerate(
-            zip(result if several else (result,), signature.outputs, strict=True), len(inputs)
-        )
-    ]
+    made = [axes.placed(one, k) for k, one in enumerate(result if several else (result,))]
     return tuple(made) if several else made[0]
 
 
-def _aligned(definition: GufuncDefinition, inputs: Sequence[Any], along: Any) -> list[Any]:
-    """Inputs with their core axes last, and their other axes cut in one way."""
-    moved = [
-        untyped.moveaxis(one, axes, range(-len(axes), 0)) if is_dask(one) and axes
-        else np.moveaxis(one, axes, range(-len(axes), 0)) if axes
-        else one
-        for one, axes in zip(inputs, along, strict=True)
-    ]  # fmt: skip
+def _aligned(definition: GufuncDefinition, inputs: Sequence[Any]) -> list[Any]:
+    """Inputs whose axes before their core axes are cut in one way."""
     cores = [len(core) for core in definition.signature.inputs]
     moved = [
-        _emptied(one, core, _stack(moved, cores)) for one, core in zip(moved, cores, strict=True)
+        _emptied(one, core, _stack(inputs, cores)) for one, core in zip(inputs, cores, strict=True)
     ]
     pairs: list[Any] = []
     for k, (one, core) in enumerate(zip(moved, definition.signature.inputs, strict=True)):
@@ -135,14 +117,6 @@ def _emptied(one: Any, core: int, stack: Sequence[int]) -> Any:
     own = one.shape[: one.ndim - core]
     empty = [n == 0 for n in stack[len(stack) - len(own) :]]
     return one[tuple(slice(0) if none else slice(None) for none in empty)] if any(empty) else one
-
-
-def _placed(result: Any, core: Sequence[str], options: Any, place: int, first: Any) -> Any:
-    """A result with its core axes where a call wants them."""
-    if options.keepdims:
-        return untyped.expand_dims(result, first)
-    axes = core_places(core, options, place)
-    return result if axes is None else untyped.moveaxis(result, range(-len(core), 0), axes)
 
 
 def _check_chunks(definition: GufuncDefinition, inputs: Any, along: Any) -> None:

@@ -7,19 +7,11 @@ from typing import Any
 import numpy as np
 
 from ..language.source import frozen
-from .calling import (
-    Arguments,
-    Options,
-    as_input,
-    check_kept,
-    core_axes,
-    core_places,
-    types_of,
-    wanted_dtypes,
-)
-from .code import result_dtypes
+from .axes import core_axes
+from .calling import Arguments, as_input, types_of, wanted_dtypes
+from .compiled import result_dtypes
 from .definition import GufuncDefinition
-from .sizes import check_shapes, told_sizes
+from .sizes import result_shapes, told_sizes
 
 
 def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
@@ -28,31 +20,18 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     options.refuse(("out", "dims"), "is no option of debug(), which takes arrays of NumPy.")
     pairs = zip(given.inputs, definition.inputs, strict=True)
     inputs = [np.asarray(as_input(value, name)) for value, name in pairs]
-    along = core_axes(definition, inputs, options)
-    told = options.axes is not None or options.axis is not None
-    check_shapes(definition, [one.shape for one in inputs], along if told else None)
-    inputs = [
-        np.moveaxis(one, axes, range(-len(axes), 0)) if axes else one
-        for one, axes in zip(inputs, along, strict=True)
-    ]
+    axes = core_axes(definition, options)
+    shapes = [one.shape for one in inputs]
     sizes = told_sizes(definition, options.sizes, given.scalars)
-    for one, core in zip(inputs, signature.inputs, strict=True):
-        sizes |= dict(zip(core, one.shape[one.ndim - len(core) :], strict=True))
-    sizes |= {name: int(name) for name in signature.names if name.isdecimal()}
-    loops = [
-        one.shape[: one.ndim - len(core)]
-        for one, core in zip(inputs, signature.inputs, strict=True)
-    ]
-    loop = np.broadcast_shapes(*loops)
+    wanted = result_shapes(definition, shapes, axes.inputs, sizes)
     types = types_of(definition, [one.dtype for one in inputs], given.scalars)
     dtypes = wanted_dtypes(definition, options.dtype) or result_dtypes(definition, types)
-    shapes = [tuple(sizes[name] for name in core) for core in signature.outputs]
-    results = [
-        np.zeros((*loop, *shape), dtype) for shape, dtype in zip(shapes, dtypes, strict=True)
-    ]
+    results = [np.zeros(shape, dtype) for shape, dtype in zip(wanted, dtypes, strict=True)]
+    loop = wanted[0][: len(wanted[0]) - len(signature.outputs[0])]
+    shapes = [shape[len(loop) :] for shape in wanted]
     stretched = [
         np.broadcast_to(one, (*loop, *one.shape[one.ndim - len(core) :]))
-        for one, core in zip(inputs, signature.inputs, strict=True)
+        for one, core in zip(axes.last(inputs), signature.inputs, strict=True)
     ]
     for place in np.ndindex(*loop):
         items = [one[place] for one in stretched]
@@ -65,12 +44,8 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
                     f"not {shape}."
                 )
             result[place] = one
-    moved = [_moved(one, core, options, k) for k, (one, core) in
-             enumerate(zip(results, signature.outputs, strict=True), len(inputs))]  # fmt: skip
-    if options.keepdims:
-        check_kept(definition)
-        moved = [np.expand_dims(one, along[0]) for one in moved]
-    whole = [one if one.ndim else one[()] for one in moved]
+    placed = [axes.placed(one, k) for k, one in enumerate(results)]
+    whole = [one if one.ndim else one[()] for one in placed]
     return whole[0] if len(whole) == 1 else tuple(whole)
 
 
@@ -98,9 +73,3 @@ def _item(
     if not isinstance(found, tuple) or len(found) != len(shapes):
         raise ValueError(f"'{definition.name}' does not give {len(shapes)} results.")
     return found
-
-
-def _moved(result: Any, core: tuple[str, ...], options: Options, place: int) -> Any:
-    """A result with its core axes where a call wants them."""
-    axes = core_places(core, options, place)
-    return result if axes is None else np.moveaxis(result, range(-len(core), 0), axes)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .calling import arguments, check_kind, types_of, wanted_dtypes
-from .code import result_dtypes
+from .compiled import result_dtypes
 from .definition import GufuncDefinition
 
 
@@ -38,7 +38,7 @@ def explained(
         natural = result_dtypes(definition, types_of(definition, found, placed.scalars))
         dtypes = wanted_dtypes(definition, None) or natural
         lines.append(f"  for {', '.join(map(str, found))}:")
-    made = {} if definition.outs else made_in_place(definition, plain_tree(definition.function))
+    made = made_in_place(definition, plain_tree(definition.function))
     for number, core in enumerate(signature.outputs):
         way = _way(definition, number, made.get(number))
         dtype = "" if dtypes is None else f"{dtypes[number]}, "

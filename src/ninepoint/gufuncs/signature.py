@@ -7,7 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -15,7 +16,7 @@ from typing import TypeAlias
 Core: TypeAlias = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Signature:
     """What `parsed` read: the core axes of each input and of each output."""
 
@@ -23,40 +24,44 @@ class Signature:
     outputs: tuple[Core, ...]
 
     def __str__(self) -> str:
-        return "->".join(
-            ",".join(f"({','.join(core)})" for core in side)
-            for side in (self.inputs, self.outputs)
-        )
+        return written(self.inputs, self.outputs)
 
-    @property
+    @functools.cached_property
     def names(self) -> tuple[str, ...]:
         """The sizes, each once, in the order of the text; fixed ones among them."""
         cores = (*self.inputs, *self.outputs)
         return tuple(dict.fromkeys(name for core in cores for name in core))
 
-    @property
-    def new(self) -> tuple[str, ...]:
-        """The names that only outputs have."""
+    @functools.cached_property
+    def apart(self) -> Core:
+        """The sizes that only outputs have, fixed ones among them."""
         known = {name for core in self.inputs for name in core}
-        return tuple(name for name in self.names if name not in known and not name.isdecimal())
+        return tuple(name for name in self.names if name not in known)
 
-    def for_numpy(self, scalars: int, sizes: Mapping[str, int]) -> tuple[str, tuple[int, ...]]:
-        """Write it as NumPy reads it: inputs, so many numbers, outputs; new sizes are fixed.
+    @functools.cached_property
+    def new(self) -> Core:
+        """The names that only outputs have, which are told."""
+        return tuple(name for name in self.apart if not name.isdecimal())
 
-        NumPy takes equal numbers for one size.  So the place of each of our sizes among its own
-        is given as well.
+    def for_numpy(self, scalars: int) -> tuple[list[Core], list[Core]]:
+        """The core axes for NumPy and Numba, by names that these read.
+
+        Inputs, so many numbers, then an array for each size that no input has.
         """
-        words = {}
-        for k, name in enumerate(self.names):
-            number = str(sizes.get(name, name))
-            words[name] = number if number.isdecimal() else f"d{k}"
-        inputs = (*self.inputs, *((),) * scalars)
-        text = "->".join(
-            ",".join(f"({','.join(words[name] for name in core)})" for core in side)
-            for side in (inputs, self.outputs)
+        words = {name: name if name.isdecimal() else f"d{k}" for k, name in enumerate(self.names)}
+        cores = [*self.inputs, *((),) * scalars, *((name,) for name in self.apart)]
+        inputs, outputs = (
+            [tuple(words[name] for name in core) for core in side]
+            for side in (cores, self.outputs)
         )
-        known = list(dict.fromkeys(words.values()))
-        return text, tuple(known.index(words[name]) for name in self.names)
+        return inputs, outputs
+
+
+def written(inputs: Sequence[Core], outputs: Sequence[Core]) -> str:
+    """The text of a signature."""
+    return "->".join(
+        ",".join(f"({','.join(core)})" for core in side) for side in (inputs, outputs)
+    )
 
 
 def parsed(text: object) -> Signature:

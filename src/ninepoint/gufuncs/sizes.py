@@ -6,7 +6,7 @@ import operator
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 
 from .definition import GufuncDefinition
 from .signature import Signature
@@ -54,21 +54,30 @@ def whole(name: str, value: Any) -> int:
     return size
 
 
-def check_shapes(
-    definition: GufuncDefinition, shapes: Sequence[tuple[int, ...]], axes: Any = None
-) -> None:
-    """Raise for arrays that do not fit the signature, or whose other axes do not broadcast.
+def result_shapes(
+    definition: GufuncDefinition,
+    shapes: Sequence[tuple[int, ...]],
+    axes: Sequence[tuple[int, ...]],
+    sizes: Mapping[str, int],
+) -> list[tuple[int, ...]]:
+    """The shapes of the results, core axes last.
 
-    `axes` are those of each input along which the function works; the last if there are none.
+    `axes` are those of each input along which the function works.
+
+    Raises
+    ------
+    ValueError
+        If inputs do not fit the signature, or their other axes do not broadcast.
     """
     signature = definition.signature
     known: dict[str, tuple[int, str]] = {}
-    for k, (name, core, shape) in enumerate(
-        zip(definition.inputs, signature.inputs, shapes, strict=True)
+    loops = []
+    for name, core, shape, along in zip(
+        definition.inputs, signature.inputs, shapes, axes, strict=True
     ):
         if len(shape) < len(core):
             raise too_few_axes(signature, name, core, shape)
-        along = range(-len(core), 0) if axes is None else axes[k]
+        loops.append(_stack(shape, along))
         for size, axis in zip(core, along, strict=True):
             length = shape[axis]
             if size.isdecimal() and length != int(size):
@@ -78,11 +87,8 @@ def check_shapes(
             before, other = known.setdefault(size, (length, name))
             if length != before:
                 raise different(signature, size, (other, before), (name, length))
-    loops = []
-    for k, (core, shape) in enumerate(zip(signature.inputs, shapes, strict=True)):
-        taken = {axis % len(shape) for axis in (range(-len(core), 0) if axes is None else axes[k])}
-        loops.append(tuple(n for axis, n in enumerate(shape) if axis not in taken))
-    for back in range(1, max(map(len, loops), default=0) + 1):
+    stack = []
+    for back in range(max(map(len, loops)), 0, -1):
         lengths = {
             loop[-back]: name
             for name, loop in zip(definition.inputs, loops, strict=True)
@@ -95,24 +101,27 @@ def check_shapes(
                 f"where '{other}' has {second} (shapes {' and '.join(map(str, shapes))}); each "
                 "pair of lengths must be equal or contain a 1."
             )
+        stack.append(next(iter(lengths), 1))
+    lengths_of = {name: length for name, (length, _) in known.items()} | fixed(signature, sizes)
+    return [(*stack, *(lengths_of[size] for size in core)) for core in signature.outputs]
 
 
-def result_shapes(
-    definition: GufuncDefinition,
-    shapes: Sequence[tuple[int, ...]],
-    axes: Sequence[Sequence[int]],
-    sizes: Mapping[str, int],
-) -> list[tuple[int, ...]]:
-    """The shapes of the results, core axes last, for inputs that fit."""
-    signature = definition.signature
-    known = dict(sizes) | {name: int(name) for name in signature.names if name.isdecimal()}
-    loops = []
-    for core, along, shape in zip(signature.inputs, axes, shapes, strict=True):
-        known |= {size: shape[axis] for size, axis in zip(core, along, strict=True)}
-        taken = {axis % len(shape) for axis in along}
-        loops.append(tuple(n for axis, n in enumerate(shape) if axis not in taken))
-    loop = np.broadcast_shapes(*loops)
-    return [(*loop, *(known[size] for size in core)) for core in signature.outputs]
+def fixed(signature: Signature, sizes: Mapping[str, int]) -> dict[str, int]:
+    """The sizes that need no input: those that are told, and numbers."""
+    return {name: int(name) for name in signature.names if name.isdecimal()} | dict(sizes)
+
+
+def last(count: int) -> tuple[int, ...]:
+    """The last axes, so many."""
+    return tuple(range(-count, 0))
+
+
+def _stack(shape: tuple[int, ...], along: tuple[int, ...]) -> tuple[int, ...]:
+    """The lengths of the other axes."""
+    if along == last(len(along)):
+        return shape[: len(shape) - len(along)]
+    taken = normalize_axis_tuple(along, len(shape), "axes")
+    return tuple(n for axis, n in enumerate(shape) if axis not in taken)
 
 
 def too_few_axes(

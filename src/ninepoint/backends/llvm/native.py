@@ -219,13 +219,6 @@ def _function(address: int) -> Callable[..., None]:
     return function
 
 
-def address(code: bytes, needs: Sequence[str], name: str) -> int | None:
-    """Where a function of object code begins; nothing if something it calls is not found."""
-    _keep_freed_memory()
-    engine = _engine(code, needs)
-    return None if engine is None else int(engine.get_function_address(name))
-
-
 def share(code: bytes, needs: Sequence[str]) -> bool:
     """Let the entries of kernels call this object code by the name `COMMANDS`, if it loads."""
     import llvmlite.binding as llvm

@@ -47,13 +47,10 @@ VARIABLE = "NINEPOINT_CACHE_DIR"
 
 _BACKENDS = Path(__file__).parents[1]
 
-# What another release of Numba, whose insides differ, raises in `emit`.
-_OTHER_NUMBA = (ImportError, AttributeError, TypeError)
-
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "numba/support", "numba/compilers", "numba/relative", "numba/emit",
-    "numba/kept", "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
+    "numba/support", "numba/compilers", "numba/relative", "numba/kept",
+    "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
     "llvm/library", "llvm/halves", "llvm/entries", "llvm/elements", "llvm/commands",
     "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",
 )  # fmt: skip
@@ -324,29 +321,9 @@ def _executed(path: Path) -> ModuleType:
     return module
 
 
-def object_of(
-    name: str,
-    meaning: str,
-    load: Callable[[bytes, Sequence[str]], Any],
-    make: Callable[[], _Code | None],
-) -> Any:
-    """What `load` makes of the object code of that meaning on this machine, which is kept.
-
-    Nothing where Numba, by which it is made, is of a release whose insides differ.
-    """
-
-    def made() -> _Code | None:
-        try:
-            return make()
-        except _OTHER_NUMBA:
-            return None
-
-    return _object(_home() / f"{name}_{_key(meaning, _machine())}.o", load, made)[0]
-
-
 def text_of(name: str, meaning: str, make: Callable[[], str]) -> str:
     """A short text that `make` gives, and that depends on the meaning and the versions only."""
-    file = _home() / f"{name}_{_key(meaning, '')}.txt"
+    file = _home() / f"{identifier(name)}_{_key(meaning, '')}.txt"
     content = _kept_content(file)
     if content is not None:
         try:
@@ -461,10 +438,20 @@ def _object(
 
 def kept(function: Any) -> Kept:
     """What Numba compiles of a generated function, on disk beside its text."""
+    path = Path(function.__code__.co_filename)
+    return _kept(path.with_suffix(f".{function.__name__}"))
+
+
+def kept_by_meaning(name: str, meaning: str) -> Kept:
+    """What Numba compiles of that meaning on this machine."""
+    return _kept(_home() / f"{identifier(name)}_{_key(meaning, _machine())}.loop")
+
+
+def _kept(place: Path) -> Kept:
+    # Imported here, not above: it imports Numba.
     from .kept import Kept
 
-    path = Path(function.__code__.co_filename)
-    return Kept(path.with_suffix(f".{function.__name__}"), _kept_content, _keep, _warn_damaged)
+    return Kept(place, _kept_content, _keep, _warn_damaged)
 
 
 def _keep(file: Path, content: bytes) -> None:

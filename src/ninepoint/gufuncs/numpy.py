@@ -1,0 +1,171 @@
+"""Gufuncs on arrays of NumPy: the stack is cut into parts, which threads share.
+
+NumPy's own gufunc (see `compiling`) is called for each part.  The first part tells how long the
+others take, and whether it is worth it to share them.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import limits
+from ..backends.outside import Outside
+from ..backends.threads import run_parallel, thread_count
+from ..waiting import before_writing, waiting
+from .axes import CoreAxes, core_axes
+from .calling import Arguments, Prepare, as_input, types_of, wanted_dtypes
+from .compiled import Compiled, Operand
+from .definition import GufuncDefinition
+from .raising import WrongShape, in_words
+from .sizes import fixed, result_shapes, told_sizes
+
+# The first part of a stack, by which the others are judged, is so small.
+_FIRST = 64
+
+# What a call of NumPy's function for a part takes, whatever it computes [s].
+_CALL = 5e-6
+
+# How many parts a thread is given, so that one that comes late takes fewer; and how long a part
+# may take, so that an interrupt is heard [s].
+_PARTS, _LONGEST = 4, 0.05
+
+
+def on_numpy(definition: GufuncDefinition, given: Arguments, prepare: Prepare) -> Any:
+    """What a call gives for arrays of NumPy."""
+    options, signature = given.options, definition.signature
+    pairs = zip(given.inputs, definition.inputs, strict=True)
+    inputs = [as_input(value, name) for value, name in pairs]
+    axes = core_axes(definition, options)
+    shapes = [value.shape for value in inputs]
+    sizes = told_sizes(definition, options.sizes, given.scalars)
+    wanted = result_shapes(definition, shapes, axes.inputs, sizes)
+    types = types_of(definition, [value.dtype for value in inputs], given.scalars)
+    compiled = prepare(types, wanted_dtypes(definition, options.dtype))
+    if options.out is None:
+        outs = None
+        made = [np.empty(s, one.dtype) for s, one in zip(wanted, compiled.outputs, strict=True)]
+    else:
+        outs = options.out if isinstance(options.out, tuple | list) else (options.out,)
+        made = _targets(definition, compiled, axes, wanted, outs)
+        if waiting:
+            before_writing(outs)
+    targets = made
+    # NumPy takes an array that is input and result for one that is read element by element.
+    if outs and any(np.may_share_memory(out, value) for out in outs for value in inputs):
+        made = [np.empty_like(one) for one in targets]
+    arrays = [*axes.last(inputs), *given.scalars.values()]
+    if signature.apart:
+        known = fixed(signature, sizes)
+        arrays += [np.empty(known[name], bool) for name in signature.apart]
+    try:
+        _compute(compiled, arrays, made, options.threads)
+    except (Outside, WrongShape) as error:
+        raise in_words(definition, error) from None
+    if made is not targets:
+        for target, one in zip(targets, made, strict=True):
+            target[...] = one
+    results = outs or [axes.placed(one, k) for k, one in enumerate(made)]
+    whole = [one if outs or one.ndim else one[()] for one in results]
+    return whole[0] if len(whole) == 1 else tuple(whole)
+
+
+def _targets(
+    definition: GufuncDefinition,
+    compiled: Compiled,
+    axes: CoreAxes,
+    shapes: Sequence[tuple[int, ...]],
+    outs: Sequence[Any],
+) -> list[np.ndarray]:
+    """Views of the arrays that take the results, core axes last, if they can."""
+    if len(outs) != len(shapes):
+        raise ValueError(
+            f"out has {len(outs)} arrays, but '{definition.name}' has {len(shapes)} results."
+        )
+    found = []
+    for k, (array, operand) in enumerate(zip(outs, compiled.outputs, strict=True)):
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+            raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
+        dtype = operand.dtype
+        if not np.can_cast(dtype, array.dtype, "same_kind"):
+            raise TypeError(
+                f"out has dtype {array.dtype}, but the result has {dtype}; give an array of "
+                f"{dtype}."
+            )
+        if not array.flags.writeable:
+            raise ValueError("out is read-only.")
+        wanted = axes.placed(np.broadcast_to(False, shapes[k]), k).shape
+        # It may have more axes in front, along which the result is repeated.
+        if array.shape[max(0, array.ndim - len(wanted)) :] != wanted:
+            raise ValueError(f"out has shape {array.shape}, but the result has {wanted}.")
+        if any(np.may_share_memory(array, other) for other in outs[:k]):
+            raise ValueError("two of the arrays in out share memory; give each its own.")
+        found.append(axes.last_out(array, k))
+    return found
+
+
+def _compute(
+    compiled: Compiled, inputs: Sequence[Any], outs: Sequence[np.ndarray], threads: int | None
+) -> None:
+    """Compute the results for all items of the stack."""
+    stack = outs[0].shape[: outs[0].ndim - len(compiled.outputs[0].core)]
+    count = max(stack, default=1)
+    # Counted from behind the stack, as in inputs; 0 if there is none.
+    axis = stack.index(count) - len(stack) if stack else 0
+
+    def part(begin: int, end: int) -> float:
+        """Compute the results for some items, and say how long it takes [s]."""
+        given = [
+            _cut(*pair, axis, begin, end) for pair in zip(inputs, compiled.inputs, strict=True)
+        ]
+        wanted = [
+            _cut(*pair, axis, begin, end) for pair in zip(outs, compiled.outputs, strict=True)
+        ]
+        begun = time.perf_counter()
+        given = [
+            one if _in_order(one, kind) else np.array(one, kind.dtype, order="C")
+            for one, kind in zip(given, compiled.inputs, strict=True)
+        ]
+        made = [
+            one if _in_order(one, kind) else np.empty(one.shape, kind.dtype)
+            for one, kind in zip(wanted, compiled.outputs, strict=True)
+        ]
+        compiled.call(*given, out=tuple(made))
+        for target, one in zip(wanted, made, strict=True):
+            if target is not one:
+                target[...] = one
+        return time.perf_counter() - begun
+
+    first = count // _FIRST or min(count, 1)
+    spent = part(0, first)
+    if first == count:
+        return
+    left = (spent - _CALL) / first * (count - first)
+    if left < limits.current.handoff_seconds:
+        part(first, count)
+        return
+    several = thread_count(threads)
+    step = -(-(count - first) // max(_PARTS * several, int(left / _LONGEST)))
+    places = range(first, count, step)
+    run_parallel((functools.partial(part, k, min(k + step, count)) for k in places), several)
+
+
+def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:
+    """Some items of an array along an axis of the stack; all if it is repeated there."""
+    back = len(kind.core) - axis
+    if not axis or array.ndim < back or array.shape[-back] == 1:
+        return array
+    return array[(..., slice(begin, end), *(slice(None),) * (back - 1))]
+
+
+def _in_order(array: Any, kind: Operand) -> bool:
+    """Whether compiled code reads an array where it lies: its core axes are in C's order."""
+    if array.dtype != kind.dtype or not array.flags.aligned:
+        return False
+    if not kind.core or array.flags.c_contiguous or not array.size:
+        return True
+    return bool(array[(0,) * (array.ndim - len(kind.core))].flags.c_contiguous)
