@@ -55,9 +55,9 @@ class Gufunc:
         own = signature(definition.function, definition.defaults)
         self.__signature__ = with_options(own, dict.fromkeys(CALL_OPTIONS))
         self._compiled: dict[Any, Compiled] = {}
-        # The last call of arrays alone, as most are like the one before: dtypes, what was called,
-        # and up to how many elements it is too short to be shared among threads.
-        self._last: tuple[list[Any], Any, float] = [], None, 0
+        # The last call of arrays alone, as most are like the one before: dtypes, and what was
+        # called.  No call has no inputs.
+        self._last: tuple[list[Any], Any] = [], None
         _gufuncs.add(definition.token, self)
 
     def __repr__(self) -> str:
@@ -153,12 +153,12 @@ class Gufunc:
         """
         try:
             # Each of these lines takes a part of the time of a small call.
-            dtypes, last, most = self._last
+            dtypes, last = self._last
             if (
                 not named
                 and dtypes
                 == [type(one) is _ARRAY and one.flags.c_contiguous and one.dtype for one in args]
-                and args[0].size <= most
+                and args[0].size <= last.most
                 and (out is None or _takes(out, last, args))
             ):
                 begin = time.perf_counter()
@@ -169,7 +169,7 @@ class Gufunc:
                     pass
                 finally:
                     if time.perf_counter() - begin > limits.current.handoff_seconds:
-                        self._last = [], None, 0
+                        last.most = 0
             if out is not None:
                 named["out"] = out
             return self._called(args, named)
@@ -180,15 +180,12 @@ class Gufunc:
     def _called(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The ordinary way of a call."""
         given = arguments(self.definition, args, dict(named))
-        begin = time.perf_counter()
         result = called(self.definition, given, self, self._prepared)
         arrays = all(type(one) is _ARRAY for one in args) and len(args) == self.nin
         if arrays and not (named or given.scalars or self.definition.signature.apart):
             dtypes = [one.dtype for one in args]
             types = types_of(self.definition, dtypes, {})
-            made = self._prepared(types, self.definition.options.dtypes)
-            most = args[0].size * limits.current.handoff_seconds / (time.perf_counter() - begin)
-            self._last = dtypes, made, most
+            self._last = dtypes, self._prepared(types, self.definition.options.dtypes)
         return result
 
     def _prepared(self, types: Types, dtypes: tuple[np.dtype[Any], ...] | None) -> Compiled:

@@ -34,7 +34,7 @@ class Operand:
     core: Core
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Compiled:
     """A gufunc of NumPy's for exact types.
 
@@ -46,12 +46,15 @@ class Compiled:
         The results.
     call : numpy.ufunc
         Takes all that, and may be given arrays for the results.
+    most : float
+        Up to so many elements of its first input a call is too short to be shared among threads.
     """
 
     inputs: tuple[Operand, ...]
     outputs: tuple[Operand, ...]
     call: Any
     _held: Any
+    most: float = 0
 
 
 def compiled(
