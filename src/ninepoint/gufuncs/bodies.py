@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ast
 import builtins
+import functools
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from ..language import errors
@@ -21,24 +22,35 @@ from ..language.source import ArrayFunction, Function, SelfReference, Unusable
 from ..language.trees import copied
 from .definition import FROM_LAMBDA, GufuncDefinition
 
-# Compiles a function that is called.
-Compile = Callable[[types.FunctionType], Any]
+# Functions that are called from machine code alone need no door to Python.
+INSIDE: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
-def linked(
-    definition: GufuncDefinition,
-    tree: ast.FunctionDef,
-    more: Mapping[str, Any],
-    compile_called: Compile,
-) -> types.FunctionType:
-    """The function of a tree, which was made from the user's and also names what is in `more`.
+def jitted(definition: GufuncDefinition, tree: ast.FunctionDef, more: Mapping[str, Any]) -> Any:
+    """Numba's function of a tree, which was made from the user's and also names what is in `more`.
 
     Raises
     ------
     StencilError
         If it names what cannot be used.
     """
-    return _Linker(definition, compile_called).function(definition.function, tree, more)
+    linker = _Linker(definition)
+    return linker.compiled(linker.function(definition.function, tree, more), forceinline=True)
+
+
+@functools.lru_cache(maxsize=16)
+def body(definition: GufuncDefinition) -> Any:
+    """Numba's function of the user's text as it stands, which holds what is compiled of it."""
+    return jitted(definition, body_tree(definition), {})
+
+
+def body_tree(definition: GufuncDefinition) -> ast.FunctionDef:
+    """A copy of the tree of the gufunc's function, to which all is given by its place."""
+    tree = plain_tree(definition.function)
+    given = tree.args
+    given.args = [*given.posonlyargs, *given.args, *given.kwonlyargs]
+    given.posonlyargs, given.kwonlyargs, given.defaults, given.kw_defaults = [], [], [], []
+    return tree
 
 
 def plain_tree(function: Function) -> ast.FunctionDef:
@@ -72,9 +84,8 @@ def _def(name: str, arguments: ast.arguments, body: list[ast.stmt]) -> ast.Funct
 class _Linker:
     """Makes functions whose names are bound to values."""
 
-    def __init__(self, definition: GufuncDefinition, compile_called: Compile) -> None:
+    def __init__(self, definition: GufuncDefinition) -> None:
         self._definition = definition
-        self._compile_called = compile_called
         # What a function that is being made is called by its own text.
         self._active: dict[str, Any] = {}
         self._made: dict[int, Any] = {}
@@ -86,6 +97,18 @@ class _Linker:
         self._bind(function, made, fresh)
         made.__globals__.update(more)
         return made
+
+    def compiled(self, function: types.FunctionType, **more: Any) -> Any:
+        # Imported here, not above: to explain a gufunc needs no Numba.
+        from numba import njit
+
+        from ..backends.numba.compilers import BoundedCompiler
+
+        options = self._definition.options
+        found = {"error_model": "numpy", "fastmath": options.fastmath, **INSIDE, **more}
+        if options.boundscheck:
+            found |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
+        return njit(**found)(function)
 
     def _begun(
         self, function: Function, tree: ast.FunctionDef
@@ -140,7 +163,7 @@ class _Linker:
         if id(function) not in self._made:
             tree = plain_tree(function)
             plain, fresh = self._begun(function, tree)
-            made = self._compile_called(plain)
+            made = self.compiled(plain)
             self._made[id(function)] = made
             before = self._active.get(function.name)
             self._active[function.name] = made

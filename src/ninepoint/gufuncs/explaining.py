@@ -16,7 +16,7 @@ def explained(
     definition: GufuncDefinition, types: tuple[Any, ...], named: Mapping[str, Any]
 ) -> str:
     """Lines of text."""
-    from .bodies import plain_tree
+    from .bodies import body_tree
     from .in_place import made_in_place
 
     signature = definition.signature
@@ -38,7 +38,7 @@ def explained(
         natural = result_dtypes(definition, types_of(definition, found, placed.scalars))
         dtypes = wanted_dtypes(definition, None) or natural
         lines.append(f"  for {', '.join(map(str, found))}:")
-    made = made_in_place(definition, plain_tree(definition.function))
+    made = made_in_place(definition, body_tree(definition))
     for number, core in enumerate(signature.outputs):
         way = _way(definition, number, made.get(number))
         dtype = "" if dtypes is None else f"{dtypes[number]}, "

@@ -1,19 +1,15 @@
-"""What a function gives for inputs of given types, as Numba infers it, without a run.
+"""What a function gives for inputs of given types, as Numba finds it, without a run.
 
-    def f(x): return x.sum() / len(x)      x: int8[:]     ->     float64, of no axes
-
-Only types are inferred; nothing is lowered or optimised.  So a Dask array knows its dtype soon.
+def f(x): return x.sum() / len(x)      x: int8[:]     ->     float64, of no axes
 """
 
 from __future__ import annotations
 
 import ast
-import functools
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +17,7 @@ import numpy as np
 from ..language import errors
 from ..language.errors import Span
 from ..language.source import Function, own_nodes
-from .bodies import linked, plain_tree
+from .bodies import body
 from .definition import GufuncDefinition, Types, all_functions, returned_values, whole_line
 
 # How often the types of arrays that are written into may be guessed anew.
@@ -42,17 +38,6 @@ def out_type(dtype: np.dtype[Any], axes: int) -> Any:
     return core_type(dtype, max(axes, 1), readonly=False)
 
 
-def flags(definition: GufuncDefinition) -> dict[str, Any]:
-    """How all functions of a gufunc are compiled."""
-    from ..backends.numba.compilers import BoundedCompiler
-
-    options = definition.options
-    found = {"nogil": True, "error_model": "numpy", "fastmath": options.fastmath}
-    if options.boundscheck:
-        found |= {"boundscheck": True, "pipeline_class": BoundedCompiler}
-    return found
-
-
 def inferred(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any], ...]:
     """The dtype of each result.
 
@@ -66,7 +51,7 @@ def inferred(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any],
         return _written(definition, types)
     from numba import types as kinds
 
-    found = _types_of(definition, _arguments(definition, types, ())).return_type
+    found = _compiled(definition, _arguments(definition, types, ())).signature.return_type
     function, outputs = definition.function, definition.signature.outputs
     place = function.span(returned_values(function.definition)[-1])
     if isinstance(found, kinds.Optional | kinds.NoneType):
@@ -125,7 +110,7 @@ def _written(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[Any],
     """
     guess = (np.result_type(*types.inputs),) * len(definition.outs)
     for _ in range(_GUESSES):
-        found = _types_of(definition, _arguments(definition, types, guess))
+        found = _compiled(definition, _arguments(definition, types, guess)).type_annotation
         stored = [_stored(found, name) for name in definition.outs]
         for name, one in zip(definition.outs, stored, strict=True):
             if one is None:
@@ -143,105 +128,34 @@ def _parameter(function: Function, name: str) -> Span:
     return function.span(next(one for one in every if one.arg == name))
 
 
-def _stored(found: _Found, name: str) -> np.dtype[Any] | None:
+def _stored(found: Any, name: str) -> np.dtype[Any] | None:
     """The dtype that holds all that is stored in an array of this name, if it is seen."""
     from numba import types
     from numba.core import ir
     from numba.np.numpy_support import as_dtype
 
+    statements = [one for block in found.blocks.values() for one in block.body]
+    sources = {one.target.name: one.value for one in statements if isinstance(one, ir.Assign)}
     dtypes: list[np.dtype[Any]] = []
-    for block in found.func_ir.blocks.values():
-        for statement in block.body:
-            if isinstance(statement, ir.SetItem | ir.StaticSetItem):
-                target, value = statement.target, statement.value
-                if _root(found, target) != name:
-                    continue
-                kind = found.typemap[value.name]
-                kind = getattr(kind, "literal_type", kind)
-                kind = kind.dtype if isinstance(kind, types.Array) else kind
-                if isinstance(kind, types.Number | types.Boolean):
-                    dtypes.append(as_dtype(kind))
+    for one in statements:
+        if isinstance(one, ir.SetItem | ir.StaticSetItem):
+            root: Any = one.target
+            while isinstance(root, ir.Var) and root.name in sources:
+                root = sources[root.name]
+            kind = found.typemap[one.value.name]
+            kind = getattr(kind, "literal_type", kind)
+            kind = kind.dtype if isinstance(kind, types.Array) else kind
+            if root.name == name and isinstance(kind, types.Number | types.Boolean):
+                dtypes.append(as_dtype(kind))
     return np.result_type(*dtypes) if dtypes else None
 
 
-def _root(found: _Found, variable: Any) -> str:
-    """The parameter that a variable of Numba's is another name of."""
-    from numba.core import ir
-    from numba.core.ir_utils import get_definition, guard
-
-    definition: Any = guard(get_definition, found.func_ir, variable)
-    return definition.name if isinstance(definition, ir.Arg) else str(variable.name)
-
-
-# Numba.
-
-
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """What type inference found."""
-
-    return_type: Any
-    typemap: Mapping[str, Any]
-    func_ir: Any
-
-
-def _types_of(definition: GufuncDefinition, arguments: tuple[Any, ...]) -> _Found:
-    """Infer the types of all that a function computes."""
-    from numba import njit
-    from numba.core import compiler
-    from numba.core.compiler_lock import global_compiler_lock
-
-    def called(function: Any) -> Any:
-        return njit(**flags(definition))(function)
-
-    tree = plain_tree(definition.function)
-    function = linked(definition, tree, {}, called)
-    dispatcher: Any = called(function)
-    target = dispatcher.targetdescr
-    options: Any = compiler.Flags()
-    target.options.parse_as_flags(options, dispatcher.targetoptions)
-    with explained(definition), global_compiler_lock:
-        found: _Found = compiler.compile_extra(
-            target.typing_context,
-            target.target_context,
-            function,
-            args=arguments,
-            return_type=None,
-            flags=options,
-            locals={},
-            pipeline_class=_pipeline(),
-        )
-    return found
-
-
-@functools.cache
-def _pipeline() -> Any:
-    """Numba's passes as far as types are inferred."""
-    from numba.core.compiler import CompilerBase, DefaultPassBuilder
-    from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
-    from numba.core.typed_passes import NopythonTypeInference
-
-    @register_pass(mutates_CFG=False, analysis_only=True)
-    class Tell(AnalysisPass):
-        _name = "ninepoint_tell_types"
-
-        def __init__(self) -> None:
-            AnalysisPass.__init__(self)
-
-        def run_pass(self, state: Any) -> bool:
-            state.cr = _Found(state.return_type, state.typemap, state.func_ir)
-            return False
-
-    class Types(CompilerBase):
-        def define_pipelines(self) -> list[Any]:
-            passes = PassManager("types")
-            passes.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
-            passes.add_pass(NopythonTypeInference, "infer types")
-            passes.add_pass(Tell, "tell types")
-            passes.finalize()
-            return [passes]
-
-    return Types
+def _compiled(definition: GufuncDefinition, arguments: tuple[Any, ...]) -> Any:
+    """What Numba makes of the function for arguments of these types."""
+    with explained(definition):
+        made = body(definition)
+        made.compile(arguments)
+    return made.overloads[arguments]
 
 
 @contextmanager
