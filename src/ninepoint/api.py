@@ -351,12 +351,20 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             values = self._bound(args, named)
             call = Call.of(self.definition, values, boundary, cval, dtype, overflow, every)
             fields = [values[name] for name in self.fields]
-            result = calling.called(call, fields, Place(axes, dims, out, threads, device))
-            asked = axes is None and not self.pointwise and any(map(may_hold, fields))
-            if key is not None and bound is not None and not asked:
-                # Only what went well is prepared, so that mistakes are found in one place; and
-                # nothing that may be a colour image, which depends on its numbers.
-                place = Place(axes, None, out, threads)
+            place = Place(axes, dims, out, threads, device)
+            if axes is None and not self.pointwise and any(map(may_hold, fields)):
+                # What may be colour images depends on numbers, and is looked at each time.
+                key = None
+            short = None
+            if key is not None and bound is not None and self._flow is None:
+                short = preparing.alone(call, bound, place)
+                if short is not None:
+                    result = short(bound, leaves, out)
+                    self._prepared[key] = short
+                    return result
+            result = calling.called(call, fields, place)
+            if key is not None and bound is not None:
+                # Only what went well is prepared, so that mistakes are found in one place.
                 self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
             return result
         except Exception as error:

@@ -8,8 +8,8 @@ from typing import Any
 
 from .arrays import cuda
 from .arrays.axes import behind, whole_shape
+from .arrays.executable import Options
 from .arrays.numpy import core_shape
-from .arrays.prepared import Options, no_way
 from .arrays.recognise import listed
 from .device_groups import passes, settled
 from .flow import Leaves
@@ -21,6 +21,7 @@ from .prepared_steps import (
     Step,
     into_of,
     joint_numbers,
+    no_way,
     numbers_of,
     one_by_one,
     step_of,

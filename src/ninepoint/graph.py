@@ -16,10 +16,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, last_of
 from .arrays.borders import Border
 from .arrays.every import Steps, steps_of, thinned_length
+from .arrays.executable import apply
 from .arrays.fitting import check_range
 from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
@@ -516,7 +516,7 @@ def _thin(shape: Sequence[int], axis: int) -> tuple[int, ...]:
 def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
     program = compile_lines(found).bind({})
-    made = on_numpy.apply(program, positions, border=Border((("nearest", "nearest"),)), threads=1)
+    made = apply(program, positions, border=Border((("nearest", "nearest"),)), threads=1)
     return made if isinstance(made, tuple) else (made,)
 
 

@@ -218,13 +218,8 @@ class Ufunc(Stencil):
         if key not in self._quicks:
             given = dict(zip(self.parameters, values, strict=True))
             call = Call.of(self.definition, given, None, None, None, None)
-            self._quicks[key] = quick(call, values, self._ordinary)
+            self._quicks[key] = quick(call, values)
         return self._quicks[key]
-
-    def _ordinary(self, values: Sequence[Any], out: Any) -> Any:
-        """A call on arrays of NumPy that have axes."""
-        args, named = self._arranged(dict(zip(self._names, values, strict=True)))
-        return super().__call__(*args, out=out, **named)
 
     def _special(self, values: Sequence[Any], out: Any, options: Mapping[str, Any]) -> Any:
         """A call on something else than arrays of NumPy that have axes."""

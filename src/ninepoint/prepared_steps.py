@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
-from .arrays.arranging import Run, are_writable
+from .arrays.arranging import are_writable
 from .arrays.axes import behind
 from .arrays.borders import Array
 from .arrays.every import Steps, steps_left, thinned, thinned_copy
+from .arrays.executable import Executable, Options, Run
 from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
 from .arrays.parts import write
-from .arrays.prepared import Options, prepare
 from .arrays.recognise import is_cupy, listed
 from .backends.compiled import Compiled, computed, readable
 from .flow import Leaves
@@ -55,6 +55,10 @@ class Step:
     numbers: Numbers
     out: bool
     lies: tuple[tuple[int, tuple[int, ...]], ...] = ()
+
+
+def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
+    """Do nothing: some calls have no short way."""
 
 
 def step_of(
@@ -162,13 +166,13 @@ def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: in
             steps = steps_made(fields, along, node.every)
         if steps != node.every:
             return _thinned(node, steps, fields, axes, threads)
-    options = Options(node.border, node.cval, threads)
     if is_cupy(fields[0]):
         # Imported here: CuPy is optional, and the caller has it.
         from .arrays import cuda
 
+        options = Options(node.border, node.cval, threads)
         return cuda.prepare(node.program, fields, options, out, axes)
-    return prepare(node.program, node.compiled.entry, fields, options, out, axes)
+    return Executable(node.program, fields, node.border, node.cval, axes, out, threads)
 
 
 def _thinned(

@@ -3,29 +3,29 @@
     graph, plan, arrays       ->  a step for each call
     run(fields, leaves, out)  ->  results
 
-Small arrays are done call by call, each of them prepared (see `arrays.prepared`).
+Small arrays are done call by call, each of them an `Executable`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .arrays.accepted import native
+from .arrays.accepted import check_dtype, native
 from .arrays.arranging import are_writable
 from .arrays.axes import behind, whole_shape
 from .arrays.bands import run_fused
 from .arrays.borders import Array
 from .arrays.channels import may_hold
+from .arrays.executable import Executable
 from .arrays.fused import can_fuse
 from .arrays.lanes import made_like, width_of
 from .arrays.merging import looks_at_points, merging
 from .arrays.numpy import core_shape
-from .arrays.prepared import Options, no_way, prepare
 from .arrays.quick import Quick
 from .arrays.recognise import is_cupy, listed
 from .arrays.views import plain, spread, stacked
@@ -45,6 +45,7 @@ from .prepared_steps import (
     into_of,
     joint_numbers,
     lies_of,
+    no_way,
     numbers_of,
     one_by_one,
     run_of,
@@ -56,6 +57,26 @@ from .running import evaluate, least_axes, reaching
 # Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
 # find out how takes no time.
 SMALL_BYTES = 8 << 20
+
+
+def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
+    """How a call is done, and those like it, if it is one of a stencil on arrays of NumPy.
+
+    `values` are those of all parameters.  Nothing where there is more to it: other stencils,
+    positions, values at the border, more results than elements, a GPU.
+    """
+    names = call.definition.parameters
+    at = [names.index(name) for name in call.definition.fields]
+    fields = [values[k] for k in at]
+    if any(type(field) is not np.ndarray for field in fields):
+        return None
+    place.check(fields)
+    for field, name in zip(fields, call.definition.fields, strict=True):
+        check_dtype(field.dtype, name)
+    graph, _ = graph_of(call, [native(field.dtype) for field in fields])
+    if graph.places or graph.nodes[0].factors or has_ghosts(graph):
+        return None
+    return single(graph, names, values, place.axes, place.out, place.threads, at)
 
 
 def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> Prepared:
@@ -73,7 +94,7 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     if graph.places:
         return _with_positions(graph, wanted, call, flow, at, values, place)
     if flow is None:
-        return single(graph, names, values, axes, out, threads)
+        return single(graph, names, values, axes, out, threads, at)
     if not flow.settled:
         return no_way
     schedule = definition.schedule_for(types)
@@ -145,13 +166,10 @@ def _with_ghosts(
     return again
 
 
-def quick(
-    call: Call, values: Sequence[Any], ordinary: Callable[[Sequence[Any], Any], Any]
-) -> Quick | None:
+def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     """How calls of a function of numbers are done at once; `values` are those of all parameters.
 
-    `ordinary` does any call from values and `out`.  Nothing where calls need more than NumPy's
-    function for their types, as half floats do.
+    Nothing where calls need more than NumPy's function for their types, as half floats do.
     """
     names, fields = call.definition.parameters, call.definition.fields
     at = [names.index(name) for name in fields]
@@ -168,7 +186,7 @@ def quick(
     # An array without axes is of the type of one that has some.
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
-    return Quick(elements, values, at, [*at, *map(names.index, numbers)], ordinary)
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
 
 
 def single(
@@ -178,16 +196,15 @@ def single(
     axes: Any,
     out: Any,
     threads: int | None,
-    at: Sequence[int] | None = None,
+    at: Sequence[int],
 ) -> Prepared:
     """Prepare a call that is the only one of a graph, for values of parameters of these names.
 
-    Those at `at` are its fields; by default they are found by their names.
+    Those at `at` are its fields.
     """
     (node,) = graph.nodes
     if node.factors:
         return no_way
-    at = at or [names.index(name) for name in node.call.definition.fields]
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)):
         if node.thins:
@@ -196,8 +213,8 @@ def single(
         from . import device_preparing
 
         return device_preparing.single(node, fields, names, at, axes, out)
-    run = run_of(node, fields, axes, out, threads)
     core = core_shape(fields, node.ndim, axes)
+    run = run_of(node, fields, axes, out, threads)
     taken = taken_of(node.compiled, node.call.scalars, core, names.index)
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
@@ -283,8 +300,7 @@ def _joint_step(
     inputs = [known[value] for value in one.fields]
     axes = one.along if _moved(group) else None
     numbers = joint_numbers(graph, group, core_shape(inputs, len(one.along), axes))
-    options = Options(one.border, one.cval, threads)
-    run = prepare(one.program, one.program.compiled.entry, inputs, options, into, axes)
+    run = Executable(one.program, inputs, one.border, one.cval, axes, into, threads)
     lies = lies_of(graph, one.fields, known)
     return Step(run, one.fields, one.outputs, numbers, into is not None, lies)
 

@@ -9,12 +9,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import limits
-from .arrays.arranging import Run
 from .arrays.borders import Array, Boundary
+from .arrays.executable import Executable, Options, apply
 from .arrays.iterating import Numbers
 from .arrays.joint import Joint
-from .arrays.numpy import apply
-from .arrays.prepared import Options, prepare
 from .arrays.recognise import refuse_foreign
 from .arrays.repeating import Calling, Repeats
 from .arrays.work import Block
@@ -153,24 +151,21 @@ def _small(value: Any) -> bool:
 
 
 class Calls:
-    """One call after the other on arrays of one shape: after the first, what can is prepared."""
+    """One call after the other on arrays of one shape."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
-        self._known: dict[int, Run] = {}
+        self._known: dict[int, Executable] = {}
 
     def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one call, from and to contiguous arrays that are no others' than ours."""
         known = self._known.get(id(program.compiled))
         out = tuple(outs) if len(outs) > 1 else outs[0]
-        numbers = (*program.coefficients, *program.scalars)
-        if known is not None and known(fields, numbers, out) is not None:
-            return
-        self.general(program, fields, outs)
         if known is None:
-            self._known[id(program.compiled)] = prepare(
-                program, program.compiled.entry, fields, self._options, out
-            )
+            one = self._options
+            known = Executable(program, fields, one.border, one.cval, None, out, one.threads)
+            self._known[id(program.compiled)] = known
+        known(fields, (*program.coefficients, *program.scalars), out)
 
     def general(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one call, from arrays of any kind."""

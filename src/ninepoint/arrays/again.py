@@ -16,9 +16,8 @@ from typing import Any, TypeAlias
 from ninepoint.arrays.recognise import listed
 
 from ..remembered import Remembered
-from .arranging import Run
-from .borders import Array, Border
-from .prepared import Options, prepare
+from .borders import Array
+from .executable import Executable
 
 # A part of an array, or all of it.
 Index: TypeAlias = tuple[Any, ...] | None
@@ -26,9 +25,9 @@ Index: TypeAlias = tuple[Any, ...] | None
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A prepared call: where it takes its fields from, and what it makes, by number."""
+    """A call: where it takes its fields from, and what it makes, by number."""
 
-    run: Run
+    run: Executable
     fields: tuple[tuple[int, Index], ...]
     outputs: tuple[int, ...]
     numbers: tuple[Any, ...]
@@ -57,20 +56,15 @@ class Again:
 
     def called(
         self,
-        program: Any,
+        executable: Executable,
         values: Sequence[tuple[int, Index]],
-        fields: Sequence[Array],
+        numbers: tuple[Any, ...],
         outputs: tuple[int, ...],
-        border: Border,
-        cval: Any,
-        out: tuple[Array, ...] | None,
+        targets: bool,
     ) -> None:
-        """Note a call on fields, which are parts of values, and whether it wrote to `out`."""
-        if self._others:
-            return
-        run = prepare(program, program.compiled.entry, fields, Options(border, cval, 1), out)
-        numbers = (*program.coefficients, *program.scalars)
-        self._calls.append(_Call(run, tuple(values), outputs, numbers, out is not None))
+        """Note a call on fields, which are parts of values, and whether it wrote to `targets`."""
+        if not self._others:
+            self._calls.append(_Call(executable, tuple(values), outputs, numbers, targets))
 
     def otherwise(self) -> None:
         """Note that something was done in another way."""
@@ -80,16 +74,12 @@ class Again:
         """Note which parts of values were given in the end."""
         self._given = wanted
 
-    def __call__(
-        self, fields: Mapping[int, Array], outs: Mapping[int, Array]
-    ) -> list[Array] | None:
-        """What the calls make of such values; None if they have to be made the ordinary way."""
+    def __call__(self, fields: Mapping[int, Array], outs: Mapping[int, Array]) -> list[Array]:
+        """What the calls make of such values."""
         values = dict(fields)
         for call in self._calls:
             given = [values[k] if at is None else values[k][at] for k, at in call.fields]
             out = tuple([outs[k] for k in call.outputs]) if call.targets else None
             made = call.run(given, call.numbers, out)
-            if made is None:
-                return None
             values.update(zip(call.outputs, listed(made), strict=True))
         return [values[k] if at is None else values[k][at] for k, at in self._given]

@@ -30,9 +30,6 @@ from ninepoint.backends.backend import Code
 
 from .. import limits
 
-# fields, numbers, out -> result; the numbers are coefficient arrays and scalars.
-Run: TypeAlias = Callable[[Sequence[Array], Sequence[Any], Any], Any]
-
 View: TypeAlias = Callable[[Array], Array]
 
 
@@ -101,28 +98,20 @@ class Arrangement:
             return out
         return tuple(map(self._turned, listed(out)))
 
-    def around(self, run: Run) -> Run:
-        """Give a run that takes and gives arrays as the caller has them."""
+    @property
+    def has_place(self) -> bool:
+        """Whether results are made in the caller's own arrays, element by element."""
+        return self._lanes is None and not self._apart
 
-        def call(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-            targets = listed(out)
-            if self._apart and not are_writable(targets, ()):
-                return None
-            made = run(self.fields(fields), numbers, self.out(out))
-            if made is None:
-                return None
-            if out is None:
-                if self._order is None and self._lanes is None:
-                    return made
-                if isinstance(made, tuple):
-                    return tuple(map(self._returned, made))
-                return self._returned(made)
-            if self._apart:
-                for target, one in zip(targets, listed(made), strict=True):
-                    write(target, self._returned(one))
-            return targets[0] if len(targets) == 1 else tuple(targets)
-
-        return call
+    def given(self, results: Sequence[Array], targets: Sequence[Array]) -> Sequence[Array]:
+        """Give results as the caller has them: in his own arrays, if there are `targets`."""
+        if targets and not self._apart:
+            return targets
+        if self._order is not None or self._lanes is not None:
+            results = [self._returned(one) for one in results]
+        for target, one in zip(targets, results, strict=False):
+            write(target, one)
+        return targets or results
 
     def _turned(self, array: Array) -> Array:
         if self._merging is not None:

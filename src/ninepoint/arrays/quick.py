@@ -8,16 +8,16 @@ may be is found out (see `keys`).  What is not quick after all gives nothing, an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from ninepoint.arrays.parts import SPLIT_POINTS
-from ninepoint.arrays.trials import Choice
 from ninepoint.backends.elements import Elements
 from ninepoint.backends.memory import LEAST
-from ninepoint.remembered import Remembered
+from ninepoint.backends.threads import CREW_HANDOFF
 
 # Calls on more elements are done the ordinary way, which shares them among threads.
 MOST = 1 << 16
@@ -27,13 +27,12 @@ class Quick:
     """Calls of values of given types, in the order of the parameters.
 
     `kinds` are the types of the values, `at` where the fields are that are arrays, `order` where
-    the function of NumPy's finds what it takes.  `ordinary` does any call, from the values and
-    `out`; calls that it may share among threads are tried that way too.
+    the function of NumPy's finds what it takes.  Calls that take long are none of these: the
+    ordinary way shares them among threads.
     """
 
     __slots__ = (
-        "_at", "_call", "_check", "_choices", "_first", "_most", "_order", "_ordinary", "_out",
-        "kinds",
+        "_at", "_call", "_check", "_first", "_most", "_order", "_out", "_pace", "kinds",
     )  # fmt: skip
 
     def __init__(
@@ -42,20 +41,18 @@ class Quick:
         values: Sequence[Any],
         at: Sequence[int],
         order: Sequence[int],
-        ordinary: Callable[[Sequence[Any], Any], Any],
     ) -> None:
         self.kinds = list(map(type, values))
         self._first = at[0]
         self._at = tuple([(k, values[k].dtype) for k in at])
         self._order = None if list(order) == list(range(len(values))) else tuple(order)
-        self._ordinary = ordinary
         self._call, self._check = elements.call, elements.check
         (self._out, *more) = elements.out_dtypes
         itemsize = max(dtype.itemsize for dtype in (self._out, *more))
         # Larger results are made of memory that is warm.
         self._most = min(MOST, (LEAST - 1) // itemsize)
-        # For each number of elements.
-        self._choices: Remembered[int, Choice] = Remembered(64)
+        # How long an element took the last time [s], as far as that was measured.
+        self._pace = 0.0
 
     def call(self, values: Sequence[Any], out: Any) -> Any:
         """What a call gives; nothing if it is not one of these."""
@@ -73,10 +70,14 @@ class Quick:
             return None
         if size < SPLIT_POINTS:
             return self._alone(values, out)
-        choice = self._choices.get(size)
-        if choice is None:
-            choice = self._choices[size] = Choice()
-        return choice.called(self._alone, self._ordinary, values, out)
+        if self._pace * size > CREW_HANDOFF:
+            # A call that was slow for another reason is one of these again in a while.
+            self._pace *= 0.99
+            return None
+        began = perf_counter()
+        made = self._alone(values, out)
+        self._pace = (perf_counter() - began) / size
+        return made
 
     def _alone(self, values: Sequence[Any], out: Any) -> Any:
         if self._order is not None:

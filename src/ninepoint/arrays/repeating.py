@@ -17,6 +17,7 @@ from typing import TypeAlias
 from ninepoint.arrays.arranging import Arrangement
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Part, commands
+from ninepoint.arrays.executable import SHARES, Options, machine_of_list
 from ninepoint.arrays.layout import layout
 from ninepoint.arrays.numpy import check_values
 from ninepoint.arrays.parts import (
@@ -25,7 +26,6 @@ from ninepoint.arrays.parts import (
     has_movable_zones,
     itemsize_of,
 )
-from ninepoint.arrays.prepared import SHARES, Options, machine_of_list
 from ninepoint.backends.backend import Code
 from ninepoint.backends.repeated import Held, repeat
 from ninepoint.backends.threads import crew_address, thread_count

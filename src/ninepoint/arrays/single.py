@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from ..backends.memory import empty
-from . import numpy as on_numpy
 from . import phases
 from .axes import Behind
 from .borders import Array, Border, Rule
 from .every import Steps, steps_left, thinned_copy
+from .executable import Executable, apply
 from .lanes import steps_made
 from .layout import Shape
-from .recognise import is_cupy
+from .numpy import core_shape
+from .recognise import is_cupy, listed
 from .regions import Node, closed
 from .work import Spans, Work, index_of
 
@@ -80,22 +81,28 @@ def node_alone(
     whole = work.whole or (work.lengths and tuple(work.lengths[axis] for axis in along))
     if whole is not None:
         program = program.within(whole)
-    apply = _apply(fields)
     if node.factors:
-        compute = partial(apply, program, threads=threads)
+        compute = partial(_applied(fields), program, threads=threads)
         results = tuple(
             phases.apply(compute, program, fields, node.factors, border, node.cval, out, empty)
         )
+        noted = None
+    elif any(map(is_cupy, fields)):
+        made = _applied(fields)(
+            program, fields, border=border, cval=node.cval, out=out, threads=threads
+        )
+        results, noted = tuple(listed(made)) if not isinstance(made, tuple) else made, None
     else:
-        made = apply(program, fields, border=border, cval=node.cval, out=out, threads=threads)
-        results = made if isinstance(made, tuple) else (made,)
+        # Another array of this shape is as long.
+        program = program.within(core_shape(fields, program.ndim, None))
+        noted = Executable(program, fields, border, node.cval, None, out, threads)
+        numbers = (*program.coefficients, *program.scalars)
+        results = tuple(listed(noted(fields, numbers, out)))
     if work.noted is not None:
-        if node.factors or along != ends or apply is not on_numpy.apply:
+        if noted is None or along != ends:
             work.noted.otherwise()
         else:
-            # Another array of this shape is as long.
-            program = program.within(on_numpy.core_shape(fields, program.ndim, None))
-            work.noted.called(program, values, fields, node.outputs, border, node.cval, out)
+            work.noted.called(noted, values, numbers, node.outputs, out is not None)
     if along != ends:
         results = tuple(np.moveaxis(one, ends, along) for one in results)
     return dict(zip(node.outputs, results, strict=True))
@@ -122,10 +129,10 @@ def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:
     return found
 
 
-def _apply(fields: Sequence[Array]) -> Any:
+def _applied(fields: Sequence[Array]) -> Any:
     """Find what applies a program to arrays where these are."""
     if not any(map(is_cupy, fields)):
-        return on_numpy.apply
+        return apply
     # Imported here: CuPy is optional, and the caller has it.
     from . import cuda
 

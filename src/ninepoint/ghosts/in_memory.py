@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import limits
-from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array, Border
+from ..arrays.executable import apply
 from ..arrays.layout import layout
 from ..arrays.parts import write
 from ..backends.compiled import Bound
@@ -38,9 +38,7 @@ def applied(
     program = program.within(core)
 
     def call(arrays: Sequence[Array], border: Border, into: Any = None) -> list[Array]:
-        made = on_numpy.apply(
-            program, arrays, border=border, cval=sides.cval, out=into, threads=threads
-        )
+        made = apply(program, arrays, border=border, cval=sides.cval, out=into, threads=threads)
         return list(made) if isinstance(made, tuple) else [made]
 
     if not any(map(any, geometry.made)) or 0 in shape:

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays import numpy as on_numpy
 from ..arrays.borders import Array, Border, Boundary
+from ..arrays.executable import apply
 from ..arrays.layout import layout
 from ..arrays.recognise import is_chunked, is_dask
 from ..graph import Graph, Node
@@ -146,5 +146,5 @@ class _Told:
 
     def __call__(self, *fields: Array) -> Any:
         program = self.call.compiled(self.types)[0].bind(self.call.scalars).within(self.core)
-        made = on_numpy.apply(program, fields, border=self.border, cval=self.call.cval)
+        made = apply(program, fields, border=self.border, cval=self.call.cval)
         return made[self.at] if isinstance(made, tuple) else made

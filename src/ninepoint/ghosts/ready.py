@@ -11,11 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from time import perf_counter
 from typing import Any, cast
 
 from ..arrays.arranging import are_writable
 from ..arrays.borders import Array, Border, Rule
 from ..arrays.commands import Part, commands, together
+from ..arrays.executable import LARGE, SHARES
 from ..arrays.layout import Layout, layout
 from ..arrays.numpy import check_values
 from ..arrays.parts import (
@@ -25,12 +27,12 @@ from ..arrays.parts import (
     has_movable_zones,
     images_together,
     is_readable,
+    is_shared,
     itemsize_of,
     machine_of,
+    note_pace,
 )
-from ..arrays.prepared import LARGE, SHARES
 from ..arrays.shells import Shell
-from ..arrays.trials import Choice
 from ..backends.compiled import Bound
 from ..backends.memory import empty
 from ..backends.threads import thread_count
@@ -65,7 +67,6 @@ class Ready:
         self._shapes = [(*shape[:depth], *one) for one in plan.out_shapes]
         # Lists and memory for a number of threads.
         self._lists: dict[int, tuple[Array, list[slice]]] = {}
-        self._choice = Choice()
 
     @staticmethod
     def of(
@@ -120,12 +121,11 @@ class Ready:
         points = self._stack * self._plan.points
         if points < SPLIT_POINTS or self._threads == 1:
             self._run(program, fields, sides, results, 1)
-        elif points > LARGE:
-            self._run(program, fields, sides, results, thread_count(self._threads))
-        else:
-            count = thread_count(self._threads)
-            given = program, fields, sides, results
-            self._choice.called(lambda: self._run(*given, 1), lambda: self._run(*given, count))
+            return results
+        threads = thread_count(self._threads) if is_shared(program, points) else 1
+        began = perf_counter()
+        self._run(program, fields, sides, results, threads)
+        note_pace(program, points, perf_counter() - began, threads)
         return results
 
     def _run(

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..arrays import accepted
-from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind
 from ..arrays.borders import Array
+from ..arrays.executable import apply
 from ..arrays.parts import SPLIT_POINTS
 from ..arrays.recognise import is_chunked, is_xarray
 from ..backends.compiled import Bound
@@ -127,7 +127,7 @@ def _threads(one: Asked, fields: Sequence[Array], options: Mapping[str, Any], ou
     most = 0
     for _ in range(2):
         watched = Watched(program.compiled, program.coefficients, program.scalars)
-        on_numpy.apply(
+        apply(
             watched, fields, border=one.call.boundary.outline(one.last.ndim), cval=one.call.cval,
             axes=axes, out=out, threads=options.get("threads"),
         )  # fmt: skip

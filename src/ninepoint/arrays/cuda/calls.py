@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.arranging import Run
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.cuda.fields import checked_out
 from ninepoint.arrays.cuda.settled import Settled
 from ninepoint.arrays.cuda.work import one_call, understood
+from ninepoint.arrays.executable import Options, Run
 from ninepoint.arrays.keys import device_key, number_key
 from ninepoint.arrays.layout import Shape, layout
-from ninepoint.arrays.prepared import Options
 from ninepoint.arrays.recognise import listed
 from ninepoint.backends.compiled import Bound, Compiled
 from ninepoint.backends.cuda import driver

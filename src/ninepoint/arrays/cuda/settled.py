@@ -16,9 +16,9 @@ import numpy as np
 
 from ninepoint import limits
 from ninepoint.arrays import numpy as on_numpy
-from ninepoint.arrays.arranging import Run
 from ninepoint.arrays.cuda.fields import are_apart, bounds
 from ninepoint.arrays.cuda.work import Work, coefficient
+from ninepoint.arrays.executable import Run
 from ninepoint.arrays.layout import Region, Shape
 from ninepoint.arrays.recognise import listed
 from ninepoint.arrays.strided import (

@@ -14,10 +14,10 @@ import numpy as np
 
 from ninepoint.arrays import numpy as on_numpy
 from ninepoint.arrays.borders import Border
+from ninepoint.arrays.executable import Options
 from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
-from ninepoint.arrays.prepared import Options
 from ninepoint.backends.compiled import Bound, Compiled
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
