@@ -373,3 +373,20 @@ def test_functions_written_for_numba():
     np.testing.assert_array_equal([low, high], [[0, 3], [2, 5]])
     np.testing.assert_array_equal(extremes(x, offset=1)[1], [3, 6])
     assert extremes(x.astype("float32"))[0].dtype == np.float64
+
+
+def test_functions_written_for_numba_may_have_arrays_of_their_own():
+    @npt.gufunc("(n)->(n)")
+    def smoothed(x, out):
+        one, other = np.zeros(len(x), np.float32), np.zeros(len(x), np.float32)
+        one[:] = x
+        for _ in range(3):
+            for k in range(len(x)):
+                other[k] = (one[k] + one[k - 1]) / 2
+            one, other = other, one
+        same = out
+        same[:] = one
+
+    x = np.arange(8, dtype="int8").reshape(2, 4)
+    assert smoothed(x).dtype == np.float32
+    np.testing.assert_array_equal(smoothed(x), smoothed.debug(x))

@@ -23,7 +23,7 @@ from .definition import GufuncDefinition, Types, lines
 from .signature import Core, written
 
 # The modules whose text takes part in what is compiled.
-_CODE = ("bodies", "in_place", "inferring", "compiling", "raising")
+_CODE = ("bodies", "in_place", "inferring", "loop", "raising")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def compiled(
 ) -> Compiled:
     """Compile for results of these dtypes, or of those that the function gives; or load it."""
     natural = result_dtypes(definition, types)
-    asked = natural if dtypes is None else checked_dtypes(definition, natural, dtypes)
+    asked = checked_dtypes(definition, natural, dtypes)
 
     cores, results = definition.signature.for_numpy(len(types.scalars))
     room = (np.dtype(bool),) * len(definition.signature.apart)
@@ -71,7 +71,7 @@ def compiled(
     outputs = tuple(map(Operand, asked, results))
 
     def make() -> Compiled:
-        from .compiling import loop
+        from .loop import loop
 
         meaning = _meaning(definition, types, asked)
         address, held = loop(definition, natural, inputs, outputs, meaning)
@@ -107,10 +107,12 @@ def result_dtypes(definition: GufuncDefinition, types: Types) -> tuple[np.dtype[
 
 def checked_dtypes(
     definition: GufuncDefinition,
-    natural: Sequence[np.dtype[Any]],
-    dtypes: Sequence[np.dtype[Any]],
+    natural: tuple[np.dtype[Any], ...],
+    dtypes: Sequence[np.dtype[Any]] | None,
 ) -> tuple[np.dtype[Any], ...]:
-    """The dtypes that were asked for, if the results may be stored in them."""
+    """The dtypes that are asked for, if any are, and if the results may be stored in them."""
+    if dtypes is None:
+        return natural
     if len(dtypes) != len(natural):
         raise ValueError(
             f"dtype= names {len(dtypes)} dtypes, but '{definition.name}' has "

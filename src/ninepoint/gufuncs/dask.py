@@ -21,6 +21,7 @@ from ninepoint.gufuncs.calling import (
 )
 from ninepoint.gufuncs.compiled import checked_dtypes, result_dtypes
 from ninepoint.gufuncs.definition import GufuncDefinition
+from ninepoint.gufuncs.signature import written
 from ninepoint.gufuncs.sizes import fixed, result_shapes, told_sizes
 
 # Dask's functions carry no annotations.
@@ -62,41 +63,40 @@ def on_dask(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
     axes = core_axes(definition, options)
     _check_chunks(definition, inputs, axes.inputs)
     sizes = told_sizes(definition, options.sizes, given.scalars)
-    result_shapes(definition, [one.shape for one in inputs], axes.inputs, sizes)
+    shapes = result_shapes(definition, [one.shape for one in inputs], axes.inputs, sizes)
+    stack = shapes[0][: len(shapes[0]) - len(signature.outputs[0])]
     types = types_of(definition, [one.dtype for one in inputs], given.scalars)
     natural = result_dtypes(definition, types)
-    wanted = wanted_dtypes(definition, options.dtype)
-    dtypes = natural if wanted is None else checked_dtypes(definition, natural, wanted)
+    dtypes = checked_dtypes(definition, natural, wanted_dtypes(definition, options.dtype))
     job = Job(gufunc, tuple(given.scalars.items()), tuple(sizes.items()), dtypes)
     # Names that are none of the user's, for Dask reads a number as a name.
     names = {name: f"d{k}" for k, name in enumerate(signature.names)}
-    text = "->".join(
-        ",".join(f"({','.join(names[name] for name in core)})" for core in side)
+    sides = [
+        [tuple(names[name] for name in core) for core in side]
         for side in (signature.inputs, signature.outputs)
-    )
+    ]
     known = fixed(signature, sizes)
-    told_here = {names[name]: known[name] for name in signature.apart}
     several = len(dtypes) > 1
     result = untyped.apply_gufunc(
         job,
-        text,
-        *_aligned(definition, axes.last(inputs)),
+        written(*sides),
+        *_aligned(definition, axes.last(inputs), stack),
         output_dtypes=list(dtypes) if several else dtypes[0],
-        output_sizes=told_here or None,
+        output_sizes={names[name]: known[name] for name in signature.apart} or None,
         vectorize=False,
     )
     made = [axes.placed(one, k) for k, one in enumerate(result if several else (result,))]
     return tuple(made) if several else made[0]
 
 
-def _aligned(definition: GufuncDefinition, inputs: Sequence[Any]) -> list[Any]:
+def _aligned(
+    definition: GufuncDefinition, inputs: Sequence[Any], stack: Sequence[int]
+) -> list[Any]:
     """Inputs whose axes before their core axes are cut in one way."""
-    cores = [len(core) for core in definition.signature.inputs]
-    moved = [
-        _emptied(one, core, _stack(inputs, cores)) for one, core in zip(inputs, cores, strict=True)
-    ]
+    cores = definition.signature.inputs
+    moved = [_emptied(one, len(core), stack) for one, core in zip(inputs, cores, strict=True)]
     pairs: list[Any] = []
-    for k, (one, core) in enumerate(zip(moved, definition.signature.inputs, strict=True)):
+    for k, (one, core) in enumerate(zip(moved, cores, strict=True)):
         if is_dask(one):
             # Axes of the stack are counted from the last; a core axis is one of its own.
             loop = range(len(core) - one.ndim, 0)
@@ -104,12 +104,6 @@ def _aligned(definition: GufuncDefinition, inputs: Sequence[Any]) -> list[Any]:
     _, unified = untyped.core.unify_chunks(*pairs)
     cut = iter(unified)
     return [next(cut) if is_dask(one) else one for one in moved]
-
-
-def _stack(inputs: Sequence[Any], cores: Sequence[int]) -> tuple[int, ...]:
-    """The shape of the stack that inputs with their core axes last have together."""
-    shapes = (one.shape[: one.ndim - core] for one, core in zip(inputs, cores, strict=True))
-    return np.broadcast_shapes(*shapes)
 
 
 def _emptied(one: Any, core: int, stack: Sequence[int]) -> Any:

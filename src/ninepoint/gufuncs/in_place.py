@@ -5,7 +5,7 @@
         ...                                          ...
         return y                                     return y
 
-`taken` (see `compiling`) is `out0`, filled, if it has that shape.  So nothing is allocated for an
+`taken` (see `loop`) is `out0`, filled, if it has that shape.  So nothing is allocated for an
 item, and nothing copied.  That is the same where the local is bound once, at the top of the
 function, and is what every `return` gives at one place: until then nobody else has the memory, and
 afterwards nobody reads the local.

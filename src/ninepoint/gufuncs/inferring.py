@@ -140,12 +140,15 @@ def _stored(found: Any, name: str) -> np.dtype[Any] | None:
     for one in statements:
         if isinstance(one, ir.SetItem | ir.StaticSetItem):
             root: Any = one.target
-            while isinstance(root, ir.Var) and root.name in sources:
-                root = sources[root.name]
+            # Arrays that are exchanged in a loop are each other's source.
+            for _ in sources:
+                if isinstance(root, ir.Var):
+                    root = sources.get(root.name)
             kind = found.typemap[one.value.name]
             kind = getattr(kind, "literal_type", kind)
             kind = kind.dtype if isinstance(kind, types.Array) else kind
-            if root.name == name and isinstance(kind, types.Number | types.Boolean):
+            stored = isinstance(root, ir.Arg) and root.name == name
+            if stored and isinstance(kind, types.Number | types.Boolean):
                 dtypes.append(as_dtype(kind))
     return np.result_type(*dtypes) if dtypes else None
 

@@ -1,6 +1,6 @@
 """Gufuncs on arrays of NumPy: the stack is cut into parts, which threads share.
 
-NumPy's own gufunc (see `compiling`) is called for each part.  The first part tells how long the
+NumPy's own gufunc (see `loop`) is called for each part.  The first part tells how long the
 others take, and whether it is worth it to share them.
 """
 
