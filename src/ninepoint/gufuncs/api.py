@@ -181,8 +181,8 @@ class Gufunc:
         """The ordinary way of a call."""
         given = arguments(self.definition, args, dict(named))
         result = called(self.definition, given, self, self._prepared)
-        arrays = all(type(one) is _ARRAY for one in args) and len(args) == self.nin
-        if arrays and not (named or given.scalars or self.definition.signature.apart):
+        plain = not (named or given.scalars or self.definition.signature.apart)
+        if plain and len(args) == self.nin and all(type(one) is _ARRAY for one in args):
             dtypes = [one.dtype for one in args]
             types = types_of(self.definition, dtypes, {})
             self._last = dtypes, self._prepared(types, self.definition.options.dtypes)

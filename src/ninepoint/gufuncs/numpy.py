@@ -150,7 +150,8 @@ def _compute(
             part(first, count)
         return
     several = thread_count(threads)
-    step = -(-(count - first) // max(_PARTS * several, int(left / _LONGEST)))
+    parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
+    step = -(-(count - first) // parts)
     places = range(first, count, step)
     run_parallel((functools.partial(part, k, min(k + step, count)) for k in places), several)
 
