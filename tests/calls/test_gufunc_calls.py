@@ -285,6 +285,8 @@ def test_options_and_looks():
     assert "float64, a number, stored" in total.explain("int8")
     assert total(5 * [1]) == 5
     assert total(np.ones(3, "float16")).dtype == np.float64
+    with pytest.raises(ValueError, match="threads=0"):
+        total(np.ones(3), threads=0)
     with pytest.raises(TypeError, match="masked"):
         total(np.ma.ones(3))
 

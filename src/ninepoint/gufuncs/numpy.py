@@ -112,6 +112,7 @@ def _compute(
     compiled: Compiled, inputs: Sequence[Any], outs: Sequence[np.ndarray], threads: int | None
 ) -> None:
     """Compute the results for all items of the stack."""
+    several = thread_count(threads)
     stack = outs[0].shape[: outs[0].ndim - len(compiled.outputs[0].core)]
     count = max(stack, default=1)
     # Counted from behind the stack, as in inputs; 0 if there is none.
@@ -149,7 +150,6 @@ def _compute(
         if first < count:
             part(first, count)
         return
-    several = thread_count(threads)
     parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
     step = -(-(count - first) // parts)
     places = range(first, count, step)
