@@ -7,24 +7,16 @@ import types
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, Self, TypeAlias, overload
 
-from . import calling, preparing
 from .arrays import spacings
 from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.every import per_axis
 from .arrays.keys import Parameters, call_key
 from .arrays.recognise import is_device
+from .bound_calls import Prepared
 from .calls import Call
 from .definition import Definition
 from .flow import Flow, Leaves
-from .inspecting import debugging, explaining, measuring
-from .inspecting.asked import asked, check_target, types_of
-from .inspecting.displays import Explanation
-from .inspecting.search import Tuning
-from .inspecting.timing import Measurement
-from .inspecting.tuning import tuned
-from .iteration import Iteration
-from .language.page import Page
 from .language.signature import (
     docstring,
     options_of,
@@ -36,15 +28,34 @@ from .language.source import ArrayFunction
 from .language.spacings import Spacing
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
-from .prepared_steps import Prepared
 from .remembered import Remembered
 from .signatures import P, Q, R_co
 from .tokens import Registry
 from .tracebacks import door, shorten
+from .undisturbed import Later
 from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
+    from . import bound_calls, calling, iteration, preparing
+    from .inspecting import asked as asking
+    from .inspecting import debugging, displays, explaining, measuring, tuning
+    from .inspecting.search import Tuning
+    from .inspecting.timing import Measurement
+    from .language import page
     from .signatures import A, Each, One, Several
+else:
+    # A call of a stencil on arrays of NumPy needs none of these.
+    asking = Later(".inspecting.asked", __package__)
+    bound_calls = Later(".bound_calls", __package__)
+    calling = Later(".calling", __package__)
+    debugging = Later(".inspecting.debugging", __package__)
+    displays = Later(".inspecting.displays", __package__)
+    explaining = Later(".inspecting.explaining", __package__)
+    iteration = Later(".iteration", __package__)
+    measuring = Later(".inspecting.measuring", __package__)
+    page = Later(".language.page", __package__)
+    preparing = Later(".preparing", __package__)
+    tuning = Later(".inspecting.tuning", __package__)
 
 
 class Stencil(ArrayFunction, Generic[P, R_co]):
@@ -357,7 +368,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 key = None
             short = None
             if key is not None and bound is not None and self._flow is None:
-                short = preparing.alone(call, bound, place)
+                short = bound_calls.alone(call, bound, place)
                 if short is not None:
                     result = short(bound, leaves, out)
                     self._prepared[key] = short
@@ -494,7 +505,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         array([0., 2., 3., 2., 0.])
         """
         options = self.definition.options
-        plan = Iteration.of(
+        plan = iteration.Iteration.of(
             options.boundary if boundary is None else Boundary.of(boundary),
             options.cval if cval is None else cval,
             steps, every, until, callback, threads, progress, comm, snapshots,
@@ -585,14 +596,14 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> "__global__ void" in pair.source("uint8", target="cuda")
         True
         """
-        check_target(target)
+        asking.check_target(target)
         if target == "cuda":
             # Imported here, not above: most programs never ask.
             from .inspecting import device
 
-            return Page(device.texts(asked(self.definition, types)))
-        kernels = asked(self.definition, types).kernels
-        return Page("\n\n".join(kernel.module.text for kernel in kernels))
+            return page.Page(device.texts(asking.asked(self.definition, types)))
+        kernels = asking.asked(self.definition, types).kernels
+        return page.Page("\n\n".join(kernel.module.text for kernel in kernels))
 
     @door
     def ir(self, *types: Any) -> str:
@@ -619,7 +630,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
           t3 = t2 // 2                                   0 .. 255
           return t3
         """
-        return Page(explaining.intermediate(asked(self.definition, types)))
+        return page.Page(explaining.intermediate(asking.asked(self.definition, types)))
 
     @door
     def schedule(self, *types: Any) -> Schedule:
@@ -644,7 +655,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return self.definition.schedule_for(types_of(self.definition, types))
+        return self.definition.schedule_for(asking.types_of(self.definition, types))
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
@@ -697,7 +708,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         def variant(other: Definition) -> Callable[[], Any]:
             return functools.partial(type(self)(other), *args, **{"out": out, **named})
 
-        found = tuned(one, variant, seconds)
+        found = tuning.tuned(one, variant, seconds)
         # What is prepared already is of the schedule before.
         self._prepared.clear()
         return found
@@ -743,8 +754,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
           operations  1 operation, 2 loads and 1 store a point
           memory      3 bytes a point: 1 read once, 2 written once
         """
-        one = asked(self.definition, arrays, named)
-        return Explanation(explaining.explained(self, one, named))
+        one = asking.asked(self.definition, arrays, named)
+        return displays.Explanation(explaining.explained(self, one, named))
 
     @door
     def bench(self, /, *args: Any, repeat: int = 20, **named: Any) -> Measurement:

@@ -13,7 +13,6 @@ from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import Every, per_axis
 from .backends.compiled import Compiled
-from .backends.pipeline import Forms
 from .definition import Definition
 from .language.spacings import Spacing
 from .lowering.schedule import Schedule
@@ -118,16 +117,14 @@ class Call:
         found = dict.fromkeys(self.spacings, 1.0) if found is None else found
         return replace(self, scalars={**self.scalars, **found}) if found else self
 
-    def compiled(
-        self, types: Sequence[np.dtype], schedule: Schedule | None = None
-    ) -> tuple[Compiled, Forms | None, str]:
+    def compiled(self, types: Sequence[np.dtype], schedule: Schedule | None = None) -> Compiled:
         """What the definition is compiled to, with a schedule of its own or another one."""
         compile = partial(
             self.definition.compiled,
             types, self.scalars, self.boundary.keeps, self.dtypes, self.overflow, schedule,
         )  # fmt: skip
         found = compile(self.every)
-        if len(found[0].out_dtypes) > 1 and self.boundary.uses("valid"):
+        if len(found.out_dtypes) > 1 and self.boundary.uses("valid"):
             # Each result may have a first point of its own: all points are made, and then cut.
             return compile()
         return found

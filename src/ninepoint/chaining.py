@@ -17,7 +17,7 @@ from .backends.pipeline import Forms, compile_chain
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.chain import Edges, Link, unchainable
-from .lowering.passes import Request
+from .lowering.request import Request
 from .lowering.schedule import Schedule
 from .planning import Group, Plan, common_margin, named_parts
 from .remembered import Remembered
@@ -221,8 +221,8 @@ def _chained(
 
 def _lowered(graph: Graph, node: Node) -> Forms | str:
     """The forms of a node's compilation; or why it has none."""
-    _, forms, reason = node.call.compiled([graph.dtypes[k] for k in node.own])
-    return forms if forms is not None else reason
+    compiled = node.call.compiled([graph.dtypes[k] for k in node.own])
+    return compiled.forms or compiled.reason
 
 
 def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:

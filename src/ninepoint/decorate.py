@@ -6,7 +6,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -28,9 +28,14 @@ from .options import (
     overflow_rule,
     parameter_names,
 )
-from .recording import Lazy
 from .signatures import P, R
 from .tracebacks import door
+from .undisturbed import Later
+
+if TYPE_CHECKING:
+    from . import recording
+else:
+    recording = Later(".recording", __package__)
 
 # What stands for a function that is not given: None is something that a mistake gives.
 _NOTHING = object()
@@ -217,7 +222,7 @@ def _not_from(value: Any, kind: str) -> str:
             return f"not from a {type(value).__name__}; put @{type(value).__name__} above @{kind}"
         case functools.partial():
             return "not from a partial; pass the values at the call, or give them as defaults"
-        case np.ndarray() | Lazy():
+        case np.ndarray() | recording.Lazy():
             return "not from an array; decorate a function, and call that with the array"
         case types.ModuleType():
             return f"not from the module '{name}'; name a function of it"

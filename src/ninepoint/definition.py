@@ -15,20 +15,20 @@ import math
 import threading
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .arrays import accepted
 from .arrays.every import Every, steps_of
 from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
-from .backends import tuned
+from .backends import records, tuned
 from .backends.compiled import Compiled
-from .backends.pipeline import Forms, compile_kernel
-from .language import errors, ir
+from .language import errors
 from .language.depth import with_room
 from .language.dtypes import DType, value_type
 from .language.foreign import shown_at_home
+from .language.kinds import Kind
 from .language.parameters import (
     array_parameters,
     asked_as_whole,
@@ -38,18 +38,26 @@ from .language.parameters import (
     indices,
     own_calls,
 )
-from .language.parse import Argument, read
-from .language.refusals import refuse
 from .language.source import Function
 from .language.spacings import Spacing
 from .language.stages import split
-from .language.values import Coefficients, Field, NotUnderstood, Value
 from .language.warned import PerformanceWarning, slow_kernel, warn
-from .lowering.passes import Request
+from .lowering.request import Request
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options, no_number, renamed
 from .remembered import Remembered
 from .tokens import Registry, digest
+from .undisturbed import Later
+
+if TYPE_CHECKING:
+    from .backends import pipeline
+    from .language import parse, refusals, values
+else:
+    # What was compiled before is neither read nor lowered.
+    parse = Later(".language.parse", __package__)
+    pipeline = Later(".backends.pipeline", __package__)
+    refusals = Later(".language.refusals", __package__)
+    values = Later(".language.values", __package__)
 
 # Mistakes that do not depend on the types of the arguments, so that they are raised when the
 # kernel is decorated. Any other is raised at the first call.
@@ -126,7 +134,7 @@ class Definition:
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
         self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self._whole, self._keeping = whole, keeping
-        self._compiled: dict[Any, tuple[Compiled, Forms | None, str]] = {}
+        self._compiled: dict[Any, Compiled] = {}
         self._compiling = threading.Lock()
         self.chains: dict[Any, Any] = {}
         self._schedules: dict[str, Schedule] = {}
@@ -135,19 +143,21 @@ class Definition:
         self.fields = tuple(p for p in function.parameters if p in arrays - standard)
         self.scalars = tuple(p for p in function.parameters if p not in self.fields)
         self._standard = arrays & standard
-        with shown_at_home(function):
-            refuse(function)
-            if whole is None:
-                # What stages make is never given by name: it may be called as an option is.
-                self._check_names()
-            if self.stages is None:
-                self._check_factors()
-                self._check_body()
         self.token: str
         if whole is not None:
             self.token = f"{whole.token}-{'keeping' if keeping else 'rest'}"
         else:
             self.token = digest((function, options.named))
+        with shown_at_home(function):
+            if whole is None:
+                # What stages make is never given by name: it may be called as an option is.
+                self._check_names()
+            if self.stages is None:
+                self._check_factors()
+            if not records.noted(self.name, self.token):
+                refusals.refuse(function)
+                if self.stages is None:
+                    self._check_body()
         if self.stages is not None:
             with shown_at_home(function):
                 self._rest, self._keeping_rest = self._remaining(False), self._remaining(True)
@@ -316,15 +326,16 @@ class Definition:
         function, options = self.function, self.options
         if options.standard_indexing:
             return
-        arguments: dict[str, Argument] = {
-            name: Field(name, np.dtype("int64"), self.pointwise)
+        kinds = [
+            Kind(name, np.dtype("int64"), pointwise=self.pointwise)
             if name in self.fields
-            else Value(ir.Ref(DType.INT, name), True)
+            else Kind(name, number=DType.INT, weak=True)
             for name in function.parameters
-        }
+        ]
+        arguments = {kind.name: kind.argument for kind in kinds}
         try:
-            read(function, arguments, options.neighborhood, self.factors)
-        except NotUnderstood:
+            parse.read(function, arguments, options.neighborhood, self.factors)
+        except values.NotUnderstood:
             return
         except errors.StencilError as error:
             if error.diagnostic.code not in _CERTAIN:
@@ -345,18 +356,15 @@ class Definition:
         overflow: str | None = None,
         schedule: Schedule | None = None,
         every: Every = 1,
-    ) -> tuple[Compiled, Forms | None, str]:
-        """Compile for fields of these types and scalars such as these, once.
-
-        There are no forms if the kernel takes the general path; then the text says why.
-        """
-        arguments: dict[str, Argument] = {}
+    ) -> Compiled:
+        """Compile for fields of these types and scalars such as these, once."""
         fields = dict(zip(self.fields, types, strict=True))
-        for name in self.parameters:
-            if name in fields:
-                arguments[name] = Field(name, fields[name], self.pointwise)
-            else:
-                arguments[name] = argument(name, scalars[name], name in self._standard)
+        kinds = tuple(
+            Kind(name, fields[name], pointwise=self.pointwise)
+            if name in fields
+            else kind_of(name, scalars[name], name in self._standard)
+            for name in self.parameters
+        )
         request = Request(
             self.options.neighborhood,
             dtypes,
@@ -368,24 +376,31 @@ class Definition:
             self.factors,
             () if every == 1 else steps_of(every, self.rank),
         )
-        key = (tuple(arguments.values()), request)
+        key = (kinds, request)
         found = self._compiled.get(key)
         if found is None:
             with self._compiling:
                 found = self._compiled.get(key)
                 if found is None:
-                    compile = functools.partial(compile_kernel, self.function, arguments, request)
-                    with shown_at_home(self.function):
-                        found = with_room(compile, self.function)
+                    compile = functools.partial(self._make, kinds, request)
+                    found = records.recalled(self.name, (self.token, key), compile)
+                    if not found.unread:
+                        records.note(self.name, self.token)
                     self._compiled[key] = found
         return found
+
+    def _make(self, kinds: Sequence[Kind], request: Request) -> Compiled:
+        arguments = {kind.name: kind.argument for kind in kinds}
+        compile = functools.partial(pipeline.compile_kernel, self.function, arguments, request)
+        with shown_at_home(self.function):
+            return with_room(compile, self.function)
 
     def check(self, scalars: Mapping[str, Any]) -> None:
         """Raise for a value that is no scalar, whether anything uses it or not."""
         for name in self.scalars:
-            argument(name, scalars[name], name in self._standard)
+            kind_of(name, scalars[name], name in self._standard)
 
-    def warn(self, compiled: Compiled, reason: str) -> None:
+    def warn(self, compiled: Compiled) -> None:
         """Say once that the kernel takes the general path.
 
         Not in a process that was sent the stencil: whoever sent it has been told.  Nor of a ufunc,
@@ -396,7 +411,7 @@ class Definition:
         told = self._whole or self
         if told.live is None or told.token in _told or not told.options.performance_warnings:
             return
-        found = slow_kernel(compiled.unread, told.name, reason, compiled.factor)
+        found = slow_kernel(compiled.unread, told.name, compiled.reason, compiled.factor)
         warn(str(found), PerformanceWarning)
         _told.add(told.token)
 
@@ -434,8 +449,8 @@ def _restored(token: str, function: Function, options: Options) -> Definition:
     return _definitions.restored(token, lambda: Definition(function, options))
 
 
-def argument(name: str, value: Any, standard: bool) -> Argument:
-    """The type of a parameter that is no field, from its value."""
+def kind_of(name: str, value: Any, standard: bool) -> Kind:
+    """The kind of a parameter that is no field, from its value."""
     if is_chunked(value) or is_xarray(value):
         raise TypeError(f"'{name}' is a scalar or a small array; compute it first.")
     refuse_foreign(value, f"'{name}'")
@@ -446,21 +461,21 @@ def argument(name: str, value: Any, standard: bool) -> Argument:
         )
     if isinstance(value, np.generic) and not standard:
         accepted.check_dtype(value.dtype, name)
-        return Value(ir.Ref(value_type(value.dtype), name))
+        return Kind(name, number=value_type(value.dtype))
     if isinstance(value, bool):
-        return Value(ir.Ref(DType.BOOL, name), True)
+        return Kind(name, number=DType.BOOL, weak=True)
     if isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             cure = "pass np.uint64 of it, or" if 0 <= value < 2**64 else "pass"
             raise ValueError(f"'{name}'={value} does not fit into int64; {cure} a float.")
-        return Value(ir.Ref(DType.INT, name), True)
+        return Kind(name, number=DType.INT, weak=True)
     if isinstance(value, float):
-        return Value(ir.Ref(DType.F64, name), True)
+        return Kind(name, number=DType.F64, weak=True)
     if isinstance(value, complex):
-        return Value(ir.Ref(DType.C128, name), True)
+        return Kind(name, number=DType.C128, weak=True)
     if value is None or isinstance(value, str | bytes):
         raise TypeError(f"'{name}' must be a number or an array of numbers, not {value!r}.")
     array = accepted.as_field(value, name)
     if array.ndim == 0 and not standard:
-        return Value(ir.Ref(value_type(array.dtype), name))
-    return Coefficients(name, accepted.native(array.dtype), array.shape)
+        return Kind(name, number=value_type(array.dtype))
+    return Kind(name, accepted.native(array.dtype), array.shape)

@@ -11,12 +11,7 @@ from .arrays.axes import behind, whole_shape
 from .arrays.executable import Options
 from .arrays.numpy import core_shape
 from .arrays.recognise import listed
-from .device_groups import passes, settled
-from .flow import Leaves
-from .graph import Graph, Node
-from .lowering.schedule import Schedule
-from .planning import Group
-from .prepared_steps import (
+from .bound_calls import (
     Prepared,
     Step,
     into_of,
@@ -27,6 +22,11 @@ from .prepared_steps import (
     step_of,
     taken_of,
 )
+from .device_groups import passes, settled
+from .flow import Leaves
+from .graph import Graph, Node
+from .lowering.schedule import Schedule
+from .planning import Group
 from .running import least_axes
 
 

@@ -22,11 +22,11 @@ from .arrays.keys import device_key
 from .arrays.parts import write
 from .arrays.work import Block
 from .backends.cuda import driver
+from .bound_calls import Prepared
 from .graph import Graph
 from .iteration import Iteration, begun
 from .lowering.schedule import Schedule
 from .onepass import OnePass, longest_steps, steps_together, work_of
-from .prepared_steps import Prepared
 from .preparing import several
 from .program import Program
 from .running import reaching

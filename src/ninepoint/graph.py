@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -25,13 +25,18 @@ from .arrays.layout import layout
 from .arrays.numpy import broadcast_shape, too_few_axes
 from .arrays.phases import Finer, cut_shapes, finer, finer_values
 from .backends.compiled import Bound, Compiled
-from .backends.pipeline import compile_lines
 from .calls import Call
 from .definition import Definition
 from .language import errors
 from .language.box import Box
-from .language.ir import Lines, Position
 from .tokens import digest
+from .undisturbed import Later
+
+if TYPE_CHECKING:
+    from .backends import pipeline
+    from .language.ir import Lines, Position
+else:
+    pipeline = Later(".backends.pipeline", __package__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +115,7 @@ class Node:
         call = replace(self.call, every=every if max(every) > 1 else 1)
         types = self.compiled.field_dtypes
         types = types[: len(types) - len(self.compiled.positions)]
-        return replace(self, call=call, compiled=call.compiled(types)[0])
+        return replace(self, call=call, compiled=call.compiled(types))
 
     @property
     def outline(self) -> Border:
@@ -197,7 +202,7 @@ class Graph:
                     call,
                     fields,
                     outputs,
-                    call.compiled([self.dtypes[v] for v in _own(call, fields)])[0],
+                    call.compiled([self.dtypes[v] for v in _own(call, fields)]),
                     axes,
                 )
                 for label, call, fields, outputs, axes in self._recipes
@@ -269,12 +274,12 @@ class Graph:
 
         A call of fewer axes than `axes` names works on the last of them.
         """
-        compiled, _, reason = call.compiled([self.dtypes[k] for k in fields])
+        compiled = call.compiled([self.dtypes[k] for k in fields])
         for condition in call.boundary.said:
             for name, k in zip(call.definition.fields, fields, strict=False):
                 check_range(condition, name, self.dtypes[k])
         if not self.looked:
-            call.definition.warn(compiled, reason)
+            call.definition.warn(compiled)
         if axes is not None:
             axes = last_of(axes, compiled.ndim, call.definition.name)
         # Raises where the steps are not as many as the axes.
@@ -515,7 +520,7 @@ def _thin(shape: Sequence[int], axis: int) -> tuple[int, ...]:
 
 def lines(found: Lines, positions: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The numbers along one axis, for the positions there."""
-    program = compile_lines(found).bind({})
+    program = pipeline.compile_lines(found).bind({})
     made = apply(program, positions, border=Border((("nearest", "nearest"),)), threads=1)
     return made if isinstance(made, tuple) else (made,)
 

@@ -12,7 +12,7 @@ from .arrays.borders import Boundary
 from .arrays.every import Every
 from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
-from .language.frame import FAR, Neighborhood
+from .language.box import FAR, Neighborhood
 from .language.stages import OPTIONS
 
 if TYPE_CHECKING:

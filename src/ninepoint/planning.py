@@ -29,7 +29,7 @@ from .language.text import kernel_text
 from .lowering.fusion import Part, unfit
 from .lowering.kept import rows_kept
 from .lowering.names import unlike
-from .lowering.passes import Request
+from .lowering.request import Request
 from .lowering.schedule import Schedule
 from .remembered import Remembered
 
@@ -207,8 +207,8 @@ def lowered(graph: Graph, node: Node) -> Forms | str:
     """The forms of a node's compilation for being a part; or why it has none."""
     schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
     dtypes = [graph.dtypes[k] for k in node.own]
-    _, forms, reason = node.call.compiled(dtypes, schedule)
-    return forms if forms is not None else f"it takes the general path, because of {reason}"
+    compiled = node.call.compiled(dtypes, schedule)
+    return compiled.forms or f"it takes the general path, because of {compiled.reason}"
 
 
 def _fastmath(graph: Graph, node: Node) -> bool:

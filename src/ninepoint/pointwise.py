@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 
@@ -23,15 +23,21 @@ from .arrays.borders import Boundary
 from .arrays.datasets import over_variables
 from .arrays.foreign import Applied, asked, asks
 from .arrays.quick import Quick
-from .arrays.recognise import is_cupy, is_dask, is_dataset, is_device, is_xarray, listed
+from .arrays.recognise import (
+    is_cupy,
+    is_dask,
+    is_dataset,
+    is_device,
+    is_lazy,
+    is_xarray,
+    listed,
+)
 from .arrays.unknown import chunk_by_chunk, has_unknown_chunks
+from .bound_calls import quick
 from .calls import Call
 from .decorate import python_function
 from .definition import Definition
 from .graph import graph_of
-from .inspecting import debugging
-from .inspecting.search import Tuning
-from .inspecting.timing import Measurement
 from .language.depth import with_room
 from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
@@ -39,12 +45,18 @@ from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Options, overflow_rule
-from .preparing import quick
-from .recording import Lazy
 from .remembered import Remembered
 from .tokens import Registry
 from .tracebacks import door, shorten
+from .undisturbed import Later
 from .waiting import before_writing, waiting
+
+if TYPE_CHECKING:
+    from .inspecting import debugging
+    from .inspecting.search import Tuning
+    from .inspecting.timing import Measurement
+else:
+    debugging = Later(".inspecting.debugging", __package__)
 
 _T = TypeVar("_T")
 
@@ -244,7 +256,7 @@ class Ufunc(Stencil):
             return self._chunk_by_chunk(given, options)
         args, named = self._arranged(given)
         # Any one of the dimensions: all others are a stack of them.
-        labelled = [one for one in fields.values() if is_xarray(one) or isinstance(one, Lazy)]
+        labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
         dims = next((one.dims[-1:] for one in labelled if one.dims), None)
         return super().__call__(*args, out=out, dims=dims, **options, **named)
 
@@ -589,7 +601,7 @@ def _has_no_axes(value: Any) -> bool:
 
 def _with_axis(value: Any, name: str) -> Any:
     """A number, or an array without axes, as an array with one element."""
-    if isinstance(value, Lazy):
+    if is_lazy(value):
         value = value.compute()
     if is_xarray(value):
         return value.expand_dims(_ELEMENT)

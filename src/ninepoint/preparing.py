@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays.accepted import check_dtype, native
+from .arrays.accepted import native
 from .arrays.arranging import are_writable
 from .arrays.axes import behind, whole_shape
 from .arrays.bands import run_fused
@@ -26,20 +26,11 @@ from .arrays.fused import can_fuse
 from .arrays.lanes import made_like, width_of
 from .arrays.merging import looks_at_points, merging
 from .arrays.numpy import core_shape
-from .arrays.quick import Quick
 from .arrays.recognise import is_cupy, listed
 from .arrays.views import plain, spread, stacked
 from .backends.memory import empty
 from .backends.threads import thread_count
-from .calls import Call
-from .flow import Flow, Leaves
-from .ghosts import has_ghosts
-from .ghosts.alike import Alike, given_sides
-from .graph import Graph, Node, graph_of
-from .lowering.schedule import Schedule
-from .options import Place
-from .planning import Group, plan
-from .prepared_steps import (
+from .bound_calls import (
     Prepared,
     Step,
     into_of,
@@ -48,35 +39,23 @@ from .prepared_steps import (
     no_way,
     numbers_of,
     one_by_one,
-    run_of,
+    single,
     step_of,
     taken_of,
 )
+from .calls import Call
+from .flow import Flow, Leaves
+from .ghosts import has_ghosts
+from .ghosts.alike import Alike, given_sides
+from .graph import Graph, Node, graph_of
+from .lowering.schedule import Schedule
+from .options import Place
+from .planning import Group, plan
 from .running import evaluate, least_axes, reaching
 
 # Programs whose calls make more bytes than this are done the ordinary way: beside the rest, to
 # find out how takes no time.
 SMALL_BYTES = 8 << 20
-
-
-def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
-    """How a call is done, and those like it, if it is one of a stencil on arrays of NumPy.
-
-    `values` are those of all parameters.  Nothing where there is more to it: other stencils,
-    positions, values at the border, more results than elements, a GPU.
-    """
-    names = call.definition.parameters
-    at = [names.index(name) for name in call.definition.fields]
-    fields = [values[k] for k in at]
-    if any(type(field) is not np.ndarray for field in fields):
-        return None
-    place.check(fields)
-    for field, name in zip(fields, call.definition.fields, strict=True):
-        check_dtype(field.dtype, name)
-    graph, _ = graph_of(call, [native(field.dtype) for field in fields])
-    if graph.places or graph.nodes[0].factors or has_ghosts(graph):
-        return None
-    return single(graph, names, values, place.axes, place.out, place.threads, at)
 
 
 def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place) -> Prepared:
@@ -94,7 +73,14 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     if graph.places:
         return _with_positions(graph, wanted, call, flow, at, values, place)
     if flow is None:
-        return single(graph, names, values, axes, out, threads, at)
+        (node,) = graph.nodes
+        fields = [values[k] for k in at]
+        if node.factors or node.thins or not any(map(is_cupy, fields)):
+            return no_way
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import device_preparing
+
+        return device_preparing.single(node, fields, names, at, axes, out)
     if not flow.settled:
         return no_way
     schedule = definition.schedule_for(types)
@@ -113,6 +99,8 @@ def _with_positions(
     """The same where calls ask for positions, which are those of all arrays of a shape."""
     fields = [values[k] for k in at]
     if any(map(is_cupy, fields)) or (flow is not None and not flow.settled):
+        return no_way
+    if any(node.factors for node in graph.nodes):
         return no_way
     along = graph
     if place.axes is not None:
@@ -164,63 +152,6 @@ def _with_ghosts(
         return made[0] if made is not None and len(made) == 1 else made and tuple(made)
 
     return again
-
-
-def quick(call: Call, values: Sequence[Any]) -> Quick | None:
-    """How calls of a function of numbers are done at once; `values` are those of all parameters.
-
-    Nothing where calls need more than NumPy's function for their types, as half floats do.
-    """
-    names, fields = call.definition.parameters, call.definition.fields
-    at = [names.index(name) for name in fields]
-    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
-        return None
-    if any(not values[k].dtype.isnative for k in at):
-        return None
-    graph, _ = graph_of(call, [values[k].dtype for k in at])
-    if len(graph.nodes) != 1:
-        return None
-    compiled = graph.nodes[0].compiled
-    elements = compiled.elements
-    numbers = [name for name in compiled.scalars if isinstance(name, str)]
-    # An array without axes is of the type of one that has some.
-    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
-        return None
-    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
-
-
-def single(
-    graph: Graph,
-    names: Sequence[str],
-    values: Sequence[Any],
-    axes: Any,
-    out: Any,
-    threads: int | None,
-    at: Sequence[int],
-) -> Prepared:
-    """Prepare a call that is the only one of a graph, for values of parameters of these names.
-
-    Those at `at` are its fields.
-    """
-    (node,) = graph.nodes
-    if node.factors:
-        return no_way
-    fields = [values[k] for k in at]
-    if any(map(is_cupy, fields)):
-        if node.thins:
-            return no_way
-        # Imported here: CuPy is optional, and the caller has it.
-        from . import device_preparing
-
-        return device_preparing.single(node, fields, names, at, axes, out)
-    core = core_shape(fields, node.ndim, axes)
-    run = run_of(node, fields, axes, out, threads)
-    taken = taken_of(node.compiled, node.call.scalars, core, names.index)
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        return run([values[k] for k in at], numbers_of(taken, values), out)
-
-    return call
 
 
 def several(

@@ -16,13 +16,13 @@ from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.channels import has_channels, may_hold, working_axes
 from .arrays.keys import Key, array_key, axes_key, number_key, out_key
 from .arrays.recognise import is_chunked, is_xarray
+from .bound_calls import Prepared
 from .calls import Call
 from .flow import Flow, Leaves, flow_of, leaves_key
 from .ghosts import unnamed
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import Place
-from .prepared_steps import Prepared
 from .preparing import several
 from .remembered import Remembered
 from .running import as_fields, evaluate, least_axes, named_results

@@ -128,6 +128,16 @@ def imported(name: str, package: str | None = None) -> Any:
     return undisturbed(lambda: importlib.import_module(absolute))
 
 
+class Later:
+    """A module that is imported, undisturbed, when something of it is first asked for."""
+
+    def __init__(self, name: str, package: str | None) -> None:
+        self._place = name, package
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(imported(*self._place), name)
+
+
 def _begun(module: ModuleType) -> bool:
     """Whether a module is being imported just now."""
     return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))

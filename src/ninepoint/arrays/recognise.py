@@ -161,6 +161,12 @@ def _isinstance(value: object, module: str, name: str) -> bool:
     return kind is not None and isinstance(value, kind)
 
 
+def is_lazy(value: object) -> bool:
+    """Whether it is a lazy value of ours; none is there before its module is."""
+    module = sys.modules.get("ninepoint.recording")
+    return module is not None and isinstance(value, module.Lazy)
+
+
 def listed(out: Any) -> list[Any]:
     """Give what was passed as `out`, or a result, as a list of arrays."""
     if type(out) is np.ndarray:

@@ -12,16 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
 
 from ..language.box import Box, joined
 from ..language.dtypes import DType
-from ..language.ir import Kernel, Length, Position
-from ..lowering.chain import Edges
+from ..language.lengths import Length
 from ..lowering.schedule import Schedule
 from .repeated import Held
+
+if TYPE_CHECKING:
+    from ..language.ir import Kernel, Position
+    from ..lowering.chain import Edges
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from ..language.box import Box, joined
 from ..language.dtypes import DType
 from ..language.errors import Span
-from ..language.ir import Kernel, Length
-from ..lowering.lanes import box_interleaved, box_levelled, interleaved, levelled
-from ..lowering.merging import merged
-from ..lowering.passes import checked
-from ..lowering.sharing import shared
-from ..lowering.transposing import box_transposed, in_order, transposed
+from ..language.lengths import Length
+from ..undisturbed import Later
 from .backend import Backend, Lowered, Module, Written
 from .elements import Elements
 from .repeated import Held
 from .threads import handoff, run_parts
+
+if TYPE_CHECKING:
+    from ..language.ir import Kernel
+    from ..lowering import lanes as turning
+    from ..lowering import merging, passes, sharing, transposing
+else:
+    # What is loaded from disk needs none of these.
+    merging = Later("..lowering.merging", __package__)
+    passes = Later("..lowering.passes", __package__)
+    sharing = Later("..lowering.sharing", __package__)
+    transposing = Later("..lowering.transposing", __package__)
+    turning = Later("..lowering.lanes", __package__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +37,7 @@ class Compiled(Lowered):
 
     The text was made of what is `written`, if that can be written in another way as well.
     `unread` is the first piece of it that is not analysed, for some `reason`; `factor` says how
-    many times as long it takes.  `forms` holds what the passes made of it, of which a GPU's text
-    is written; nothing if it is not analysed.  `pace` is how long a point took when that was last
+    many times as long it takes.  `pace` is how long a point took when that was last
     measured [s], or empty.  Its outputs are those of so many `phases`: the results at the first
     of the points around an element, then at the next one.
     """
@@ -42,7 +49,9 @@ class Compiled(Lowered):
     reason: str = ""
     factor: str = ""
     phases: int = 1
-    forms: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    _forms: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    # What compiles it anew, of one that was loaded; then what that gave.
+    _again: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
     _entry: list[Callable[..., None]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
@@ -58,6 +67,31 @@ class Compiled(Lowered):
     _with_lanes: dict[int | tuple[int, ...], Compiled | None] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    def made_again(self, make: Callable[[], Compiled]) -> Compiled:
+        """The same, which was loaded: what it does not hold is that of one that `make` gives."""
+        made = replace(self)
+        made._again.append(make)
+        return made
+
+    def _fresh(self) -> Compiled:
+        """The same with all that it was made of."""
+        if not self._again:
+            return self
+        if not isinstance(self._again[0], Compiled):
+            self._again[0] = self._again[0]()
+        fresh: Compiled = self._again[0]
+        return fresh
+
+    @property
+    def forms(self) -> Any:
+        """What the passes made of it, as a GPU's text needs it; None if it is not analysed."""
+        forms = self._fresh()._forms
+        return forms[0] if forms else None
+
+    def formed(self, forms: Any) -> None:
+        """Hold what the passes made of it."""
+        self._forms.append(forms)
 
     @property
     def entry(self) -> Callable[..., None]:
@@ -128,41 +162,44 @@ class Compiled(Lowered):
         return self._with_lanes[order]
 
     def _made_transposed(self, order: tuple[int, ...]) -> Compiled | None:
-        if self.written is None or self.positions:
+        written = self._fresh().written
+        if written is None or self.positions:
             return None
-        single = transposed(self.written.single, order)
+        single = transposing.transposed(written.single, order)
         if single is None:
             return None
-        title, schedule = f"{self.written.title}, transposed", self.written.schedule
-        kernel = merged(shared(single, schedule))
-        every = in_order(self.every, order) if self.every else ()
+        title, schedule = f"{written.title}, transposed", written.schedule
+        kernel = merging.merged(sharing.shared(single, schedule))
+        every = transposing.in_order(self.every, order) if self.every else ()
         kernel = replace(kernel, every=every) if every else self.backend.schedule(kernel, schedule)
-        reaches = tuple(box_transposed(box, order) for box in self.reaches)
+        reaches = tuple(transposing.box_transposed(box, order) for box in self.reaches)
         made = self._of(title, kernel, None, reaches)
         # Rows are others now.
-        written = Written(title, kernel, None, single, schedule)
-        return replace(made, written=written, every=every, in_row=())
+        basis = Written(title, kernel, None, single, schedule)
+        return replace(made, written=basis, every=every, in_row=())
 
     def _made_interleaved(self, lanes: int) -> Compiled | None:
-        if self.written is None:
+        written = self._fresh().written
+        if written is None:
             return None
-        kernel = interleaved(self.written.kernel, lanes)
-        together = self.written.together
-        together = together and interleaved(together, lanes)
+        kernel = turning.interleaved(written.kernel, lanes)
+        together = written.together
+        together = together and turning.interleaved(together, lanes)
         if kernel is None:
             return None
-        reaches = tuple(box_interleaved(box, lanes) for box in self.reaches)
-        return self._of(f"{self.written.title}, {lanes} lanes", kernel, together, reaches)
+        reaches = tuple(turning.box_interleaved(box, lanes) for box in self.reaches)
+        return self._of(f"{written.title}, {lanes} lanes", kernel, together, reaches)
 
     def _made_levelled(self) -> Compiled | None:
-        kernel = None if self.written is None else levelled(self.written.single)
-        if self.written is None or kernel is None:
+        written = self._fresh().written
+        kernel = None if written is None else turning.levelled(written.single)
+        if written is None or kernel is None:
             return None
         # Neighbours are in other rows now, so that it is chosen anew what is kept of them.
-        kernel = merged(shared(kernel, self.written.schedule))
-        kernel = self.backend.schedule(kernel, self.written.schedule)
-        reaches = tuple(map(box_levelled, self.reaches))
-        return self._of(f"{self.written.title}, levels last", kernel, None, reaches)
+        kernel = merging.merged(sharing.shared(kernel, written.schedule))
+        kernel = self.backend.schedule(kernel, written.schedule)
+        reaches = tuple(map(turning.box_levelled, self.reaches))
+        return self._of(f"{written.title}, levels last", kernel, None, reaches)
 
     def _of(
         self, title: str, kernel: Kernel, together: Kernel | None, reaches: tuple[Box, ...]
@@ -170,7 +207,7 @@ class Compiled(Lowered):
         """What another form of the kernel is compiled to."""
         reach = joined(reaches)
         module = self.backend.text(
-            checked(kernel, reach),
+            passes.checked(kernel, reach),
             title,
             reach,
             together=together,

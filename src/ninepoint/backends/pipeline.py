@@ -38,10 +38,10 @@ from ..lowering.passes import (
     ROWS_AS_IN_PLACE,
     SIMPLIFIED,
     WINDOWED,
-    Request,
     checked,
     passed,
 )
+from ..lowering.request import Request
 from ..lowering.sparse import sparse
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported
@@ -77,17 +77,17 @@ class Forms:
 
 def compile_kernel(
     function: Function, arguments: Mapping[str, Argument], request: Request
-) -> tuple[Compiled, Forms | None, str]:
+) -> Compiled:
     """Compile, on the first path or the general one.
 
-    There are no forms on the general path; then the text says why it was taken.
+    There are no forms on the general path; then its `reason` says why it was taken.
     """
     try:
         forms = compile_understood(function, arguments, request)
     except NotUnderstood as error:
         reason, place = error.reason, error.span
     else:
-        return forms.compiled, forms, ""
+        return forms.compiled
     if request.upsample and asks_position(function):
         raise errors.general_position(place, function.name, reason)
     # Imported here, not above: most programs have no such kernel.  Undisturbed: what interrupts a
@@ -104,7 +104,7 @@ def compile_kernel(
         kept=request.kept,
         fastmath=request.fastmath,
     )
-    return replace(compiled, unread=place, reason=reason), None, reason
+    return replace(compiled, unread=place, reason=reason)
 
 
 def compile_understood(
@@ -179,7 +179,7 @@ def compile_understood(
         request,
         as_in_place,
     )
-    compiled.forms.append(made)
+    compiled.formed(made)
     return made
 
 

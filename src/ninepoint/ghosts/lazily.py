@@ -15,7 +15,7 @@ from ..arrays.layout import layout
 from ..arrays.recognise import is_chunked, is_dask
 from ..graph import Graph, Node
 from ..language.box import Box
-from ..language.ir import Length
+from ..language.lengths import Length
 from .extending import all_extended, concatenated
 from .pieces import interior, is_thin, piece_of
 from .sides import Geometry, Sides
@@ -145,6 +145,6 @@ class _Told:
     at: int
 
     def __call__(self, *fields: Array) -> Any:
-        program = self.call.compiled(self.types)[0].bind(self.call.scalars).within(self.core)
+        program = self.call.compiled(self.types).bind(self.call.scalars).within(self.core)
         made = apply(program, fields, border=self.border, cval=self.call.cval)
         return made[self.at] if isinstance(made, tuple) else made

@@ -61,8 +61,8 @@ class Asked:
         """The forms of the compilation of what gives the results; or why it has none."""
         graph, _ = self.graph
         last = graph.nodes[-1]
-        _, forms, reason = last.call.compiled([graph.dtypes[value] for value in last.own])
-        return forms, reason
+        compiled = last.call.compiled([graph.dtypes[value] for value in last.own])
+        return compiled.forms, compiled.reason
 
     @property
     def ghosts(self) -> bool:

@@ -88,7 +88,7 @@ def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -
     """What a call of a function of numbers gives."""
     names = call.definition.fields
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
-    compiled, _, _ = call.compiled(types)
+    compiled = call.compiled(types)
     # What is given for fields as numbers are scalars, as are those that have a default.
     computed = reference.points(
         frozen(call.definition.function),

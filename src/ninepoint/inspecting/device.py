@@ -116,8 +116,8 @@ def _passes(one: Asked) -> Iterator[tuple[list[Node], OnePass | None]]:
 def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
     """What the passes made of a call; or why they could not."""
     graph, _ = one.graph
-    _, forms, reason = node.call.compiled([graph.dtypes[value] for value in node.own])
-    return forms, reason
+    compiled = node.call.compiled([graph.dtypes[value] for value in node.own])
+    return compiled.forms, compiled.reason
 
 
 def _source(one: Asked, node: Node) -> Source:

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import TypeAlias
+
+# The least and the greatest offset along each axis, as a user declares them.
+Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
+
+# The farthest that a kernel may look: what is prepared for a border has a place for each step.
+FAR = 2**31
 
 
 @dataclass(frozen=True, slots=True)

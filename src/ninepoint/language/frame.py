@@ -8,11 +8,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from . import errors, ir
+from .box import FAR, Neighborhood
 from .dtypes import DType
 from .errors import Span
 from .ir import Offset, Position
@@ -31,11 +32,6 @@ from .values import (
     position_label,
     words,
 )
-
-Neighborhood: TypeAlias = tuple[tuple[int, int], ...]
-
-# The farthest that a kernel may look: what is prepared for a border has a place for each step.
-FAR = 2**31
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from typing import Literal, TypeAlias, assert_never
 import numpy as np
 
 from .dtypes import DType
+from .lengths import Length
 
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]
@@ -340,13 +341,6 @@ class State:
 # What is computed before the result, and read at offsets: it reads fields and earlier stages.
 # Only the lowering makes stages.
 Stage: TypeAlias = Values | RunningSum | Histogram | State
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
-
-    axis: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,10 +19,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir
+from .box import Neighborhood
 from .dtypes import DType, value_type
 from .expressions import BINARY, Expressions
-from .frame import Axes, Neighborhood, Undefined
+from .frame import Axes, Undefined
 from .ir import Kernel
+from .lengths import Length
 from .parameters import indices
 from .refusals import refuse_node
 from .source import Function
@@ -107,7 +109,7 @@ def read(
         ),
         body=body,
         outputs=tuple(outputs),
-        lengths=tuple(map(ir.Length, measured)),
+        lengths=tuple(map(Length, measured)),
         positions=tuple(positions.values()),
     )
 

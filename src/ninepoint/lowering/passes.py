@@ -20,45 +20,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
-
-import numpy as np
 
 from ..analysis.simplify import simplify
 from ..language.box import Box
-from ..language.frame import Neighborhood
-from ..language.ir import Kernel, Offset
+from ..language.ir import Kernel
 from .algorithms import staged
 from .floating import floating
 from .linear import windowed
 from .merging import merged
 from .picking import picked
-from .schedule import Schedule
+from .request import VERIFY, Request
 from .sharing import shared
 from .storage import stored
 from .verify import verify
 from .whole import wholesome
 from .wide import widened
 from .windows import unrolled
-
-# Set by the tests: look after every pass whether it kept what holds of every kernel.
-VARIABLE = "NINEPOINT_VERIFY"
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a kernel is compiled for, besides the types of its arguments."""
-
-    neighborhood: Neighborhood | None = None
-    dtypes: tuple[np.dtype, ...] | None = None
-    overflow: str | None = None
-    kept: int = 0
-    fastmath: bool = False
-    schedule: Schedule = field(default_factory=Schedule)
-    upsample: Offset = ()
-    every: tuple[int, ...] = ()
-
 
 Pass: TypeAlias = tuple[str, Callable[[Kernel, Request], Kernel]]
 
@@ -120,6 +98,6 @@ def passed(
 
 def checked(kernel: Kernel, reach: Box | None = None) -> Kernel:
     """The kernel, once it is looked at if the tests ask for it."""
-    if VARIABLE in os.environ:
+    if VERIFY in os.environ:
         verify(kernel, reach)
     return kernel

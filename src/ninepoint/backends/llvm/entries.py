@@ -24,7 +24,7 @@ from llvmlite import ir
 from ...loops.nodes import PARTS
 from ...loops.reading import functions_of, read
 from ...loops.verify import verify
-from ...lowering.passes import VARIABLE
+from ...lowering.request import VERIFY
 from . import native
 from .building import element, function, loop, machine, variable
 from .elements import elements, takes_elements
@@ -73,7 +73,7 @@ def _band(text: str, kinds: Sequence[Kind], fastmath: bool, module: ir.Module) -
     library = Path(__file__).with_name("library.py").read_text(encoding="utf-8")
     types = [(kind.machine, kind.ndim) for kind in kinds]
     loops = read(text, functions_of(library), _CONSTANTS, types, fastmath=fastmath)
-    if VARIABLE in os.environ:
+    if VERIFY in os.environ:
         verify(loops)
     return printed(loops, module)
 

@@ -340,14 +340,13 @@ def binary(
     meaning: str,
     suffix: str,
     load: Callable[[bytes], Any],
-    make: Callable[[], bytes],
+    make: Callable[[], bytes | None],
 ) -> Any:
     """What `load` makes of bytes that depend on their meaning alone, and are kept.
 
-    What `load` refuses by a ValueError is made anew.
+    What `load` refuses by a ValueError is made anew.  If nothing is made, nothing is kept.
     """
-    key = hashlib.sha256(meaning.encode()).hexdigest()[:24]
-    file = _home() / f"{identifier(name)}_{key}.{suffix}"
+    file = _home() / _binary(name, meaning, suffix)
     content = _kept_content(file)
     if content is not None:
         try:
@@ -355,8 +354,19 @@ def binary(
         except ValueError:
             _warn_damaged(file)
     made = make()
-    _keep(file, native.packed(made, ()))
-    return load(made)
+    if made is not None:
+        _keep(file, native.packed(made, ()))
+    return load(made or b"")
+
+
+def is_kept(name: str, meaning: str, suffix: str) -> bool:
+    """Whether such bytes are kept; no folder is made to find that out."""
+    return (folder() / _binary(name, meaning, suffix)).exists()
+
+
+def _binary(name: str, meaning: str, suffix: str) -> str:
+    key = hashlib.sha256(meaning.encode()).hexdigest()[:24]
+    return f"{identifier(name)}_{key}.{suffix}"
 
 
 def _home() -> Path:

@@ -5,23 +5,32 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...language.box import Box
-from ...language.ir import Kernel
-from ...lowering.abreast import rolled
-from ...lowering.chain import Edges
 from ...lowering.schedule import Schedule
+from ...undisturbed import Later
 from ..backend import Lowered, Module
 from ..compiled import computed
 from ..llvm import native
 from ..llvm.native import Kind
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
-from . import cache, loops, steps
+from . import cache
 from .interpreted import interpreted, silent
+
+if TYPE_CHECKING:
+    from ...language.ir import Kernel
+    from ...lowering import abreast
+    from ...lowering.chain import Edges
+    from . import loops, steps
+else:
+    # What was compiled before is not written again.
+    abreast = Later("...lowering.abreast", __package__)
+    loops = Later(".loops", __package__)
+    steps = Later(".steps", __package__)
 
 # A run of a kernel of the general path on more points than this can be interrupted from the
 # beginning, and any other once it has looked so often whether to go on.
@@ -34,7 +43,7 @@ class Numba:
 
     def schedule(self, kernel: Kernel, schedule: Schedule) -> Kernel:
         """Make several rows in each turn, where stages roll down the rows and gain by it."""
-        return rolled(kernel, schedule)
+        return abreast.rolled(kernel, schedule)
 
     def text(
         self,

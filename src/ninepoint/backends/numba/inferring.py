@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from ...language import errors
+from ...language.box import Neighborhood
 from ...language.dtypes import DType
 from ...language.errors import Span, StencilError
-from ...language.frame import Neighborhood
 from ...language.parameters import indexed_parameters
 from ...language.parse import Argument
 from ...language.source import Function

@@ -20,10 +20,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....language import errors
-from ....language.box import Box, joined
+from ....language.box import Box, Neighborhood, joined
 from ....language.errors import Span
-from ....language.frame import Neighborhood
-from ....language.ir import Length, Position
+from ....language.ir import Position
+from ....language.lengths import Length
 from ....language.parse import Argument
 from ....language.positions import GREATEST, LEAST, index
 from ....language.refusals import refuse

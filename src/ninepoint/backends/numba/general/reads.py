@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ....language import errors
-from ....language.box import Box
-from ....language.frame import Neighborhood
+from ....language.box import Box, Neighborhood
 from ....language.values import constant, words
 from .scopes import Bounds, Scope, Scopes, own
 

@@ -1,7 +1,8 @@
-"""Prepared steps: single calls of a program, on arrays and numbers like those of a call before.
+"""Bound calls: single calls of stencils, and what does them and those like them.
 
-call, arrays by number     ->     what runs it, what it reads and makes, where its numbers are
-steps                      ->     one call after the other
+call, values of parameters  ->     what takes values of parameters, and gives the results
+call, arrays by number      ->     what runs it, what it reads and makes, where its numbers are
+steps                       ->     one call after the other
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
+from .arrays.accepted import check_dtype, native
 from .arrays.arranging import are_writable
 from .arrays.axes import behind
 from .arrays.borders import Array
@@ -19,12 +23,21 @@ from .arrays.executable import Executable, Options, Run
 from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
 from .arrays.parts import write
+from .arrays.quick import Quick
 from .arrays.recognise import is_cupy, listed
 from .backends.compiled import Compiled, computed, readable
+from .calls import Call
 from .flow import Leaves
-from .graph import Graph, Node
-from .language import ir
-from .planning import Group, lowered
+from .graph import Graph, Node, graph_of
+from .language.lengths import Length
+from .options import Place
+from .undisturbed import Later
+
+if TYPE_CHECKING:
+    from . import planning
+    from .planning import Group
+else:
+    planning = Later(".planning", __package__)
 
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
 # ordinary way.
@@ -59,6 +72,74 @@ class Step:
 
 def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
     """Do nothing: some calls have no short way."""
+
+
+def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
+    """How a call is done, and those like it, if it is one of a stencil on arrays of NumPy.
+
+    `values` are those of all parameters.  Nothing where there is more to it: other stencils,
+    positions, values at the border, more results than elements, a GPU.
+    """
+    names = call.definition.parameters
+    at = [names.index(name) for name in call.definition.fields]
+    fields = [values[k] for k in at]
+    if any(type(field) is not np.ndarray for field in fields):
+        return None
+    place.check(fields)
+    for field, name in zip(fields, call.definition.fields, strict=True):
+        check_dtype(field.dtype, name)
+    graph, _ = graph_of(call, [native(field.dtype) for field in fields])
+    if graph.places or graph.nodes[0].factors or call.boundary.conditions:
+        return None
+    return single(graph, names, values, place.axes, place.out, place.threads, at)
+
+
+def single(
+    graph: Graph,
+    names: Sequence[str],
+    values: Sequence[Any],
+    axes: Any,
+    out: Any,
+    threads: int | None,
+    at: Sequence[int],
+) -> Prepared:
+    """Bind the only call of a graph, for values of parameters of these names.
+
+    Those at `at` are its fields, arrays of NumPy.
+    """
+    (node,) = graph.nodes
+    fields = [values[k] for k in at]
+    core = core_shape(fields, node.ndim, axes)
+    run = run_of(node, fields, axes, out, threads)
+    taken = taken_of(node.compiled, node.call.scalars, core, names.index)
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        return run([values[k] for k in at], numbers_of(taken, values), out)
+
+    return call
+
+
+def quick(call: Call, values: Sequence[Any]) -> Quick | None:
+    """How calls of a function of numbers are done at once; `values` are those of all parameters.
+
+    Nothing where calls need more than NumPy's function for their types, as half floats do.
+    """
+    names, fields = call.definition.parameters, call.definition.fields
+    at = [names.index(name) for name in fields]
+    if not at or any(type(values[k]) is not np.ndarray or not values[k].ndim for k in at):
+        return None
+    if any(not values[k].dtype.isnative for k in at):
+        return None
+    graph, _ = graph_of(call, [values[k].dtype for k in at])
+    if len(graph.nodes) != 1:
+        return None
+    compiled = graph.nodes[0].compiled
+    elements = compiled.elements
+    numbers = [name for name in compiled.scalars if isinstance(name, str)]
+    # An array without axes is of the type of one that has some.
+    if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
+        return None
+    return Quick(elements, values, at, [*at, *map(names.index, numbers)])
 
 
 def step_of(
@@ -104,7 +185,7 @@ def joint_numbers(graph: Graph, group: Group, core: Sequence[int]) -> Numbers:
     """Say how the numbers of a group's kernel are found: first all coefficients, then scalars."""
     found: list[tuple[int, Taken, int]] = []
     for node in group.nodes:
-        forms = lowered(graph, node)
+        forms = planning.lowered(graph, node)
         assert not isinstance(forms, str)
         one = forms.compiled
         taken = taken_of(one, node.call.scalars, core, str)
@@ -219,7 +300,7 @@ def taken_of(
         as_it_is = readable(value, wanted) is value
         taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
     for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
-        if isinstance(one, ir.Length):
+        if isinstance(one, Length):
             taken.append((None, core[one.axis]))
             continue
         kind: type = _KINDS[scalar.numpy.kind]
