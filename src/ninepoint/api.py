@@ -371,8 +371,9 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
                 short = bound_calls.alone(call, bound, place)
                 if short is not None:
                     result = short(bound, leaves, out)
-                    self._prepared[key] = short
-                    return result
+                    if result is not None:
+                        self._prepared[key] = short
+                        return result
             result = calling.called(call, fields, place)
             if key is not None and bound is not None:
                 # Only what went well is prepared, so that mistakes are found in one place.

@@ -35,8 +35,10 @@ from .undisturbed import Later
 
 if TYPE_CHECKING:
     from . import planning
+    from .ghosts import alike
     from .planning import Group
 else:
+    alike = Later(".ghosts.alike", __package__)
     planning = Later(".planning", __package__)
 
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
@@ -78,7 +80,7 @@ def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     """How a call is done, and those like it, if it is one of a stencil on arrays of NumPy.
 
     `values` are those of all parameters.  Nothing where there is more to it: other stencils,
-    positions, values at the border, more results than elements, a GPU.
+    positions, more results than elements, a GPU.
     """
     names = call.definition.parameters
     at = [names.index(name) for name in call.definition.fields]
@@ -89,8 +91,10 @@ def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     for field, name in zip(fields, call.definition.fields, strict=True):
         check_dtype(field.dtype, name)
     graph, _ = graph_of(call, [native(field.dtype) for field in fields])
-    if graph.places or graph.nodes[0].factors or call.boundary.conditions:
+    if graph.places or graph.nodes[0].factors:
         return None
+    if call.boundary.conditions:
+        return _with_ghosts(graph.nodes[0], names, values, at, place)
     return single(graph, names, values, place.axes, place.out, place.threads, at)
 
 
@@ -140,6 +144,27 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
     return Quick(elements, values, at, [*at, *map(names.index, numbers)])
+
+
+def _with_ghosts(
+    node: Node, names: Sequence[str], values: Sequence[Any], at: Sequence[int], place: Place
+) -> Prepared | None:
+    """Bind a call whose border has conditions; a border that it is given is its last value."""
+    fields, count = [values[k] for k in at], len(values)
+    run = alike.Alike.of(node, fields, place.out, place.axes, place.threads)
+    if run is None:
+        return None
+    taken = taken_of(
+        node.compiled, node.call.scalars, core_shape(fields, node.ndim, None), names.index
+    )
+    own = node.call.boundary.sides(node.ndim)
+
+    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        pairs = own if len(values) == count else alike.given_sides(values[-1], node.ndim)
+        made = run([values[k] for k in at], numbers_of(taken, values), pairs, listed(out))
+        return made[0] if made is not None and len(made) == 1 else made and tuple(made)
+
+    return call
 
 
 def step_of(

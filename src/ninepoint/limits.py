@@ -40,10 +40,6 @@ class Limits:
     # (Zen 4).
     whole_bytes: tuple[int, int, int] = (16_384, 300_000, 2_000_000)
 
-    # Points below which the fields of a call with border values are extended as a whole: one call
-    # on 64x64 takes half as long as five.
-    extended_points: int = 1 << 14
-
     # Bytes of all values below which calls are done one after the other: these stay in cache, and
     # the ends of one kernel are done call by call.  (Of float32: two calls on 512x512, 3 MB, 84 us
     # one after the other and 110 us as one kernel; four blurs of 724x724, 10 MB, 648 and 760 us,

@@ -37,16 +37,13 @@ from .bound_calls import (
     joint_numbers,
     lies_of,
     no_way,
-    numbers_of,
     one_by_one,
     single,
     step_of,
-    taken_of,
 )
 from .calls import Call
 from .flow import Flow, Leaves
 from .ghosts import has_ghosts
-from .ghosts.alike import Alike, given_sides
 from .graph import Graph, Node, graph_of
 from .lowering.schedule import Schedule
 from .options import Place
@@ -69,7 +66,7 @@ def prepared(call: Call, flow: Flow | None, values: Sequence[Any], place: Place)
     types = [native(values[k].dtype) for k in at]
     graph, wanted = graph_of(call, types)
     if has_ghosts(graph):
-        return _with_ghosts(graph, call, flow, at, values, place)
+        return no_way
     if graph.places:
         return _with_positions(graph, wanted, call, flow, at, values, place)
     if flow is None:
@@ -122,34 +119,6 @@ def _with_positions(
 
     def again(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         return inner([*values[:count], *positions], leaves, out)
-
-    return again
-
-
-def _with_ghosts(
-    graph: Graph,
-    call: Call,
-    flow: Flow | None,
-    at: Sequence[int],
-    values: Sequence[Any],
-    place: Place,
-) -> Prepared:
-    """Prepare a call whose border has conditions; a border that it is given is its last value."""
-    if flow is not None or graph.places or any(map(is_cupy, (values[k] for k in at))):
-        return no_way
-    (node,) = graph.nodes
-    fields, count = [values[k] for k in at], len(values)
-    run = Alike.of(node, fields, listed(place.out), place.axes, place.threads)
-    if run is None:
-        return no_way
-    names, shape = call.definition.parameters, core_shape(fields, node.ndim, None)
-    taken = taken_of(node.compiled, node.call.scalars, shape, names.index)
-    own = node.call.boundary.sides(node.ndim)
-
-    def again(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        pairs = own if len(values) == count else given_sides(values[-1], node.ndim)
-        made = run([values[k] for k in at], numbers_of(taken, values), pairs, listed(out))
-        return made[0] if made is not None and len(made) == 1 else made and tuple(made)
 
     return again
 

@@ -59,12 +59,10 @@ def done(way: str, limited: Any) -> None:
     """Have arrays, however small, done in a way that others are."""
     if way == "slabs and ends":
         limited(whole_bytes=(0, 0, 0))
-    else:
-        limited(extended_points=0)
 
 
 @pytest.mark.parametrize("border", BORDERS, ids=map(str, range(5)))
-@pytest.mark.parametrize("way", ["slabs and ends", "pieces"])
+@pytest.mark.parametrize("way", ["slabs and ends", "one block"])
 def test_every_path(border: Any, way: str, limited: Any) -> None:
     done(way, limited)
     # What was prepared before goes the way that it went.
@@ -89,7 +87,7 @@ def test_every_path(border: Any, way: str, limited: Any) -> None:
     np.testing.assert_array_equal(heated(lazily, boundary=border, cval=2).compute(), wanted)
     some = heated(field, boundary=border, cval=2, every=(2, 3))
     np.testing.assert_array_equal(some, wanted[::2, ::3])
-    if way == "pieces":
+    if way == "one block":
         return
     made = (
         both_far(field, field[::-1], boundary=border, cval=2) if "keep" not in str(border) else ()
@@ -113,7 +111,7 @@ def test_two_results_and_lengths(limited: Any) -> None:
     same(far, small, small[::-1], boundary=border)
     wide = rng.random((12, 14))
     border = (npt.dirichlet(wall, at="cell"), (npt.robin(1, 2, np.arange(12)), "nearest"))
-    for way in ("slabs and ends", "pieces"):
+    for way in ("slabs and ends", "one block"):
         done(way, limited)
         same(far, wide, wide[::-1], boundary=border)
 
@@ -143,7 +141,7 @@ def test_positions(limited: Any) -> None:
     np.testing.assert_array_equal(placed(field, boundary=border), wanted)
     cut = placed(da.from_array(field, chunks=(5, 7)), boundary=border)
     np.testing.assert_array_equal(cut.compute(scheduler="sync"), wanted)
-    for way in ("slabs and ends", "pieces"):
+    for way in ("slabs and ends", "one block"):
         done(way, limited)
         np.testing.assert_array_equal(placed(field, boundary=border), wanted)
     same(placed, field, boundary=border, every=(2, 3))

@@ -2,10 +2,8 @@
 
     strips      ghosts around the fields, of which machine code takes what is not there
 
-Where that cannot be, as on Dask arrays, they are calls on what is there and on thin pieces:
-
-    interior    straight from the fields, with no neighbours beyond those sides ("valid")
-    pieces      as thick as the call looks: ghosts beside a few rows of the fields
+Where that cannot be, as on arrays shorter than the call looks, it is a call on copies of the
+fields with their ghosts.  Near each side of Dask arrays results are those of thin pieces.
 
 A ghost is `alpha * mirrored + beta`.  Conditions extend the fields axis by axis, the later ones
 what the earlier ones have extended; the rules with names hold for what is extended so.

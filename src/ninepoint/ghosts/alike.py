@@ -9,7 +9,8 @@ import numpy as np
 
 from ..arrays.borders import Array
 from ..arrays.conditions import Condition
-from ..arrays.numpy import broadcast_shape
+from ..arrays.numpy import broadcast_shape, checked_out
+from ..arrays.recognise import listed
 from ..backends.compiled import Bound
 from ..graph import Node
 from .ready import Ready
@@ -28,7 +29,7 @@ class Alike:
 
     @staticmethod
     def of(
-        node: Node, fields: Sequence[Any], outs: Sequence[Array], axes: Any, threads: int | None
+        node: Node, fields: Sequence[Any], out: Any, axes: Any, threads: int | None
     ) -> Alike | None:
         """How they are done; None where that is another way."""
         if axes is not None or node.along != tuple(range(-node.ndim, 0)):
@@ -39,7 +40,9 @@ class Alike:
         edges = Edges.of(node, shape)
         program = node.program.within(shape[len(shape) - node.ndim :])
         whole = [_spread(field, shape) for field in fields]
-        ready = Ready.of(program, whole, outs, edges.geometry, edges.cval, threads)
+        ready = Ready.of(program, whole, listed(out), edges.geometry, edges.cval, threads)
+        if ready is not None and out is not None:
+            checked_out(out, ready.shapes, program.out_dtypes, None)
         return None if ready is None else Alike(program, edges, ready)
 
     def __call__(

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from .. import limits
 from ..arrays.borders import Array, Border
 from ..arrays.executable import apply
-from ..arrays.layout import layout
 from ..arrays.parts import write
 from ..backends.compiled import Bound
-from ..backends.memory import empty
 from .extending import all_extended
-from .pieces import interior, is_thin, last, piece_of, pieces_of
+from .pieces import last, piece_of
 from .ready import Ready
 from .sides import Sides
 
@@ -48,18 +44,7 @@ def applied(
     results = [] if shared else list(out)
     ready = Ready.of(program, fields, results, geometry, sides.cval, threads)
     made = None if ready is None else ready(program, fields, sides, results)
-    if made is not None:
-        results = made
-    elif is_thin(geometry) or math.prod(shape) < limits.current.extended_points:
-        results = _whole(call, fields, program.positions, sides, results)
-    else:
-        results = results or [
-            empty((*shape[: len(shape) - len(core)], *one), dtype)
-            for one, dtype in zip(
-                layout(core, program.reaches, outline).out_shapes, program.out_dtypes, strict=True
-            )
-        ]
-        _in_pieces(call, fields, program.positions, sides, results)
+    results = made or _extended(call, fields, program.positions, sides, results)
     if not shared:
         return results
     for target, result in zip(out, results, strict=True):
@@ -67,14 +52,14 @@ def applied(
     return list(out)
 
 
-def _whole(
+def _extended(
     call: Apply,
     fields: Sequence[Array],
     positions: int,
     sides: Sides,
     results: Sequence[Array],
 ) -> list[Array]:
-    """One call on fields with all their ghosts."""
+    """One call on copies of the fields with all their ghosts."""
     piece = piece_of(sides.geometry, -1, None)
     made = call(all_extended(fields, positions, sides, piece.start, piece.stop), piece.border)
     cut = [one[last(source)] for one, (_, source) in zip(made, piece.result, strict=True)]
@@ -83,26 +68,3 @@ def _whole(
     for result, one in zip(results, cut, strict=True):
         result[...] = one
     return list(results)
-
-
-def _in_pieces(
-    call: Apply,
-    fields: Sequence[Array],
-    positions: int,
-    sides: Sides,
-    results: Sequence[Array],
-) -> None:
-    """The interior straight from the fields, and what is beside it from thin pieces."""
-    geometry = sides.geometry
-    pairs = zip(results, geometry.reaches, strict=True)
-    call(
-        fields,
-        geometry.border(geometry.made),
-        tuple(one[last(interior(box, geometry))] for one, box in pairs),
-    )
-    for piece in pieces_of(sides.geometry):
-        arrays = all_extended(fields, positions, sides, piece.start, piece.stop)
-        for result, one, (target, source) in zip(
-            results, call(arrays, piece.border), piece.result, strict=True
-        ):
-            result[last(target)] = one[last(source)]

@@ -33,17 +33,6 @@ class Piece:
     result: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...]
 
 
-@lru_cache(maxsize=256)
-def pieces_of(geometry: Geometry) -> tuple[Piece, ...]:
-    """The pieces beside the interior."""
-    return tuple(
-        piece_of(geometry, k, side)
-        for k, pair in enumerate(geometry.made)
-        for side in (0, 1)
-        if pair[side]
-    )
-
-
 def is_thin(geometry: Geometry) -> bool:
     """Whether there is too little between some sides for an interior and pieces beside it."""
     every = zip(geometry.made, geometry.core, geometry.reach, strict=True)

@@ -64,7 +64,7 @@ class Ready:
         self._shell = shell
         self._machine = replace(machine_of(program, plan, values), shell=shell)
         self._strips = Strips(shell, shape[:depth], dtypes)
-        self._shapes = [(*shape[:depth], *one) for one in plan.out_shapes]
+        self.shapes = [(*shape[:depth], *one) for one in plan.out_shapes]
         # Lists and memory for a number of threads.
         self._lists: dict[int, tuple[Array, list[slice]]] = {}
 
@@ -116,7 +116,7 @@ class Ready:
         """What a call gives, in `outs` if there are some; None if they cannot be written."""
         if outs and not are_writable(outs, fields):
             return None
-        pairs = zip(self._shapes, program.out_dtypes, strict=True)
+        pairs = zip(self.shapes, program.out_dtypes, strict=True)
         results = list(outs) or [empty(*pair) for pair in pairs]
         points = self._stack * self._plan.points
         if points < SPLIT_POINTS or self._threads == 1:
