@@ -22,7 +22,7 @@ An array is a view of memory: elements of one type, lengths and strides along it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -266,6 +266,16 @@ class Function:
     body: tuple[Statement, ...]
     result: str = ""
     promises: Promises | None = None
+
+
+def operations(node: object) -> int:
+    """How many operations a value, a statement or several of them hold, wherever they are."""
+    if isinstance(node, tuple):
+        return sum(map(operations, node))
+    if not is_dataclass(node):
+        return 0
+    parts = sum(operations(getattr(node, one.name)) for one in fields(node))
+    return parts + isinstance(node, Op)
 
 
 @dataclass(frozen=True, slots=True)
