@@ -25,9 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from . import device_groups
 from . import limits as limit
-from .arrays.cuda import calls as device_calls
 from .arrays.cuda import work as device_work
 from .arrays.layout import layout
 from .backends.cuda import cubins, driver
@@ -213,10 +211,7 @@ def forget_device() -> None:
         driver.cupy, driver._told_by_pip, driver._told_by_nvrtc, driver.processors
     ):  # fmt: skip
         remembered.cache_clear()
-    for known in (
-        cubins._modules, device_calls._runs, device_work._uploaded, device_work._sources,
-        device_groups._settled,
-    ):  # fmt: skip
+    for known in (cubins._modules, device_work._uploaded, device_work._sources):
         known.clear()
 
 

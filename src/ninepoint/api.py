@@ -366,18 +366,15 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
             if axes is None and not self.pointwise and any(map(may_hold, fields)):
                 # What may be colour images depends on numbers, and is looked at each time.
                 key = None
-            short = None
-            if key is not None and bound is not None and self._flow is None:
-                short = bound_calls.alone(call, bound, place)
-                if short is not None:
-                    result = short(bound, leaves, out)
-                    if result is not None:
-                        self._prepared[key] = short
-                        return result
-            result = calling.called(call, fields, place)
             if key is not None and bound is not None:
-                # Only what went well is prepared, so that mistakes are found in one place.
-                self._prepared[key] = preparing.prepared(call, self._flow, bound, place)
+                short = bound_calls.alone(call, bound, place) if self._flow is None else None
+                short = short or preparing.prepared(call, self._flow, bound, place)
+                result = None if short is None else short(bound, leaves, out)
+                if short is not None and result is not None:
+                    # Only what went well is remembered.
+                    self._prepared[key] = short
+                    return result
+            result = calling.called(call, fields, place)
             return result
         except Exception as error:
             shorten(error)

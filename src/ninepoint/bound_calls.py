@@ -1,14 +1,11 @@
 """Bound calls: single calls of stencils, and what does them and those like them.
 
 call, values of parameters  ->     what takes values of parameters, and gives the results
-call, arrays by number      ->     what runs it, what it reads and makes, where its numbers are
-steps                       ->     one call after the other
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,12 +16,12 @@ from .arrays.arranging import are_writable
 from .arrays.axes import behind
 from .arrays.borders import Array
 from .arrays.every import Steps, steps_left, thinned, thinned_copy
-from .arrays.executable import Executable, Options, Run
+from .arrays.executable import Executable, Run
 from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
 from .arrays.parts import write
 from .arrays.quick import Quick
-from .arrays.recognise import is_cupy, listed
+from .arrays.recognise import listed
 from .backends.compiled import Compiled, computed, readable
 from .calls import Call
 from .flow import Leaves
@@ -36,7 +33,6 @@ from .undisturbed import Later
 if TYPE_CHECKING:
     from . import planning
     from .ghosts import alike
-    from .planning import Group
 else:
     alike = Later(".ghosts.alike", __package__)
     planning = Later(".planning", __package__)
@@ -49,27 +45,8 @@ Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
 # that calls with equal keys have in common.
 Taken: TypeAlias = Sequence[tuple[Any, Any]]
 
-# The numbers of one call, or of several that are done as one, from those of all calls.
-Numbers: TypeAlias = Callable[[Leaves], list[Any]]
-
 # Machine code takes Python's numbers.
 _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One call of a program: what it reads and makes, by number, and how it gets its numbers.
-
-    With `out` it writes to arrays that are there; all of what it makes is wanted then.  `lies`
-    holds the strides with which it was prepared to find what other calls make, by number.
-    """
-
-    run: Run
-    fields: tuple[int, ...]
-    outputs: tuple[int, ...]
-    numbers: Numbers
-    out: bool
-    lies: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
 
 def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
@@ -167,117 +144,15 @@ def _with_ghosts(
     return call
 
 
-def step_of(
-    graph: Graph,
-    node: Node,
-    known: Sequence[Any],
-    targets: Mapping[int, Array],
-    threads: int | None,
-    whole: Sequence[int] | None = None,
-) -> Step:
-    """Prepare a call on arrays by number, of which some are `targets`.
-
-    The arrays may be parts of one with the core axes `whole`.
-    """
-    into = into_of(node.outputs, targets)
-    inputs = [known[value] for value in node.fields]
-    core = core_shape(inputs, node.ndim, node.axes) if whole is None else whole
-    taken = taken_of(node.compiled, node.call.scalars, core, str)
-    leaf = graph.added.index(node.outputs)
-    return Step(
-        run_of(node, inputs, node.axes, into, threads),
-        node.fields,
-        node.outputs,
-        lambda leaves: numbers_of(taken, leaves[leaf]),
-        into is not None,
-        lies_of(graph, node.fields, known),
-    )
-
-
-def lies_of(
-    graph: Graph, fields: Sequence[int], known: Sequence[Any]
-) -> tuple[tuple[int, tuple[int, ...]], ...]:
-    """The strides of those fields of a call that other calls make."""
-    return tuple([(value, known[value].strides) for value in fields if value >= graph.given])
-
-
-def into_of(outputs: Sequence[int], targets: Mapping[int, Array]) -> tuple[Array, ...] | None:
-    """The arrays to write to, which all outputs have, or none."""
-    return tuple([targets[v] for v in outputs]) if outputs[0] in targets else None
-
-
-def joint_numbers(graph: Graph, group: Group, core: Sequence[int]) -> Numbers:
-    """Say how the numbers of a group's kernel are found: first all coefficients, then scalars."""
-    found: list[tuple[int, Taken, int]] = []
-    for node in group.nodes:
-        forms = planning.lowered(graph, node)
-        assert not isinstance(forms, str)
-        one = forms.compiled
-        taken = taken_of(one, node.call.scalars, core, str)
-        found.append((graph.added.index(node.outputs), taken, len(one.coefficients)))
-
-    def numbers(leaves: Leaves) -> list[Any]:
-        each = [(numbers_of(taken, leaves[leaf]), count) for leaf, taken, count in found]
-        coefficients = [number for some, count in each for number in some[:count]]
-        return coefficients + [number for some, count in each for number in some[count:]]
-
-    return numbers
-
-
-def one_by_one(
-    steps: Sequence[Step],
-    count: int,
-    at: Sequence[int],
-    wanted: Sequence[int],
-    writable: Callable[[Sequence[Any], Sequence[Any]], bool] = are_writable,
-) -> Prepared:
-    """One call after the other; there are `count` values, of fields and of what calls make.
-
-    What is given as `out` must be `writable` beside the fields.
-    """
-    unknown = [None] * (count - len(at))
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        fields = [values[k] for k in at]
-        known: list[Any] = fields + unknown
-        if out is not None:
-            targets = listed(out)
-            # What is written early must not be what is read late.
-            if not writable(targets, fields):
-                return None
-            for value, target in zip(wanted, targets, strict=True):
-                known[value] = target
-        for step in steps:
-            into = tuple([known[value] for value in step.outputs]) if step.out else None
-            inputs = [known[value] for value in step.fields]
-            if step.lies and any(known[value].strides != found for value, found in step.lies):
-                return None
-            results = step.run(inputs, step.numbers(leaves), into)
-            if results is None:
-                return None
-            if into is None:
-                for value, one in zip(step.outputs, listed(results), strict=True):
-                    known[value] = one
-        return known[wanted[0]] if len(wanted) == 1 else tuple([known[v] for v in wanted])
-
-    return call
-
-
 def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
     """Prepare one call of a graph."""
     along = behind(axes, max(field.ndim for field in fields), node.ndim)
     if node.thins:
         steps = (1,) * node.ndim
-        if node.compiled.every and not is_cupy(fields[0]):
+        if node.compiled.every:
             steps = steps_made(fields, along, node.every)
         if steps != node.every:
             return _thinned(node, steps, fields, axes, threads)
-    if is_cupy(fields[0]):
-        # Imported here: CuPy is optional, and the caller has it.
-        from .arrays import cuda
-
-        options = Options(node.border, node.cval, threads)
-        return cuda.prepare(node.program, fields, options, out, axes)
     return Executable(node.program, fields, node.border, node.cval, axes, out, threads)
 
 
@@ -312,12 +187,12 @@ def _thinned(
 def taken_of(
     compiled: Compiled,
     scalars: Mapping[str, Any],
-    core: Sequence[int],
+    core: Sequence[int] | None,
     place: Callable[[str], Any],
 ) -> Taken:
     """Say where the numbers of a call are found, and how machine code is given numbers like them.
 
-    `place` says where the number of a name is.
+    `place` says where the number of a name is; without a `core`, lengths are told later.
     """
     taken: list[tuple[Any, Any]] = []
     for name, (dtype, _) in zip(compiled.coefficients, compiled.coefficient_types, strict=True):
@@ -326,7 +201,7 @@ def taken_of(
         taken.append((place(name), None if as_it_is else partial(readable, dtype=wanted)))
     for one, scalar in zip(compiled.scalars, compiled.scalar_types, strict=True):
         if isinstance(one, Length):
-            taken.append((None, core[one.axis]))
+            taken.append((None, one if core is None else core[one.axis]))
             continue
         kind: type = _KINDS[scalar.numpy.kind]
         taken.append((place(one), None if type(scalars[one]) is kind else kind))

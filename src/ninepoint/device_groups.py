@@ -8,24 +8,16 @@ array: what is computed wrongly there, as far in as the calls look, is cut off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from .arrays.keys import device_key, number_key
 from .arrays.layout import Shape
 from .graph import Graph, Node
 from .language.box import Box
 from .lowering.schedule import Schedule
-from .onepass import OnePass, outputs_of, together, work_of
+from .onepass import outputs_of, together, work_of
 from .planning import Group, common_margin, lowered, sets
-from .remembered import Remembered
-
-if TYPE_CHECKING:
-    from .arrays import cuda
-
-# Settled passes, by what they do and how the arrays lie; with the text, which has its identity.
-_settled: Remembered[Any, tuple[OnePass, cuda.Settled]] = Remembered(256)
 
 
 def on_gpu(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> list[Group]:
@@ -57,60 +49,13 @@ def _divided(
     ]
 
 
-def settled(
-    graph: Graph,
-    nodes: Sequence[Node],
-    wanted: Sequence[int],
-    schedule: Schedule,
-    values: Mapping[int, Any] | Sequence[Any],
-    targets: Mapping[int, Any],
-) -> tuple[OnePass, cuda.Settled] | None:
-    """Several calls on arrays of the current GPU such as these `values`, in one pass.
-
-    None if they are done one by one: where there is no text, fields of several shapes, or a
-    target for some outputs only.
-    """
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    if len(nodes) < 2:
-        return None
-    outputs = outputs_of(graph, nodes, wanted)
-    one = together(graph, nodes, outputs, schedule)
-    if one is None or len({value in targets for value in outputs}) > 1:
-        return None
-    inputs = [values[value] for value in one.fields]
-    shape, along = inputs[0].shape, nodes[-1].along
-    if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
-        return None
-    into = [targets[value] for value in outputs] if outputs[0] in targets else None
-    last = nodes[-1].compiled
-    key = (
-        id(one.source),
-        last.name,
-        last.fastmath,
-        tuple([(border, number_key(cval)) for border, cval in one.borders]),
-        tuple([(array.dtype, array.shape) for array in one.coefficients]),
-        one.scalar_types,
-        along,
-        cuda.current()(),
-        tuple(map(device_key, inputs)),
-        None if into is None else tuple(map(device_key, into)),
-    )
-    found = _settled.get(key)
-    if found is None:
-        run = cuda.Settled(work_of(one, graph, last), inputs, into, along)
-        found = _settled[key] = one, run
-    return one, found[1]
-
-
 def _group(
     graph: Graph, nodes: Sequence[Node], wanted: Sequence[int], schedule: Schedule
 ) -> Group:
     made = {value for node in nodes for value in node.outputs}
     fields = tuple(dict.fromkeys(v for node in nodes for v in node.fields if v not in made))
     outputs = tuple(outputs_of(graph, nodes, wanted))
-    at_once = _AtOnce(graph, tuple(nodes), outputs, tuple(wanted), schedule)
+    at_once = _AtOnce(graph, tuple(nodes), outputs, schedule)
     several = len(nodes) > 1
     return Group(tuple(nodes), fields, outputs, at_once=at_once if several else None)
 
@@ -122,7 +67,6 @@ class _AtOnce:
     graph: Graph
     nodes: tuple[Node, ...]
     outputs: tuple[int, ...]
-    wanted: tuple[int, ...]
     schedule: Schedule
 
     @property
@@ -134,22 +78,49 @@ class _AtOnce:
             return None
         return common_margin(self.nodes, forms, self.outputs)
 
-    def __call__(
+    def bind(
         self, values: Mapping[int, Any], outs: Mapping[int, Any], whole: Shape | None
-    ) -> dict[int, Any] | None:
-        """Do them, on arrays that have the lengths `whole` along the axes of the calls."""
-        found = settled(self.graph, self.nodes, self.wanted, self.schedule, values, outs)
-        if found is None:
+    ) -> Callable[..., dict[int, Any]] | None:
+        """What does them, on arrays that have the lengths `whole` along the axes of the calls.
+
+        None if they are done one by one: where there is no text, fields of several shapes, or a
+        target for some outputs only.
+        """
+        # Imported here: CuPy is optional, and the caller has it.
+        from .arrays import cuda
+
+        one = together(self.graph, self.nodes, self.outputs, self.schedule)
+        if one is None or len({value in outs for value in self.outputs}) > 1:
             return None
-        one, run = found
         inputs = [values[value] for value in one.fields]
-        core = whole or tuple(inputs[0].shape[axis] for axis in self.nodes[-1].along)
-        bounds = [node.program.within(core) for node in self.nodes]
-        numbers = [array for bound in bounds for array in bound.coefficients]
-        numbers += [value for bound in bounds for value in bound.scalars]
-        into = tuple([outs[v] for v in one.outputs]) if one.outputs[0] in outs else None
-        made = run(inputs, numbers, into)
-        if made is None:
+        shape, along = inputs[0].shape, self.nodes[-1].along
+        if any(array.shape != shape for array in inputs) or len(shape) < -min(along):
             return None
-        results = made if isinstance(made, tuple) else (made,)
-        return dict(zip(one.outputs, results, strict=True))
+        into = [outs[value] for value in self.outputs] if self.outputs[0] in outs else None
+        work = work_of(one, self.graph, self.nodes[-1].compiled)
+        settled = cuda.Settled(work, inputs, into, along)
+        quick = settled.quick
+        core = whole or tuple(shape[axis] for axis in along)
+        bounds = [(node.outputs[0], node.program) for node in self.nodes]
+        own = [bound.within(core) for _, bound in bounds]
+
+        def do(
+            values: Mapping[int, Any], numbers: Mapping[int, Any] | None, outs: Mapping[int, Any]
+        ) -> dict[int, Any]:
+            programs = own
+            if numbers is not None:
+                programs = [
+                    bound.with_numbers([*numbers[k][0], *numbers[k][1]]).within(core)
+                    for k, bound in bounds
+                ]
+            given = [array for program in programs for array in program.coefficients]
+            given += [value for program in programs for value in program.scalars]
+            fields = [values[value] for value in one.fields]
+            out = tuple([outs[v] for v in one.outputs]) if outs else None
+            made = quick(fields, given, out)
+            if made is None:
+                made = cuda.Settled(work, fields, None, along)(fields, given, None)
+            results = made if isinstance(made, tuple) else (made,)
+            return dict(zip(one.outputs, results, strict=True))
+
+        return do

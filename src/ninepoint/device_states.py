@@ -20,17 +20,11 @@ from .arrays.accepted import as_field, native
 from .arrays.cuda import understood
 from .arrays.keys import device_key
 from .arrays.parts import write
-from .arrays.work import Block
 from .backends.cuda import driver
-from .bound_calls import Prepared
-from .graph import Graph
 from .iteration import Iteration, begun
 from .lowering.schedule import Schedule
 from .onepass import OnePass, longest_steps, steps_together, work_of
-from .preparing import several
-from .program import Program
-from .running import reaching
-from .stepping import Record, Scalars
+from .stepping import Record, Scalars, Steps
 
 # What a step takes on a GPU at least [s], which is to start it, and bytes that it reads and
 # writes in a second.  Neither was measured: CuPy takes some microseconds to start a kernel, and
@@ -51,7 +45,7 @@ class OnDevice:
         out: Any = None,
     ) -> None:
         self._recorded, self._shape = begun(record, fields, scalars, plan)
-        self._schedule, self._plan, self._scalars = schedule, plan, scalars
+        self._schedule, self._plan = schedule, plan
         count = len(self._recorded.nodes[-1].compiled.out_dtypes)
         self._dtypes = [native(field.dtype) for field in fields[:count]]
         self._given = self._states = self._before = list(fields[:count])
@@ -59,7 +53,7 @@ class OnDevice:
         # What the caller gave is never written to, nor what a callback may have kept.
         self._owned = False
         self._spare: list[Any] | None = None
-        self._known: dict[Any, Prepared] = {}
+        self._single = Steps(self._recorded, schedule, None)
         self.longest = self.unit = 1
         # What does so many steps at once.
         self._chains: dict[int, OnePass] = {}
@@ -115,7 +109,7 @@ class OnDevice:
                 self._follow(partial(self._pass, chain, numbers))
                 return length
             for step in range(first, first + length):
-                self._follow(partial(self._step, step))
+                self._follow(partial(self._single, step))
         return length
 
     def _follow(self, do: Callable[[list[Any], list[Any]], None]) -> None:
@@ -136,37 +130,6 @@ class OnDevice:
         coefficients, scalars = numbers
         made = found([fields[k] for k in chain.fields], (*coefficients, *scalars), tuple(results))
         assert made is not None, "the next state lies apart from all that is read"
-
-    def _step(self, step: int, fields: list[Any], results: list[Any]) -> None:
-        graph, _ = self._recorded.at(step)
-        nodes = graph.needed(self._recorded.wanted)
-        key = (
-            tuple([id(node.compiled) for node in nodes]),
-            tuple([device_key(field) for field in fields]),
-        )
-        out = tuple(results)
-        prepared = self._known.get(key)
-        if prepared is None:
-            wanted, at = self._recorded.wanted, range(len(fields))
-            prepared = several(graph, wanted, self._schedule, at, fields, out, None)
-            self._known[key] = prepared
-        if prepared(fields, self._leaves(graph, step), out) is None:
-            self._in_general(graph, fields, results)
-
-    def _leaves(self, graph: Graph, step: int) -> list[Any]:
-        """The numbers of all calls of a step."""
-        if len(graph.nodes) == 1:
-            return [self._scalars.at(step)]
-        numbers = {node.outputs: node.call.scalars for node in graph.nodes}
-        return [numbers[outputs] for outputs in graph.added]
-
-    def _in_general(self, graph: Graph, fields: Sequence[Any], results: Sequence[Any]) -> None:
-        """Do one step, from arrays of any shapes."""
-        wanted = self._recorded.wanted
-        block = Block(tuple(reaching(graph, fields)))
-        made = Program(graph, wanted, self._schedule).run(block)
-        for result, one in zip(results, made, strict=True):
-            result[...] = one
 
     def ends(self, step: int) -> bool:
         """Show the state, which is somebody else's from then on."""

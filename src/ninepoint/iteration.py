@@ -341,9 +341,7 @@ class InMemory:
             return length
         for step in range(first, first + length):
             results = self._results()
-            # What the caller gave may be of any kind.
-            do = self._single if self._owned else self._single.general
-            do(step, [*self._states, *self._others], results)
+            self._single(step, [*self._states, *self._others], results)
             self._follow(results)
         return length
 

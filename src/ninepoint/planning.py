@@ -19,6 +19,7 @@ from .analysis.footprint import extents
 from .arrays.bands import KEPT, NARROW
 from .arrays.iterating import Chain
 from .arrays.joint import Joint, joint
+from .arrays.launching import Launches
 from .arrays.work import AtOnce
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_fused
@@ -72,6 +73,10 @@ class Plan:
 
     groups: tuple[Group, ...]
     whole: Mapping[str, str]
+    # What does blocks of some kind, by all that this depends on.
+    launches: Remembered[Any, Launches] = field(
+        default_factory=lambda: Remembered(256), init=False, repr=False, compare=False
+    )
 
 
 def plan(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:

@@ -10,25 +10,26 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .arrays.again import Again
 from .arrays.borders import Array
+from .arrays.keys import device_key
+from .arrays.launching import Launches
 from .arrays.layout import Region, Shape
 from .arrays.numpy import broadcast_shape
 from .arrays.phases import check_device, cut_shapes, finer_values
 from .arrays.recognise import is_cupy
 from .arrays.regions import Span, hull, mixed, needed
-from .arrays.run import run
 from .arrays.work import Block
 from .chaining import in_steps
 from .device_groups import on_gpu
 from .graph import Graph, Node
 from .lowering.schedule import Schedule
-from .planning import Group, Plan, in_sets, plan
+from .planning import Plan, in_sets, plan
 from .remembered import Remembered
 
 # Points of one call that may be computed beside those of a chunk for each task that this saves:
@@ -123,17 +124,60 @@ class Program:
         region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
         threads: int | None = None,
-        noted: Again | None = None,
     ) -> list[Array]:
-        """Compute the wanted values from a block; see `arrays.run.run`."""
-        if any(map(is_cupy, block.arrays)):
+        """Compute the wanted values from a block; see `Launches`."""
+        launches = self.bound(block, region, outs, threads)
+        with beside(block.arrays):
+            return launches(block.arrays, None, outs)
+
+    def bound(
+        self,
+        block: Block,
+        region: Region | None = None,
+        outs: Mapping[int, Array] | None = None,
+        threads: int | None = None,
+    ) -> Launches:
+        """What does blocks like this one, from memory if there was one before."""
+        outs = outs or {}
+        plan = self.plan_for(block.arrays)
+        key = (
+            tuple([kind(one) for one in (*block.arrays, *outs.values())]),
+            tuple(outs), block.start, block.domain, region, threads,
+        )  # fmt: skip
+        found = plan.launches.get(key)
+        if found is None:
+            found = Launches(plan.groups, self.wanted, block, region, threads)
+            plan.launches[key] = found
+        return found
+
+    def plan_for(self, arrays: Sequence[Any]) -> Plan:
+        """The plan for arrays in memory, of the CPU or of a GPU."""
+        if not any(map(is_cupy, arrays)):
+            return self.plan
+        key = self.wanted, self.schedule, "cuda"
+        found: Plan | None = self.graph.plans.get(key)
+        if found is None:
             check_device(self.nodes)
-            groups: Sequence[Group] = on_gpu(self.graph, self.wanted, self.schedule)
-        else:
-            groups = self.plan.groups
-        return run(
-            groups, block, self.wanted, region=region, outs=outs, threads=threads, noted=noted
-        )
+            found = Plan(tuple(on_gpu(self.graph, self.wanted, self.schedule)), {})
+            self.graph.plans[key] = found
+        return found
+
+
+def beside(arrays: Sequence[Any]) -> AbstractContextManager[Any]:
+    """Make the GPU on which arrays lie the current one for a while, if they lie on one."""
+    if not any(map(is_cupy, arrays)):
+        return nullcontext()
+    # Imported here: CuPy is optional, and the caller has it.
+    from .arrays import cuda
+
+    return cuda.beside(arrays)
+
+
+def kind(array: Any) -> Any:
+    """What a call depends on of an array, save for its elements."""
+    if is_cupy(array):
+        return device_key(array)
+    return array.dtype, array.shape, array.strides, array.flags.aligned
 
 
 def _pack(program: Program) -> bytes:

@@ -19,7 +19,7 @@ from .arrays.recognise import is_chunked, is_xarray
 from .bound_calls import Prepared
 from .calls import Call
 from .flow import Flow, Leaves, flow_of, leaves_key
-from .ghosts import unnamed
+from .ghosts import has_ghosts, unnamed
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .options import Place
@@ -462,9 +462,8 @@ def _compute(
     prepared = None if key is None else _programs.get(key)
     if prepared is not None:
         result = prepared(arrays, numbers, out)
-        if result is not None:
-            _settle(wanted, result if isinstance(result, tuple) else (result,), dims)
-            return
+        _settle(wanted, result if isinstance(result, tuple) else (result,), dims)
+        return
     graph = Graph([f"x{k}" for k in range(len(leaves))], [_native(v) for v in leaves.values()])
     results: list[tuple[int, ...]] = [(k,) for k in range(len(leaves))]
     for call, axes, fields in zip(done, along, told, strict=True):
@@ -474,9 +473,10 @@ def _compute(
     graph, asked = graph.placed(asked)
     values = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
     _settle(wanted, values, dims)
-    if key is not None and prepared is None and not graph.places:
+    if key is not None and not has_ghosts(graph):
+        options = Place(out=out, threads=threads)
         at = range(len(arrays))
-        _programs[key] = several(graph, asked, Schedule(), at, arrays, out, threads)
+        _programs[key] = several(graph, asked, Schedule(), at, arrays, options)
 
 
 def _settle(wanted: Sequence[_Node], results: Sequence[Any], dims: Dims) -> None:

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from . import limits
-from .arrays.again import Again
 from .arrays.borders import Array
 from .arrays.cuda import understood
 from .arrays.layout import Region, Shape
@@ -168,12 +167,9 @@ class Sent:
         block: Block,
         region: Region | None = None,
         outs: Mapping[int, Array] | None = None,
-        noted: Again | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block of the CPU's memory."""
         assert not outs
-        if noted is not None:
-            noted.otherwise()
         with _room.shared():
             made = self._sent(block, region)
         if made is None:

@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from . import limits
 from .arrays.borders import Array, Boundary
-from .arrays.executable import Executable, Options, apply
-from .arrays.iterating import Numbers
-from .arrays.joint import Joint
+from .arrays.executable import Executable
+from .arrays.iterating import Numbers as Together
+from .arrays.launching import Launches
 from .arrays.recognise import refuse_foreign
-from .arrays.repeating import Calling, Repeats
+from .arrays.repeating import Repeats
+from .arrays.single import Numbers
 from .arrays.work import Block
 from .backends.compiled import Bound
 from .backends.memory import empty
 from .ghosts import alone, at_step
 from .ghosts.alike import Alike, Pairs
-from .graph import Graph, Node
+from .graph import Graph
 from .lowering.schedule import Schedule
-from .planning import plan
-from .program import Program
+from .program import Program, kind
 from .running import evaluate, reaching
 
 # Gives the calls of one step for the types of the fields and the other arguments, and which of
 # their values are the results.
 Record = Callable[[Sequence[np.dtype], Mapping[str, Any]], tuple[Graph, tuple[int, ...]]]
+
+
+# Arrays of which so many are remembered at the most.
+MANY = 16
 
 
 class Scalars:
@@ -115,7 +117,7 @@ class Recorded:
             return self.graph
         return self._record(self._dtypes, self._scalars.at(step))[0]
 
-    def over(self, step: int, count: int) -> Numbers | None:
+    def over(self, step: int, count: int) -> Together | None:
         """The coefficients and scalars of some steps; None if their types differ."""
         first = [node.compiled for node in self.nodes]
         coefficients: list[Array] = []
@@ -150,73 +152,8 @@ def _small(value: Any) -> bool:
     return type(value) is int and -(2**63) <= value < 2**63
 
 
-class Calls:
-    """One call after the other on arrays of one shape."""
-
-    def __init__(self, options: Options) -> None:
-        self._options = options
-        self._known: dict[int, Executable] = {}
-
-    def __call__(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one call, from and to contiguous arrays that are no others' than ours."""
-        known = self._known.get(id(program.compiled))
-        out = tuple(outs) if len(outs) > 1 else outs[0]
-        if known is None:
-            one = self._options
-            known = Executable(program, fields, one.border, one.cval, None, out, one.threads)
-            self._known[id(program.compiled)] = known
-        known(fields, (*program.coefficients, *program.scalars), out)
-
-    def general(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one call, from arrays of any kind."""
-        one = self._options
-        out = tuple(outs) if len(outs) > 1 else outs[0]
-        apply(program, fields, border=one.border, cval=one.cval, out=out, threads=one.threads)
-
-    def calling(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> Calling:
-        """One call as what repeats it is told."""
-        return Calling(program, fields, outs, self._options)
-
-
-# A call, what it runs, and on which arrays.
-Single: TypeAlias = tuple[Calls, tuple[Bound, Sequence[Array], Sequence[Array]]]
-
-
-class _JointCalls:
-    """The calls of a step as one."""
-
-    def __init__(self, one: Joint, wanted: Sequence[int], threads: int | None) -> None:
-        self._one = one
-        self._call = Calls(Options(one.border, one.cval, threads))
-        self._order = [wanted.index(value) for value in one.outputs]
-        self._fits: dict[tuple[int, ...], bool] = {}
-        self._known: tuple[Sequence[Bound], Bound | None] | None = None
-
-    def takes(self, shape: tuple[int, ...]) -> bool:
-        """Whether it can be done so on arrays of a shape."""
-        if shape not in self._fits:
-            self._fits[shape] = self._one.takes([shape])
-        return self._fits[shape]
-
-    def program(self, nodes: Sequence[Node], bounds: Sequence[Bound]) -> Bound | None:
-        """What does all calls, with their numbers; None if those are of other types."""
-        if self._known is None or self._known[0] is not bounds:
-            program = None
-            if all(n.compiled is b.compiled for n, b in zip(nodes, bounds, strict=True)):
-                coefficients = [array for bound in bounds for array in bound.coefficients]
-                scalars = [value for bound in bounds for value in bound.scalars]
-                program = self._one.program.with_numbers((*coefficients, *scalars))
-            self._known = bounds, program
-        return self._known[1]
-
-    def of(self, program: Bound, fields: Sequence[Array], outs: Sequence[Array]) -> Single:
-        """A step."""
-        fields, outs = [fields[k] for k in self._one.fields], [outs[k] for k in self._order]
-        return self._call, (program, fields, outs)
-
-
 class Steps:
-    """Single steps on arrays of one shape: one call after the other, or done together.
+    """Single steps on arrays: one call after the other, or done together.
 
     Arrays that are `thin`, of few rows or columns, are not worth the latter.
     """
@@ -228,26 +165,26 @@ class Steps:
         self._schedule = schedule
         self._threads = threads
         self._thin = thin
-        self._calls = [
-            Calls(Options(node.border, node.call.cval, threads)) for node in recorded.nodes
-        ]
-        # What calls make for others, by the shape of the arrays.
-        self._between: dict[tuple[int, ...], dict[int, Array]] = {}
-        last = recorded.nodes[-1]
-        self._alike = all(
-            node.along == last.along and not node.resizes for node in recorded.nodes
-        ) and last.along == tuple(range(-last.ndim, 0))
+        # What does steps whose calls are compiled alike, on arrays that lie alike; with the graph,
+        # which has the kernels, so that nothing else gets their identity.
+        self._known: dict[Any, tuple[Launches, Graph]] = {}
+        # The same for arrays that come again and again, by what they are.
+        self._same: dict[tuple[int, ...], tuple[Launches, Any]] = {}
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, from and to contiguous arrays that are no others' than ours."""
-        if len(self._calls) == 1:
-            self._calls[0](self._recorded.at(step)[1][0], fields, outs)
-            return
-        singles = self._singles(step, fields, outs)
-        if not singles:
-            self.general(step, fields, outs)
-        for call, on in singles:
-            call(*on)
+        """Do one step, to arrays that are no others' than ours."""
+        graph, bounds = self._recorded.at(step)
+        places = tuple([id(one) for one in (*(b.compiled for b in bounds), *fields, *outs)])
+        same = self._same.get(places)
+        if same is None:
+            if len(self._same) > MANY:
+                self._same.clear()
+            same = self._same[places] = self._launches(step, fields, outs), (fields, outs)
+        targets = dict(zip(self._recorded.wanted, outs, strict=True))
+        made = same[0](self._reaching(graph, fields), self._numbers(bounds), targets)
+        for out, one in zip(outs, made, strict=True):
+            if one is not out:
+                out[...] = one
 
     def repeats(
         self, step: int, one: Sequence[Array], other: Sequence[Array], others: Sequence[Array]
@@ -258,79 +195,64 @@ class Steps:
         """
         if self._recorded.varying:
             return None
-        turns = [
-            self._singles(step, [*given, *others], made)
-            for given, made in ((one, other), (other, one))
-        ]
-        if not all(turns):
-            return None
-        calls = [[call.calling(*on) for call, on in turn] for turn in turns]
-        return Repeats.of(calls, self._threads)
-
-    def _singles(
-        self, step: int, fields: Sequence[Array], outs: Sequence[Array]
-    ) -> Sequence[Single]:
-        """The calls of one step; none where they are done together, or not on such arrays."""
-        graph, bounds = self._recorded.at(step)
-        if len(self._calls) == 1:
-            return [(self._calls[0], (bounds[0], fields, outs))]
-        shape = outs[0].shape
-        if not self._alike or any(field.shape != shape for field in fields):
-            return []
-        nodes = self._recorded.nodes
-        if self._joint is not None and self._joint.takes(shape):
-            program = self._joint.program(nodes, bounds)
-            if program is not None:
-                return [self._joint.of(program, fields, outs)]
-        if not self._thin and self._together(graph, shape):
-            return []
-        values = dict(enumerate(fields)) | self._held(shape)
-        values |= zip(nodes[-1].outputs, outs, strict=True)
-        return [
-            (call, (bound, [values[k] for k in node.fields], [values[k] for k in node.outputs]))
-            for node, call, bound in zip(nodes, self._calls, bounds, strict=True)
-        ]
-
-    def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, from arrays of any kind."""
-        graph, bounds = self._recorded.at(step)
-        wanted = self._recorded.wanted
-        if len(self._recorded.nodes) == 1:
-            self._calls[0].general(bounds[0], fields, outs)
-            return
-        fields = reaching(graph, fields)
-        targets = dict(zip(wanted, outs, strict=True))
-        program = Program(graph, wanted, self._schedule)
-        made = program.run(Block(tuple(fields)), outs=targets, threads=self._threads)
-        for out, one in zip(outs, made, strict=True):
-            if one is not out:
-                out[...] = one
-
-    @cached_property
-    def _joint(self) -> _JointCalls | None:
-        """The calls of a step as one, where one border is enough for all."""
         graph, wanted = self._recorded.graph, self._recorded.wanted
-        groups = plan(graph, wanted, self._schedule).groups
-        one = groups[0].joint
-        if len(groups) > 1 or one is None or set(one.outputs) != set(wanted):
+        fields = self._reaching(graph, [*one, *others])
+        shapes = graph.shapes(field.shape for field in fields)
+        # What calls make for others stays where it is.
+        between = {
+            value: empty(shapes[value], graph.dtypes[value])
+            for node in self._recorded.nodes
+            for value in node.outputs
+            if value not in wanted
+        }
+        outs = dict(zip(wanted, other, strict=True)) | between
+        calls = self._launches(step, [*one, *others], other).calls(fields, outs)
+        numbers = self._numbers(self._recorded.at(step)[1])
+        if calls is None:
             return None
-        return _JointCalls(one, wanted, self._threads)
+        turns = []
+        for given, made in ((one, other), (other, one)):
+            arrays = dict(enumerate(self._reaching(graph, [*given, *others])))
+            arrays |= between | dict(zip(wanted, made, strict=True))
+            turns.append(
+                [
+                    (call.run, call.inputs(arrays), [arrays[k] for k in call.outputs], told)
+                    for call in calls
+                    if isinstance(call.run, Executable)
+                    for told in [call.told(numbers)]
+                ]
+            )
+        return Repeats.of(turns, self._threads)
 
-    def _together(self, graph: Graph, shape: tuple[int, ...]) -> bool:
-        """Whether the calls are done together: then what lies between is too much for a cache."""
-        size = sum(dtype.itemsize for dtype in graph.dtypes) * int(np.prod(shape))
-        return size > limits.current.fused_bytes
+    def _launches(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> Launches:
+        """What does steps like this one on such fields."""
+        graph, bounds = self._recorded.at(step)
+        key = (
+            tuple([id(bound.compiled) for bound in bounds]),
+            tuple([kind(array) for array in (*fields, *outs)]),
+        )
+        if key not in self._known:
+            self._known[key] = self._made(graph, fields), graph
+        return self._known[key][0]
 
-    def _held(self, shape: tuple[int, ...]) -> dict[int, Array]:
-        """Arrays for what the calls but the last make."""
-        if shape not in self._between:
-            dtypes = self._recorded.graph.dtypes
-            self._between[shape] = {
-                value: empty(shape, dtypes[value])
-                for node in self._recorded.nodes[:-1]
-                for value in node.outputs
-            }
-        return self._between[shape]
+    def _made(self, graph: Graph, fields: Sequence[Array]) -> Launches:
+        wanted = self._recorded.wanted
+        block = Block(tuple(self._reaching(graph, fields)))
+        groups = Program(graph, wanted, self._schedule).plan_for(block.arrays).groups
+        return Launches(
+            groups, wanted, block, None, self._threads, not self._thin, self._recorded.core
+        )
+
+    def _numbers(self, bounds: Sequence[Bound]) -> Numbers:
+        """The numbers of the calls of a step."""
+        return {
+            node.outputs[0]: (bound.coefficients, bound.scalars)
+            for node, bound in zip(self._recorded.nodes, bounds, strict=True)
+        }
+
+    def _reaching(self, graph: Graph, fields: Sequence[Array]) -> Sequence[Array]:
+        """The fields, each with all axes of the calls that depend on it."""
+        return fields if len(self._recorded.nodes) == 1 else reaching(graph, fields)
 
 
 class GhostSteps(Steps):
@@ -342,34 +264,36 @@ class GhostSteps(Steps):
         self._recorded = recorded
         self._schedule = schedule
         self._threads = threads
-        self._known: Alike | None = None
+        self._alike: dict[Any, Alike | None] = {}
         # The border of the last step, and its rules side by side.
         self._now: tuple[Boundary, Pairs] | None = None
 
     def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, from and to contiguous arrays that are no others' than ours."""
+        """Do one step, to arrays that are no others' than ours."""
         node, *more = self._recorded.graph.nodes
         if not more:
-            if self._known is None:
-                self._known = Alike.of(node, fields, outs, None, self._threads)
+            key = tuple([kind(array) for array in (*fields, *outs)])
+            if key not in self._alike:
+                self._alike[key] = Alike.of(node, fields, outs, None, self._threads)
             (bound,) = self._recorded.at(step)[1]
             now = node.call.boundary.after(step)
             if self._now is None or now is not self._now[0]:
                 self._now = now, now.sides(node.ndim)
             numbers = (*bound.coefficients, *bound.scalars)
             made = None
-            if self._known is not None and bound.compiled is node.compiled:
-                made = self._known(fields, numbers, self._now[1], outs)
+            alike = self._alike[key]
+            if alike is not None and bound.compiled is node.compiled:
+                made = alike(fields, numbers, self._now[1], outs)
             if made is not None:
                 return
-        self.general(step, fields, outs)
+        self._ordinary(step, fields, outs)
 
     def repeats(
         self, step: int, one: Sequence[Array], other: Sequence[Array], others: Sequence[Array]
     ) -> Repeats | None:
         """Nothing: what lies beyond the ends is made anew for each step."""
 
-    def general(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
+    def _ordinary(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
         """Do one step, from arrays of any kind."""
         graph = at_step(self._recorded.graph_at(step), step)
         if len(graph.nodes) == 1:

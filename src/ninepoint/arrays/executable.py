@@ -51,6 +51,7 @@ from ninepoint.arrays.recognise import listed
 from ninepoint.backends.backend import Code
 from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import LEAST, empty
+from ninepoint.backends.repeated import Held
 from ninepoint.backends.threads import thread_count
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
@@ -183,6 +184,28 @@ class Executable:
         self._entry(*fields, *results, *numbers, told)
         if self._zones:
             write_zones(self._program, self._plan, self._values, fields, results)
+
+    def held(
+        self,
+        fields: Sequence[Array],
+        outs: Sequence[Array],
+        numbers: Sequence[Any],
+        threads: int,
+    ) -> Held | None:
+        """The call on these arrays as machine code keeps it, shared among so many threads.
+
+        None where there is something to do besides.  The results must overlap no field.
+        """
+        if self._told is None or self._arrangement is not None or self._zones:
+            return None
+        assert self._machine is not None
+        lists = [self._told]
+        if threads > 1:
+            cut = divided(self._plan, self._stack, threads * SHARES)
+            lists = [commands(self._plan, self._machine, part) for part in cut]
+        if self._lead > 1:
+            fields, outs = self._stacked(fields), self._stacked(outs)
+        return self._program.with_numbers(numbers).held(fields, outs, lists)
 
     def _stacked(self, arrays: Sequence[Array]) -> list[Array]:
         """The arrays with one axis for the stack: of a result without points -1 says nothing."""

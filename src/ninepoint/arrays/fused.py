@@ -20,43 +20,47 @@ from ..backends.compiled import Bound
 from ..backends.memory import empty
 from ..backends.threads import thread_count
 from ..language.box import Box
-from .again import Again
 from .axes import Behind
 from .bands import Ends, Sides, fits, run_fused
 from .borders import Array
+from .in_turn import InTurn
 from .iterating import run_chain
 from .lanes import Lanes, with_lanes
 from .layout import Region, Shape
-from .single import one_by_one, ranked
+from .single import Numbers, Step, lengths_of, told
 from .views import plain, spread, stacked
-from .work import Block, Domain, Group, Spans, Work, cut, extents, reached, within
+from .work import Block, Domain, Group, Spans, Work, cut, extents, ranked, reached, within
 
 
-def in_one_pass(
+def bind_pass(
     work: Work,
     group: Group,
-    program: Bound,
+    members: Sequence[int],
     values: Mapping[int, Array],
     threads: int | None,
     outs: Mapping[int, Array],
-) -> dict[int, Array] | None:
-    """What a group gives as one kernel; None if it has to be done node by node."""
+) -> Step | None:
+    """What does a group as one kernel; None if it has to be done node by node."""
+    program = group.program
+    assert program is not None
     ndim, along, margin = program.ndim, group.nodes[0].along, program.reaches[0]
     ends = tuple(range(-ndim, 0))
-    fields = [values[value] for value in group.fields]
     sides: tuple[Sides, ...] = ((True, True),) * ndim
     has: Spans = ()
     gives: Spans = ()
     if work.shape is not None:
         has, sides, gives = extents(work, group.nodes[0], group.fields, margin)
-        fields = [
-            cut(field, work.at[value], has)
-            for field, value in zip(fields, group.fields, strict=True)
-        ]
         enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
         if not enough or not reached(group, margin, gives, has, work.shape):
             return None
-    fields = [np.moveaxis(ranked(field, along), along, ends) for field in fields]
+    at = {value: work.at.get(value, has) for value in group.fields}
+
+    def taken(values: Mapping[int, Array]) -> list[Array]:
+        """The fields, with core axes last."""
+        fields = [cut(values[value], at[value], has) for value in group.fields]
+        return [np.moveaxis(ranked(field, along), along, ends) for field in fields]
+
+    fields = taken(values)
     lanes: Lanes | None = None
     laned = program
     if group.chain is None and fields[0].ndim >= ndim:
@@ -73,45 +77,78 @@ def in_one_pass(
             shape[len(shape) - ndim :], sides, margin.lo, margin.hi, strict=True
         )
     ]
-    results: dict[int, Array] = {}
-    for value, dtype in _dtypes(group).items():
-        if value in group.outputs:
-            out = work.target(value, gives, outs)
-            out = None if out is None else np.moveaxis(out, along, ends)
-            if out is None or not _fits(out, dtype, ndim, lanes):
-                whole = (*shape[: len(shape) - ndim], *core)
-                out = empty(whole, dtype) if lanes is None else lanes.empty(whole, dtype)
-            results[value] = out
-
+    made_shape = (*shape[: len(shape) - ndim], *core)
+    dtypes = {value: dtype for value, dtype in _dtypes(group).items() if value in group.outputs}
+    into = [
+        value
+        for value, dtype in dtypes.items()
+        if (out := work.target(value, gives, outs)) is not None
+        and _fits(np.moveaxis(out, along, ends), dtype, ndim, lanes)
+    ]
     lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
-    thin = partial(_thin, work, group, whole, margin, along, gives, has, sides)
     bound = laned.within(whole)
-    given = [stacked(field, laned.ndim) for field in spread(flat, program.positions)]
-    made = [results[value] for value in group.outputs]
-    made = [stacked(one if lanes is None else lanes.of(one), laned.ndim) for one in made]
-    if group.chain is None:
-        ends_of: Callable[[int, list[Array]], Sequence[Array]] = thin
-        apart = 1
-        if lanes is not None:
-            ends_of = partial(_thin_lanes, thin, lanes.of_stack())
-            sides = tuple(lanes.in_turn(sides))
-            sides, apart = ((*sides, (True, True)), 1) if lanes.levels else (sides, lanes.count)
-        run_fused(
-            bound, ends_of, given, made, thread_count(threads), group.tile, sides, lanes=apart
-        )
-    else:
-        numbers, count = (bound.coefficients, bound.scalars), thread_count(threads)
-        step_by_step = [
-            Ends(partial(thin, axis), axis, sides[axis], positions=program.positions)
-            for axis in range(ndim)
-        ]
-        run_chain(group.chain, numbers, step_by_step.__getitem__, given, made, count, ended=sides)
+    told_lengths = lengths_of(program, whole)
+    thin = partial(_thin, work, group, whole, margin, along, gives, has, sides, {})
     if work.shape is not None:
         work.at |= dict.fromkeys(group.outputs, gives)
-    if work.noted is not None:
-        work.noted.otherwise()
-    return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
+
+    def do(
+        values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        fields = taken(values)
+        results = {
+            value: np.moveaxis(outs[value], along, ends)
+            if value in into
+            else (empty if lanes is None else lanes.empty)(made_shape, dtype)
+            for value, dtype in dtypes.items()
+        }
+        flat = fields if lanes is None else [lanes.of(field) for field in fields]
+        given = [stacked(field, laned.ndim) for field in spread(flat, program.positions)]
+        made = [results[value] for value in group.outputs]
+        made = [stacked(one if lanes is None else lanes.of(one), laned.ndim) for one in made]
+        ready = bound
+        if numbers is not None:
+            ready = bound.with_numbers(told(numbers, members, told_lengths))
+        ends_of = partial(thin, numbers)
+        if group.chain is None:
+            _run_stages(group, ready, ends_of, given, made, thread_count(threads), sides, lanes)
+        else:
+            step_by_step = [
+                Ends(partial(ends_of, axis), axis, sides[axis], positions=program.positions)
+                for axis in range(ndim)
+            ]
+            run_chain(
+                group.chain,
+                (ready.coefficients, ready.scalars),
+                step_by_step.__getitem__,
+                given,
+                made,
+                thread_count(threads),
+                ended=sides,
+            )
+        return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
+
+    return do
+
+
+def _run_stages(
+    group: Group,
+    program: Bound,
+    thin: Callable[[int, list[Array]], Sequence[Array]],
+    fields: Sequence[Array],
+    results: Sequence[Array],
+    threads: int,
+    sides: Sequence[Sides],
+    lanes: Lanes | None,
+) -> None:
+    """Do nodes that are stages of each other, on arrays that lie as the kernel has them."""
+    apart = 1
+    if lanes is not None:
+        thin = partial(_thin_lanes, thin, lanes.of_stack())
+        sides = tuple(lanes.in_turn(sides))
+        sides, apart = ((*sides, (True, True)), 1) if lanes.levels else (sides, lanes.count)
+    run_fused(program, thin, fields, results, threads, group.tile, sides, lanes=apart)
 
 
 def _fits(out: Array, dtype: np.dtype, ndim: int, lanes: Lanes | None) -> bool:
@@ -122,7 +159,7 @@ def _fits(out: Array, dtype: np.dtype, ndim: int, lanes: Lanes | None) -> bool:
 
 
 def _thin_lanes(
-    thin: Callable[[int, Sequence[Array]], list[Array]],
+    thin: Callable[[int, list[Array]], Sequence[Array]],
     lanes: Lanes,
     axis: int,
     pieces: Sequence[Array],
@@ -144,43 +181,38 @@ def _thin(
     gives: Spans,
     has: Spans,
     ended: Sequence[Sides],
+    known: dict[Any, tuple[Work, InTurn]],
+    numbers: Numbers,
     axis: int,
     pieces: Sequence[Array],
 ) -> list[Array]:
     """What the nodes give one after the other, for thin pieces of an axis, whose ends are closed.
 
     The pieces have the core axes behind those of the stack; both ends of the axis, joined, or one.
+    What does pieces alike is `known`.
     """
-    values = dict(zip(group.fields, pieces, strict=True))
-    noted, key = None, None
-    if work.noted is not None:
-        key = (group.outputs, axis, *((one.shape, one.strides, one.dtype) for one in pieces))
-        known = work.noted.ends.get(key)
-        again = known(values, {}) if known is not None and known.ready else None
-        if again is not None:
-            return again
-        noted = Again()
-    nodes = group.turned
-    block, region = Block(tuple(pieces)), None
-    if work.shape is not None:
-        length = pieces[0].shape[axis - len(along)]
-        spans, wanted = [has[k] for k in along], [gives[k] for k in along]
-        shape = [work.shape[k] for k in along]
-        low, high = ended[axis]
-        # An array of which the piece is one end, or all.
-        shape[axis] = length if low and high else length + 1
-        spans[axis] = (0, length) if low else (1, length + 1)
-        before, after = max(0, -margin.lo[axis]), max(0, margin.hi[axis])
-        wanted[axis] = (0 if low else length + 1 - after, shape[axis] if high else before)
-        start = tuple(a for a, _ in spans)
-        block = Block(tuple(pieces), start, Domain(tuple(shape)))
-        region = Region(tuple(a for a, _ in wanted), tuple(b for _, b in wanted))
-    inner = Work(nodes, group.fields, group.outputs, block, region)
-    inner.whole, inner.noted = whole, noted
-    made = one_by_one(inner, nodes, values, group.outputs, 1, {})
-    if noted is not None and work.noted is not None:
-        noted.gave([(value, inner.part(value, made[value])) for value in group.outputs])
-        work.noted.ends[key] = noted
+    key = (axis, *((one.shape, one.strides) for one in pieces))
+    if key not in known:
+        nodes = group.turned
+        block, region = Block(tuple(pieces)), None
+        if work.shape is not None:
+            length = pieces[0].shape[axis - len(along)]
+            spans, wanted = [has[k] for k in along], [gives[k] for k in along]
+            shape = [work.shape[k] for k in along]
+            low, high = ended[axis]
+            # An array of which the piece is one end, or all.
+            shape[axis] = length if low and high else length + 1
+            spans[axis] = (0, length) if low else (1, length + 1)
+            before, after = max(0, -margin.lo[axis]), max(0, margin.hi[axis])
+            wanted[axis] = (0 if low else length + 1 - after, shape[axis] if high else before)
+            start = tuple(a for a, _ in spans)
+            block = Block(tuple(pieces), start, Domain(tuple(shape)))
+            region = Region(tuple(a for a, _ in wanted), tuple(b for _, b in wanted))
+        inner = Work(nodes, group.fields, group.outputs, block, region)
+        inner.whole = whole
+        known[key] = inner, InTurn(inner, nodes, group.outputs, 1)
+    inner, do = known[key]
+    made = do(dict(zip(group.fields, pieces, strict=True)), numbers, {})
     return [inner.given(value, made[value]) for value in group.outputs]
 
 

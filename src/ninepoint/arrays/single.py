@@ -1,22 +1,24 @@
-"""Single nodes: each call by itself, on what of its fields is there.
+"""Single nodes: each call by itself, on what of its fields is there, bound once.
 
 At open sides of a block a node gives as much less as it looks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..backends.memory import empty
+from ..language.lengths import Length
 from . import phases
 from .axes import Behind
 from .borders import Array, Border, Rule
 from .every import Steps, steps_left, thinned_copy
-from .executable import Executable, apply
+from .executable import Executable, Options, Run, apply
 from .lanes import steps_made
 from .layout import Shape
 from .numpy import core_shape
@@ -24,88 +26,167 @@ from .recognise import is_cupy, listed
 from .regions import Node, closed
 from .work import Spans, Work, index_of
 
+# Coefficients and scalars of each node, by its first output; None where they are its call's.
+Numbers: TypeAlias = Mapping[int, tuple[Sequence[Any], Sequence[Any]]] | None
 
-def one_by_one(
-    work: Work,
-    nodes: Sequence[Node],
-    values: Mapping[int, Array],
-    wanted: Sequence[int],
-    threads: int | None,
-    outs: Mapping[int, Array],
-) -> dict[int, Array]:
-    """What the nodes make, each call by itself."""
-    known = dict(values)
-    for position, node in enumerate(nodes):
-        known |= node_alone(work, node, [known[value] for value in node.fields], threads, outs)
-        later = {value for other in nodes[position + 1 :] for value in other.fields}
-        for value in [v for v in known if v not in later and v not in wanted]:
-            del known[value]
-    return {value: known[value] for value in wanted if value in known}
+# Values, numbers and arrays to write to, by number -> what is made of them.
+Step: TypeAlias = Callable[[Mapping[int, Array], Numbers, Mapping[int, Array]], dict[int, Array]]
+
+# What is taken of an array, one index after the other.
+_Indices: TypeAlias = Sequence[tuple[Any, ...]]
 
 
-def node_alone(
+@dataclass(frozen=True, slots=True)
+class OneCall:
+    """A call of one node, or of several as one, on arrays of one kind.
+
+    `numbers` are those of its program, and `lengths` which of them the arrays tell; `members` are
+    the first outputs of its nodes.  With `targets` it writes to arrays that are there.
+    """
+
+    run: Run
+    fields: tuple[tuple[int, _Indices], ...]
+    outputs: tuple[int, ...]
+    numbers: tuple[Any, ...]
+    lengths: tuple[tuple[int, int], ...]
+    members: Sequence[int]
+    targets: bool
+
+    def __call__(
+        self, values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
+        made = self.run(self.inputs(values), self.told(numbers), out)
+        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+
+    def inputs(self, values: Mapping[int, Array]) -> list[Array]:
+        """The fields, of values."""
+        return [
+            _taken(values[value], indices) if indices else values[value]
+            for value, indices in self.fields
+        ]
+
+    def told(self, numbers: Numbers) -> Sequence[Any]:
+        """The numbers of the call: coefficients, then scalars."""
+        return self.numbers if numbers is None else told(numbers, self.members, self.lengths)
+
+
+def told(
+    numbers: Mapping[int, tuple[Sequence[Any], Sequence[Any]]],
+    members: Sequence[int],
+    lengths: Sequence[tuple[int, int]],
+) -> list[Any]:
+    """The numbers of some nodes as one: coefficients, then scalars; some are `lengths`."""
+    own = [numbers[k] for k in members]
+    found = [one for coefficients, _ in own for one in coefficients]
+    found += [one for _, scalars in own for one in scalars]
+    for place, length in lengths:
+        found[place] = length
+    return found
+
+
+def lengths_of(program: Any, core: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Which numbers of a program are lengths of its arrays, and these."""
+    count = len(program.coefficients)
+    scalars = enumerate(program.scalars, count)
+    return tuple((place, core[one.axis]) for place, one in scalars if isinstance(one, Length))
+
+
+def bind_call(
     work: Work,
     node: Node,
-    fields: Sequence[Array],
+    members: Sequence[int],
+    values: Mapping[int, Array],
     threads: int | None,
     outs: Mapping[int, Array],
-) -> dict[int, Array]:
-    """What one node makes; notes where it stands."""
+) -> Step:
+    """What does one node, on values like these; notes where its results stand."""
+    fields = [values[value] for value in node.fields]
     if node.thins and (steps := _steps(node, fields)) != node.every:
-        made = node_alone(work, node.with_steps(steps), fields, threads, full([node], outs))
-        if work.noted is not None:
-            work.noted.otherwise()
-        return thinned([node], made, steps)
+        full = {value: out for value, out in outs.items() if value not in node.outputs}
+        every = bind_call(work, node.with_steps(steps), members, values, threads, full)
+        rest = steps_left(node.every, steps)
+
+        def thin(
+            values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+        ) -> dict[int, Array]:
+            # Copies, for the rest of the memory is needed by nobody.
+            made = every(values, numbers, outs)
+            return {v: thinned_copy(one, rest, node.along) for v, one in made.items()}
+
+        return thin
+    indices: list[list[tuple[Any, ...]]] = [[] for _ in fields]
+    for own, field, cut in zip(
+        indices, fields, phases.cut_fields(fields, node.fields, work.finer), strict=True
+    ):
+        if cut.shape != field.shape:
+            own.append(tuple(map(slice, cut.shape)))
+    fields = [_taken(field, own) for field, own in zip(fields, indices, strict=True)]
     border, along = node.border, node.along
-    fields = phases.cut_fields(fields, node.fields, work.finer)
     spans: dict[int, Spans] = dict.fromkeys(node.outputs, ())
-    values: list[tuple[int, Any]] = [(value, None) for value in node.fields]
     if work.shape is not None:
         taken = work.takes[id(node)]
-        pairs = zip(fields, node.fields, strict=True)
-        values = [(value, index_of(field, work.at[value], taken)) for field, value in pairs]
-        fields = [
-            field if index is None else field[index]
-            for field, (_, index) in zip(fields, values, strict=True)
-        ]
+        for own, field, value in zip(indices, fields, node.fields, strict=True):
+            index = index_of(field, work.at[value], taken)
+            own += [] if index is None else [index]
         border = _opened(node, taken, work.shape)
         spans = _made_at(node, border, taken)
         work.at |= spans
-    ends = tuple(range(-len(along), 0))
+    for own, field in zip(indices, fields, strict=True):
+        # Beside others a field may have fewer axes.
+        own += [(None,) * -(min(along) + field.ndim)] if field.ndim < -min(along) else []
+    pairs = tuple(zip(node.fields, indices, strict=True))
+    fields = [_taken(values[value], own) for value, own in pairs]
     targets = [work.target(value, at, outs) for value, at in spans.items()]
-    out: Any = None if any(one is None for one in targets) else tuple(targets)
-    if along != ends:
-        fields = [np.moveaxis(ranked(field, along), along, ends) for field in fields]
-        out = out and tuple(np.moveaxis(one, along, ends) for one in out)
-    program = node.program
+    into: Any = None if any(one is None for one in targets) else tuple(targets)
+    axes = None if along == tuple(range(-len(along), 0)) else along
     whole = work.whole or (work.lengths and tuple(work.lengths[axis] for axis in along))
-    if whole is not None:
-        program = program.within(whole)
-    if node.factors:
-        compute = partial(_applied(fields), program, threads=threads)
-        results = tuple(
-            phases.apply(compute, program, fields, node.factors, border, node.cval, out, empty)
+    # Another array of this shape is as long.
+    core = whole or core_shape(fields, node.program.ndim, axes)
+    program = node.program.within(core)
+    numbers = (*program.coefficients, *program.scalars)
+    run = _run(node, program, fields, border, axes, into, threads)
+    lengths = lengths_of(node.program, core)
+    return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
+
+
+def _run(
+    node: Node,
+    program: Any,
+    fields: Sequence[Array],
+    border: Border,
+    axes: Behind | None,
+    into: Any,
+    threads: int | None,
+) -> Run:
+    """What does a node on such fields."""
+    there = any(map(is_cupy, fields))
+    if not there and not node.factors:
+        return Executable(program, fields, border, node.cval, axes, into, threads)
+    if there:
+        # Imported here: CuPy is optional, and the caller has it.
+        from . import cuda
+
+        return cuda.bind(program, fields, Options(border, node.cval, threads), into, axes)
+
+    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
+        bound = program.with_numbers(numbers)
+        ends = tuple(range(-len(node.along), 0))
+        fields = [np.moveaxis(field, node.along, ends) for field in fields]
+        results = [np.moveaxis(one, node.along, ends) for one in listed(out)] or None
+        compute = partial(apply, bound, threads=threads)
+        made = phases.apply(
+            compute, bound, fields, node.factors, border, node.cval, results, empty
         )
-        noted = None
-    elif any(map(is_cupy, fields)):
-        made = _applied(fields)(
-            program, fields, border=border, cval=node.cval, out=out, threads=threads
-        )
-        results, noted = tuple(listed(made)) if not isinstance(made, tuple) else made, None
-    else:
-        # Another array of this shape is as long.
-        program = program.within(core_shape(fields, program.ndim, None))
-        noted = Executable(program, fields, border, node.cval, None, out, threads)
-        numbers = (*program.coefficients, *program.scalars)
-        results = tuple(listed(noted(fields, numbers, out)))
-    if work.noted is not None:
-        if noted is None or along != ends:
-            work.noted.otherwise()
-        else:
-            work.noted.called(noted, values, numbers, node.outputs, out is not None)
-    if along != ends:
-        results = tuple(np.moveaxis(one, ends, along) for one in results)
-    return dict(zip(node.outputs, results, strict=True))
+        return tuple(np.moveaxis(one, ends, node.along) for one in made)
+
+    return run
+
+
+def _taken(array: Array, indices: _Indices) -> Array:
+    for index in indices:
+        array = array[index]
+    return array
 
 
 def _steps(node: Node, fields: Sequence[Array]) -> Steps:
@@ -129,21 +210,6 @@ def _made_at(node: Node, border: Border, taken: Spans) -> dict[int, Spans]:
     return found
 
 
-def _applied(fields: Sequence[Array]) -> Any:
-    """Find what applies a program to arrays where these are."""
-    if not any(map(is_cupy, fields)):
-        return apply
-    # Imported here: CuPy is optional, and the caller has it.
-    from . import cuda
-
-    return cuda.apply
-
-
-def ranked(field: Array, along: Behind) -> Array:
-    """The field with all axes of a node; beside others it may have fewer."""
-    return field[(None,) * max(0, -min(along) - field.ndim)]
-
-
 def _opened(node: Node, taken: Spans, shape: Shape) -> Border:
     """The border of a node on fields that stand so: open sides have no neighbours."""
     rules: list[tuple[Rule, Rule]] = []
@@ -151,20 +217,3 @@ def _opened(node: Node, taken: Spans, shape: Shape) -> Border:
         low, high = closed(node, axis, taken[axis], shape[axis])
         rules.append((before if low else "valid", after if high else "valid"))
     return Border(tuple(rules))
-
-
-def full(nodes: Sequence[Node], outs: Mapping[int, Array]) -> Mapping[int, Array]:
-    """The arrays to write to, as far as all points of them are wanted."""
-    thin = {value for node in nodes if node.thins for value in node.outputs}
-    return {value: out for value, out in outs.items() if value not in thin} if thin else outs
-
-
-def thinned(nodes: Sequence[Node], made: dict[int, Array], before: Steps = ()) -> dict[int, Array]:
-    """What is wanted of what nodes give that make all points, or have the steps `before`."""
-    for node in nodes:
-        if node.thins:
-            steps = steps_left(node.every, before) if before else node.every
-            for value in set(node.outputs) & made.keys():
-                # A copy, for the rest of the memory is needed by nobody.
-                made[value] = thinned_copy(made[value], steps, node.along)
-    return made

@@ -4,19 +4,19 @@
     block           a value has a span of the points of the whole along each axis, and some of
                     them are needed
 
-Groups read and write it, one after the other (see `arrays.run`).
+Groups read and write it, one after the other (see `arrays.launching`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from ..backends.compiled import Bound
 from ..language.box import Box
 from . import phases
-from .again import Again
+from .axes import Behind
 from .bands import Sides
 from .borders import Array
 from .iterating import Chain
@@ -34,12 +34,13 @@ class AtOnce(Protocol):
     def margin(self) -> Box | None:
         """Where the nodes look, all together; None if they have to be done one by one."""
 
-    def __call__(
+    def bind(
         self, values: Mapping[int, Array], outs: Mapping[int, Array], whole: Shape | None
-    ) -> dict[int, Array] | None:
-        """What they make of values, by number; None if they have to be done one by one.
+    ) -> Callable[..., dict[int, Array]] | None:
+        """What does them on such values, by number; None if they have to be done one by one.
 
-        `outs` are arrays to write to, and `whole` the lengths that programs are told.
+        It is called with values, the numbers of the nodes and arrays to write to, like `outs`.
+        `whole` are the lengths that programs are told.
         """
 
 
@@ -144,7 +145,6 @@ class Work:
         self.wanted: Spans = ()
         # The values that are longer than what they are made of.
         self.finer = phases.finer_values(nodes)
-        self.noted: Again | None = None
         if self.shape is None:
             return
         has = _spans(block.region)
@@ -223,6 +223,11 @@ def _inside(
         stop = last if all(side[1] for side in sides) else last - high
         spans.append((start, max(start, stop)))
     return tuple(spans)
+
+
+def ranked(field: Array, along: Behind) -> Array:
+    """The field with all axes of a node; beside others it may have fewer."""
+    return field[(None,) * max(0, -min(along) - field.ndim)]
 
 
 def cut(array: Array, has: Spans, wanted: Spans) -> Array:

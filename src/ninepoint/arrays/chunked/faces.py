@@ -32,7 +32,6 @@ from ..regions import Span
 from ..work import Block, Domain
 from .pieces import Offset, Piece, Source, pieces
 from .places import in_memory, nothing
-from .repeated import repeated
 
 if TYPE_CHECKING:
     from .job import Work
@@ -183,7 +182,7 @@ class _Block:
         """What is wanted of some points."""
         fields = [self._field(source, number) for number, source in enumerate(piece.fields)]
         block = Block(tuple(fields), piece.start, self.domain)
-        return repeated(self.work, block, piece.region, outs or {}, piece.known, self.there)
+        return self.work.run(block, piece.region, outs)
 
     def write(self, piece: Piece, results: Sequence[Array]) -> None:
         """Compute some points, and write what is wanted of them where they stand."""

@@ -13,15 +13,11 @@ import numpy as np
 from dask.base import tokenize
 
 from ...backends.threads import serial
-from ...remembered import Remembered
-from ..again import Again
 from ..borders import Array
 from ..layout import Region, Shape
-from ..recognise import is_cupy
 from ..regions import Node
 from ..work import Block
 from .places import in_memory
-from .repeated import Known, repeated
 
 
 class Work(Protocol):
@@ -65,20 +61,15 @@ class Work(Protocol):
         block: Block,
         region: Region | None,
         outs: Mapping[int, Array] | None = None,
-        *,
-        noted: Again | None = None,
     ) -> list[Array]:
         """Compute the wanted values from a block, into arrays where it can.
 
-        Only what is `parted` is given such.  It is `noted` how, if it can be done so again.
+        Only what is `parted` is given such.
         """
 
 
 # Bytes of coefficients up to which every task has them: as many as a task has besides.
 WITHIN = 1 << 12
-
-# How whole blocks are done, by the programs asked for last.
-_known: Remembered[Any, Known] = Remembered(64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +93,8 @@ class Job:
     def on_whole(self, *blocks: Any) -> Any:
         """Compute blocks whose core axes are whole: as if they were arrays of their own."""
         arrays = tuple(map(in_memory, blocks))
-        key = self.work.token, self.work.choices, tuple(self.work.wanted)
-        known = _known.get(key)
-        if known is None:
-            known = _known[key] = Remembered(16)
         with serial():
-            there = any(map(is_cupy, arrays))
-            return bare(repeated(self.work, Block(arrays), None, {}, known, there))
+            return bare(self.work.run(Block(arrays), None))
 
 
 def whole_of(job: Job, *blocks: Any) -> Any:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -28,7 +28,6 @@ from ..layout import Region, Shape, around
 from ..regions import Span, fields_span, reach, wraps
 from ..work import Domain
 from .outputs import outputs_of
-from .repeated import Known
 
 if TYPE_CHECKING:
     from .job import Work
@@ -70,16 +69,12 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some points of a block: where what they need begins, and where they stand in each result.
-
-    `known` has how they are computed from arrays of the same types and strides, once they were.
-    """
+    """Some points of a block: where what they need begins, and where they stand in each result."""
 
     region: Region
     start: Shape
     fields: tuple[Source, ...]
     targets: tuple[Slices, ...]
-    known: Known = field(default_factory=lambda: Remembered(16), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

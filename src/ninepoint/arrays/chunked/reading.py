@@ -28,7 +28,6 @@ from .grid import Chunks, cuts_of
 from .job import Job, bare
 from .layer import Key, Place
 from .pieces import pieces
-from .repeated import repeated
 from .sources import Source
 from .views import View, within
 
@@ -149,7 +148,7 @@ def block_of(job: Job, fields: Sequence[Field], start: Shape, stop: Shape, *held
         arrays.append(_read(field, what, taken, shape))
     with serial():
         block = Block(tuple(arrays), piece.start, found.domain)
-        return bare(repeated(work, block, piece.region, {}, piece.known, False))
+        return bare(work.run(block, piece.region))
 
 
 def _read(field: Field, held: Any, taken: Sequence[Span], shape: Shape) -> Array:

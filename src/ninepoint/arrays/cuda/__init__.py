@@ -12,7 +12,7 @@ but numbers.
 
 from __future__ import annotations
 
-from ninepoint.arrays.cuda.calls import apply, prepare
+from ninepoint.arrays.cuda.calls import bind
 from ninepoint.arrays.cuda.fields import (
     are_apart,
     as_fields,
@@ -30,17 +30,16 @@ from ninepoint.arrays.cuda.work import Work, one_pass, understood
 __all__ = [
     "Settled",
     "Work",
-    "apply",
     "are_apart",
     "as_fields",
     "beside",
+    "bind",
     "change",
     "checked_out",
     "current",
     "empties",
     "one_pass",
     "overlap",
-    "prepare",
     "taken_to",
     "understood",
 ]

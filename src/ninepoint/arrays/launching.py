@@ -1,0 +1,241 @@
+"""Launches: what does the groups of a plan on blocks of one kind, bound once, called often.
+
+    groups, a block, what is wanted     --bind-->     Launches
+    launches(fields, numbers, outs)     ->            values
+
+    whole array     every node with its border rule
+    block           the rule at closed sides; at open ones each node gives as much less as it
+                    looks, so that no point is computed which the whole array does not have
+
+Values live as long as something reads them.  A group of several nodes is one call where one border
+is enough for all of them, and one kernel where the block is large and lies in memory as it must;
+else its nodes are done one after the other.  Each is bound when it is first done, as it is for the
+arrays that are there then; all blocks of the kind are done so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+import numpy as np
+
+from .borders import Array
+from .every import thinned_copy
+from .executable import Executable
+from .fused import bind_pass
+from .in_turn import InTurn
+from .lanes import width_of
+from .layout import Region, Shape
+from .single import Numbers, OneCall, Step, bind_call
+from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
+
+
+class Launches:
+    """The groups of a plan on blocks of one kind: shapes, strides and types, and where they stand.
+
+    Parameters
+    ----------
+    groups : sequence of Group
+        In an order in which they can be done.
+    wanted : sequence of int
+    block : Block
+    region : Region, optional
+        The points of the domain to give, as far as a value has them ("valid"); by default all
+        for which the block has what is needed.
+    threads : int, optional
+        The greatest number of threads.
+    fuse : bool
+        Whether calls may become one kernel where arrays are large.
+    whole : tuple of int, optional
+        The lengths that calls are told, by default those of the domain, or of the arrays.
+
+    Raises
+    ------
+    ValueError
+        If the block has not all that the region needs.
+    """
+
+    def __init__(
+        self,
+        groups: Sequence[Group],
+        wanted: Sequence[int],
+        block: Block,
+        region: Region | None = None,
+        threads: int | None = None,
+        fuse: bool = True,
+        whole: Shape | None = None,
+    ) -> None:
+        nodes = [node for group in groups for node in group.nodes]
+        self._groups, self._wanted, self._threads, self._fuse = groups, wanted, threads, fuse
+        self._work = Work(nodes, range(len(block.arrays)), wanted, block, region)
+        self._work.whole = whole
+        self._steps: list[Step | None] = [None] * len(groups)
+        last = {value: k for k, group in enumerate(groups) for value in group.fields}
+        made = [value for group in groups for value in group.outputs]
+        # What nobody reads after each group.
+        self._done = [
+            [v for v in {*made, *last} if last.get(v, -1) <= k and v not in wanted]
+            for k in range(len(groups))
+        ]
+
+    def __call__(
+        self,
+        fields: Sequence[Array],
+        numbers: Numbers = None,
+        outs: Mapping[int, Array] | None = None,
+    ) -> list[Array]:
+        """The wanted values for such fields.
+
+        `numbers` are those of each node, by its first output; by default those of its call.
+        `outs` are arrays of the right shape and type, of nobody else, to write values to; what is
+        made in another way is given as another array.
+        """
+        values: dict[int, Array] = dict(enumerate(fields))
+        outs = outs or {}
+        for k, group in enumerate(self._groups):
+            step = self._steps[k]
+            if step is None:
+                step = self._steps[k] = self._bound(group, values, outs)
+            values.update(step(values, numbers, outs))
+            for value in self._done[k]:
+                values.pop(value, None)
+        if self._work.shape is None:
+            return [values[value] for value in self._wanted]
+        return [self._work.given(value, values[value]) for value in self._wanted]
+
+    def calls(self, fields: Sequence[Array], outs: Mapping[int, Array]) -> list[OneCall] | None:
+        """All of it as calls in their order, none of which is done; None where it is more.
+
+        There is an array in `outs` for all that is made.
+        """
+        values = {**dict(enumerate(fields)), **outs}
+        found: list[OneCall] = []
+        for k, group in enumerate(self._groups):
+            step = self._steps[k]
+            if not isinstance(step, OneCall) or not step.targets:
+                step = self._bound(group, values, outs)
+            for one in step.bound(values, outs) if isinstance(step, InTurn) else [step]:
+                if not isinstance(one, OneCall) or not isinstance(one.run, Executable):
+                    return None
+                found.append(one)
+        return found
+
+    def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:
+        """What does a group on such values."""
+        step: Step | None = None
+        members = [node.outputs[0] for node in group.nodes]
+        if group.at_once is not None:
+            step = _bind_at_once(self._work, group, group.at_once, values, outs)
+        step = step or self._as_one(group, members, values, outs)
+        if step is None and group.program is not None and self._fuse:
+            step = bind_pass(self._work, group, members, values, self._threads, outs)
+        if step is None and group.steps:
+            return partial(self._step_by_step, group, {})
+        if step is None:
+            step = InTurn(self._work, group.nodes, group.outputs, self._threads)
+            if len(group.nodes) == 1:
+                (step,) = step.bound(values, outs)
+        return step
+
+    def _as_one(
+        self,
+        group: Group,
+        members: Sequence[int],
+        values: Mapping[int, Array],
+        outs: Mapping[int, Array],
+    ) -> Step | None:
+        """What does several nodes as one; None if they have to be done otherwise."""
+        one, work = group.joint, self._work
+        if one is None:
+            return None
+        ends = tuple(range(-len(one.along), 0))
+        fields = [values[value] for value in one.fields]
+        if work.shape is not None:
+            margin = one.program.reaches[0]
+            has, sides, gives = extents(work, one, one.fields, margin)
+            if not all(within(work.needs.get(value, gives), gives) for value in one.outputs):
+                return None
+            for axis, side, low, high in zip(one.along, sides, margin.lo, margin.hi, strict=True):
+                first, last = has[axis]
+                # A block that ends with the array at one side has to hold what the rule takes.
+                if any(side) and not all(side) and last - first <= high - low:
+                    return None
+            at = [work.at[value] for value in one.fields]
+            fields = [cut(field, own, has) for field, own in zip(fields, at, strict=True)]
+            work.takes[id(one)] = has
+        if any(field.ndim < -min(one.along) for field in fields):
+            return None
+        turned = [np.moveaxis(field, one.along, ends) for field in fields]
+        if not one.takes([field.shape for field in turned], width_of(turned, len(ends))):
+            return None
+        return bind_call(work, one, members, values, self._threads, outs)
+
+    def _step_by_step(
+        self,
+        group: Group,
+        known: dict[int, Step],
+        values: Mapping[int, Array],
+        numbers: Numbers,
+        outs: Mapping[int, Array],
+    ) -> dict[int, Array]:
+        """What the last of some steps gives; what does each of them is `known`."""
+        values = dict(values)
+        before: Sequence[int] = ()
+        for k, one in enumerate(group.steps):
+            if k not in known:
+                known[k] = self._bound(one, values, outs)
+            values |= known[k](values, numbers, outs)
+            for value in before:
+                del values[value]
+            before = one.outputs
+        return {value: values[value] for value in group.outputs}
+
+
+def _bind_at_once(
+    work: Work,
+    group: Group,
+    do: AtOnce,
+    values: Mapping[int, Array],
+    outs: Mapping[int, Array],
+) -> Step | None:
+    """What does a group in one pass on a GPU; None if its nodes have to be done one by one."""
+    thinning = [node for node in group.nodes if node.thins]
+    thin = {value for node in thinning for value in node.outputs}
+    into = {value: out for value, out in outs.items() if value not in thin}
+    at: dict[int, Spans] = {}
+    has: Spans = ()
+    gives: Spans = ()
+    whole = None
+    if work.shape is not None and work.lengths is not None:
+        margin = do.margin
+        if margin is None:
+            return None
+        has, _, gives = extents(work, group.nodes[0], group.fields, margin)
+        enough = all(within(work.needs.get(value, gives), gives) for value in group.outputs)
+        if not enough or not reached(group, margin, gives, has, work.shape):
+            return None
+        at = {value: work.at[value] for value in group.fields}
+        whole, into = tuple(work.lengths[axis] for axis in group.nodes[0].along), {}
+
+    def taken(values: Mapping[int, Array]) -> Mapping[int, Array]:
+        return {value: cut(values[value], own, has) for value, own in at.items()} or values
+
+    run = do.bind(taken(values), into, whole)
+    if run is None:
+        return None
+    if at:
+        work.at |= dict.fromkeys(group.outputs, gives)
+
+    def step(
+        values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        made = run(taken(values), numbers, {value: outs[value] for value in into})
+        made = {value: cut(one, has, gives) for value, one in made.items()}
+        for node in thinning:
+            for value in set(node.outputs) & made.keys():
+                # A copy, for the rest of the memory is needed by nobody.
+                made[value] = thinned_copy(made[value], node.every, node.along)
+        return made
+
+    return step
