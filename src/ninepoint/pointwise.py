@@ -32,12 +32,10 @@ from .arrays.recognise import (
     is_xarray,
     listed,
 )
-from .arrays.unknown import chunk_by_chunk, has_unknown_chunks
 from .bound_calls import quick
 from .calls import Call
 from .decorate import python_function
 from .definition import Definition
-from .graph import graph_of
 from .language.depth import with_room
 from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
@@ -252,8 +250,6 @@ class Ufunc(Stencil):
             if one._last is not None and list(map(type, values)) == one._last.kinds:
                 self._last = one._last
             return result
-        if any(map(has_unknown_chunks, fields.values())) and out is None:
-            return self._chunk_by_chunk(given, options)
         args, named = self._arranged(given)
         # Any one of the dimensions: all others are a stack of them.
         labelled = [one for one in fields.values() if is_xarray(one) or is_lazy(one)]
@@ -269,17 +265,6 @@ class Ufunc(Stencil):
 
         applied = Applied(function, self.__name__, self.nin, self.nout)
         return asked(applied, [given[name] for name in fields], out)
-
-    def _chunk_by_chunk(self, given: Mapping[str, Any], options: Mapping[str, Any]) -> Any:
-        """A call on Dask arrays whose chunks are of unknown size."""
-        scalars = {name: given[name] for name in self.scalars}
-        pairs = [(given[name], name) for name in self.fields]
-        fields = [one if is_dask(one) else accepted.as_field(one, name) for one, name in pairs]
-        call = Call.of(self.definition, given, None, None, options["dtype"], options["overflow"])
-        graph, wanted = graph_of(call, [accepted.native(np.dtype(one.dtype)) for one in fields])
-        dtypes = [graph.dtypes[value] for value in wanted]
-        function = partial(_of_chunks, self, scalars, dict(options))
-        return chunk_by_chunk(function, fields, dtypes, self.__name__)
 
     def _again(self, given: Mapping[str, Any], out: Any, options: Mapping[str, Any]) -> Any:
         """Call with these values of the parameters."""
@@ -565,14 +550,6 @@ _ufuncs: Registry[Ufunc] = Registry()
 
 def _restored(definition: Definition) -> Ufunc:
     return _ufuncs.restored(definition.token, partial(Ufunc, definition))
-
-
-def _of_chunks(
-    function: Ufunc, scalars: Mapping[str, Any], options: Mapping[str, Any], *fields: Any
-) -> Any:
-    """What a function gives for some chunks."""
-    given = {**dict(zip(function.fields, fields, strict=True)), **scalars}
-    return function._again({n: given[n] for n in function.parameters}, None, options)
 
 
 def _refuse(name: str, named: Mapping[str, Any]) -> None:

@@ -150,7 +150,7 @@ def test_chunks_of_unknown_size():
     da = pytest.importorskip("dask.array")
     rng = np.random.default_rng(3)
     known = rng.random((20, 4)) - 0.5
-    x = da.from_array(known, chunks=(6, 2))
+    x = da.from_array(known, chunks=(6, 4))
     some, wanted = x[x[:, 0] > 0], known[known[:, 0] > 0]
     for other, values in ((some, wanted), (2.0, 2.0), (np.arange(4.0), np.arange(4.0))):
         lazy = mixed(some, other, scale=3.0)
@@ -161,3 +161,5 @@ def test_chunks_of_unknown_size():
     np.testing.assert_array_equal(total.compute(), wanted * 3)
     np.testing.assert_array_equal(less.compute(), wanted < wanted * 2)
     assert mixed(some, some, dtype="float32").compute().dtype == np.float32
+    with pytest.raises(ValueError, match=r"call .compute_chunk_sizes\(\) on it first"):
+        mixed(x[x > 0], 2.0)

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..language.colour import colour_shape, coloured_shape
 from ..language.warned import ChannelWarning, warn
-from .recognise import is_chunked, is_cupy, is_dask, is_expression, is_xarray
+from .recognise import is_chunked, is_cupy, is_dask, is_xarray
 
 # Names that the axis of channels has in xarray; an axis of any other name is what it says.
 _CHANNEL_DIMS = frozenset(
@@ -114,7 +114,7 @@ def has_channels(field: Any) -> bool:
     """
     if is_xarray(field):
         field = field.data
-    if not is_dask(field) or is_expression(field) or field.ndim < 3:
+    if not is_dask(field) or field.ndim < 3:
         return False
     for name in (field.name, *getattr(field.dask, "layers", ())):
         source = colour_shape(name)

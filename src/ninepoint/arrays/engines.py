@@ -1,8 +1,8 @@
 """Engines: what computes lazy arrays in chunks, block by block with what is near each of them.
 
-dask.array                          `chunked`       a graph of tasks
-dask-array, Dask's query planning   `expressions`   a node of an expression, which makes the tasks
-Cubed                               `on_cubed`      an operation that reads the chunks of stores
+dask.array    `chunked`       a graph of tasks
+dask-array    `expressions`   a node of an expression, which makes the tasks
+Cubed         `on_cubed`      an operation that reads the chunks of stores
 
 An engine is a module with two functions: `check(fields)` raises where a field cannot be computed
 with, and `lazily(work, fields)` gives the wanted values as arrays of the same kind.
@@ -54,6 +54,12 @@ def engine_of(fields: Sequence[Any]) -> Engine:
         from . import expressions
 
         return expressions
+    if hasattr(lazy[0], "expr"):
+        raise TypeError(
+            "Dask was imported with array.query-planning, whose arrays no stencil takes: set "
+            '"array.query-planning" to False by dask.config.set before dask.array is imported, or '
+            "use the library dask-array."
+        )
     from . import chunked
 
     return chunked

@@ -1,4 +1,4 @@
-"""Programs on arrays that are expressions: those of dask-array, and of Dask with query planning.
+"""Programs on arrays of the library dask-array, which are expressions.
 
     smooth(x), x of dask-array     ->     Blocks(recipe, x), a node of the expression
 
@@ -18,6 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 from dask._task_spec import Task
 from dask.base import tokenize
+from dask_array._expr import ArrayExpr
+from dask_array._new_collection import new_collection
 
 from . import accepted
 from . import numpy as on_numpy
@@ -30,7 +32,7 @@ from .chunked.layer import Rule
 from .chunked.outputs import Output, outputs_of
 from .chunked.places import check_places, meta_of, refuse_unknown
 from .layout import Shape
-from .recognise import is_dask, is_expression, library_of
+from .recognise import is_expression, library_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +70,10 @@ class Recipe:
         return self.outputs[output].chunks(self.chunks)
 
 
-class _Node:
-    """What both nodes have in common, beside a class of expressions."""
+class _Node(ArrayExpr):
+    """What both nodes have in common."""
 
     _parameters: ClassVar[list[str]]
-    operand: Any
-    operands: Any
-    deterministic_token: str
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -86,7 +85,7 @@ class _Node:
         return f"{self.recipe.job.work.name}-{self.deterministic_token}"
 
 
-class BlocksNode(_Node):
+class _Blocks(_Node):
     """The blocks of a program: arrays, or tuples of them where it has several results."""
 
     _parameters: ClassVar[list[str]] = ["recipe"]
@@ -123,7 +122,7 @@ class BlocksNode(_Node):
         return tasks | _tasks(Edges(self._name, job, groups, tuple(fields), kept))
 
 
-class ResultNode(_Node):
+class _Result(_Node):
     """One of several results, or a result in smaller chunks than the blocks."""
 
     _parameters: ClassVar[list[str]] = ["recipe", "which", "blocks"]
@@ -161,7 +160,6 @@ def _tasks(rule: Rule) -> dict[Any, Task]:
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in the chunks of the fields; see `chunked.lazily`."""
     first = next(filter(is_expression, fields))
-    blocks, result, collection = _nodes_of(first)
     shape = on_numpy.broadcast_shape([field.shape for field in fields])
     outputs = outputs_of(work, shape)
     chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
@@ -170,10 +168,10 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     metas = tuple(meta_of(arrays[0], len(shape), output.dtype) for output in outputs)
     token = tokenize(work.token, list(work.wanted), shape, chunks)
     recipe = Recipe(job, tuple(outputs), chunks, grouped(work, chunks), metas, token)
-    together = blocks(recipe, *(array.expr for array in arrays))
+    together = _Blocks(recipe, *(array.expr for array in arrays))
     if recipe.direct:
-        return [collection(together)]
-    return [collection(result(recipe, k, together)) for k in range(len(outputs))]
+        return [new_collection(together)]
+    return [new_collection(_Result(recipe, k, together)) for k in range(len(outputs))]
 
 
 def check(fields: Sequence[Any]) -> None:
@@ -195,15 +193,3 @@ def _lazy(field: Any, shape: Shape, chunks: Chunks, library: Any) -> Any:
     cut = chunks[len(shape) - array.ndim :]
     cut = tuple(c if n == sum(c) else (n,) for n, c in zip(array.shape, cut, strict=True))
     return library.from_array(array, chunks=cut)
-
-
-def _nodes_of(array: Any) -> tuple[Any, Any, Any]:
-    """The classes of the two nodes for an array, and what makes an array of one."""
-    # Imported here: each library is optional, and the caller has the one of the array.
-    if is_dask(array):
-        from . import query_planning_nodes as planned
-
-        return planned.Blocks, planned.Result, planned.collection
-    from . import dask_array_nodes as ours
-
-    return ours.Blocks, ours.Result, ours.collection

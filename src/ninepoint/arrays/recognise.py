@@ -20,10 +20,8 @@ def is_dask(value: object) -> bool:
 
 
 def is_expression(value: object) -> bool:
-    """Whether `value` is of dask-array, or of Dask with query planning: an expression."""
-    if _isinstance(value, "dask_array", "Array"):
-        return True
-    return is_dask(value) and hasattr(value, "expr")
+    """Whether `value` is of the library dask-array: an expression."""
+    return _isinstance(value, "dask_array", "Array")
 
 
 def is_cubed(value: object) -> bool:
@@ -35,7 +33,7 @@ def is_chunked(value: object) -> bool:
     """Whether `value` is a lazy array in chunks: of Dask, dask-array or Cubed."""
     if type(value) is np.ndarray:
         return False
-    return is_dask(value) or _isinstance(value, "dask_array", "Array") or is_cubed(value)
+    return is_dask(value) or is_expression(value) or is_cubed(value)
 
 
 def library_of(value: object) -> Any:

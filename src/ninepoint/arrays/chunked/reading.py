@@ -29,7 +29,6 @@ from .job import Job, bare
 from .layer import Key, Place
 from .pieces import pieces
 from .sources import Source
-from .views import View, within
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +40,21 @@ class Field:
     dtype: np.dtype[Any]
     getter: Any
     options: tuple[tuple[str, Any], ...]
-    view: View
 
     @staticmethod
     def of(source: Source) -> Field:
         """How this source is read."""
-        return Field(
-            source.name, source.shape, source.dtype, source.getter, source.options, source.view
-        )
+        return Field(source.name, source.shape, source.dtype, source.getter, source.options)
 
     def __call__(self, held: Any, index: tuple[slice, ...]) -> Array:
         """Slice what is held, as Dask does it, with its locks."""
-        found = self.getter(held, within(self.view, index), **dict(self.options))
+        found = self.getter(held, index, **dict(self.options))
         return np.asarray(found, self.dtype)
 
     def source(self, held: Any, key: str | None) -> Source:
         """What is read, in one chunk."""
         chunks = tuple((n,) for n in self.shape)
-        return Source(
-            held, key, self.getter, self.options, self.view, chunks, self.dtype, self.name
-        )
+        return Source(held, key, self.getter, self.options, chunks, self.dtype, self.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,6 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
         cut = chunks[len(chunks) - len(source.chunks) :]
         pieces = source.pieces
         for axis, (n, sizes) in enumerate(zip(source.shape, cut, strict=True), -len(cut)):
-            first = source.first[axis]
             if n != sum(sizes) or len(sizes) == 1:
                 own, all_read = own * n, all_read * n
                 continue
@@ -77,13 +76,13 @@ def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple
                 return float("inf"), float("inf")
             piece = 1 if pieces is None else pieces[axis]
             spans = [span for span in cuts_of(sizes) if span[1] > span[0]]
-            alone = decoded(first, piece, spans)
+            alone = decoded(piece, spans)
             own *= alone
             if work is None or not looks:
                 all_read *= alone
                 continue
             inside = [run for a in taken(work, spans, n, axis) for run in _inside(a, n)]
-            all_read *= decoded(first, piece, inside)
+            all_read *= decoded(piece, inside)
         least, most = least + own, most + all_read
     return most / least if least else 1.0, most
 
@@ -224,16 +223,10 @@ def _sliced(
     indices = tuple(range(len(chunks)))
     held = source.held if source.key is None else TaskRef(source.key)
     slices = ArraySliceDep(chunks)
-    if all(part == (0, False) for part in source.view):
-        layer = blockwise(
-            source.getter, name, indices, held, None, slices, indices,
-            numblocks={}, _data_producer=True, **dict(source.options),
-        )  # fmt: skip
-    else:
-        layer = blockwise(
-            Field.of(source), name, indices, held, None, slices, indices,
-            numblocks={}, _data_producer=True,
-        )  # fmt: skip
+    layer = blockwise(
+        source.getter, name, indices, held, None, slices, indices,
+        numblocks={}, _data_producer=True, **dict(source.options),
+    )  # fmt: skip
     if source.key is None:
         return {name: layer}, {name: set()}
     node = MaterializedLayer({source.key: source.held})

@@ -3,14 +3,13 @@
     da.from_zarr, da.from_array(h5py or netCDF variable, memory map), xarray's open_*, open
         ->   the object that is sliced, how Dask slices it, and its chunks
 
-Recognised from the graph: the layer in which Dask slices the object, with nothing between but
-indices and slices of step 1, which take a part of it.
+Recognised from the graph: the layer in which Dask slices the object, with nothing between.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,6 @@ from dask.layers import ArraySliceDep
 
 from ..borders import Array
 from .grid import Chunks
-from .views import View, parent, part
 
 GETTERS = (getter, getter_nofancy, getter_inline)
 
@@ -44,7 +42,6 @@ class Source:
     key: str | None
     getter: Any
     options: tuple[tuple[str, Any], ...]
-    view: View
     chunks: Chunks
     dtype: np.dtype[Any]
     name: str
@@ -57,15 +54,8 @@ class Source:
     @property
     def pieces(self) -> tuple[int, ...] | None:
         """How long along each axis that is which is decoded at once; None if nobody knows."""
-        found = _pieces(self.held, len(self.view))
-        if found is None or len(found) != len(self.view):
-            return None
-        return tuple(n for n, (_, alone) in zip(found, self.view, strict=True) if not alone)
-
-    @property
-    def first(self) -> tuple[int, ...]:
-        """Where it begins along each of its axes."""
-        return tuple(first for first, alone in self.view if not alone)
+        found = _pieces(self.held, len(self.chunks))
+        return found if found is not None and len(found) == len(self.chunks) else None
 
 
 def source_of(array: Any) -> Source | None:
@@ -85,8 +75,6 @@ def source_of(array: Any) -> Source | None:
 def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source | None:
     """What a layer of a graph is a plain view of."""
     layer: Any = graph.layers.get(name)
-    if type(name) is str and name.startswith("getitem-"):
-        return _part_in(graph, name, dtype)
     if isinstance(layer, MaterializedLayer) and len(layer) == 1:
         # An array of NumPy in one chunk.
         (only,) = layer.values()
@@ -112,43 +100,22 @@ def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source 
     if held is None or isinstance(held, GraphNode) or not hasattr(held, "__getitem__"):
         return None
     options = tuple(sorted(task.kwargs.items()))
-    whole = ((0, False),) * len(cut.chunks)
-    return Source(held, key, task.func, options, whole, cut.chunks, dtype, name)
-
-
-def _part_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source | None:
-    """What a layer takes of a view by indices and slices, which is a view again."""
-    tasks = dict(graph.layers[name])
-    above = parent(name, tasks)
-    whole = None if above is None else source_in(graph, above, dtype)
-    taken = None if whole is None else part(name, tasks, whole.chunks)
-    if whole is None or taken is None:
-        return None
-    own = iter(taken)
-    view: list[tuple[int, bool]] = []
-    for first, alone in whole.view:
-        start, sizes = (0, None) if alone else next(own)
-        view.append((first + start, sizes is None))
-    chunks = tuple(sizes for _, sizes in taken if sizes is not None)
-    return replace(whole, view=tuple(view), chunks=chunks, name=name)
+    return Source(held, key, task.func, options, cut.chunks, dtype, name)
 
 
 def _in_memory(array: Array) -> Source:
     name = f"array-{tokenize(array)}"
     chunks = tuple((n,) for n in array.shape)
-    whole = ((0, False),) * array.ndim
-    return Source(array, f"original-{name}", getter, (), whole, chunks, array.dtype, name)
+    return Source(array, f"original-{name}", getter, (), chunks, array.dtype, name)
 
 
-def decoded(first: int, piece: int, spans: Sequence[tuple[int, int]]) -> int:
-    """How much is decoded for some spans of an axis that begins at `first`, each on its own.
+def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:
+    """How much is decoded for some spans of an axis, each on its own.
 
-    >>> decoded(0, 10, [(0, 10), (9, 21)])
+    >>> decoded(10, [(0, 10), (9, 21)])
     40
     """
-    return sum(
-        (-(-(first + b) // piece) - (first + a) // piece) * piece for a, b in spans if b > a
-    )
+    return sum((-(-b // piece) - a // piece) * piece for a, b in spans if b > a)
 
 
 def _pieces(held: Any, ndim: int) -> tuple[int, ...] | None:
