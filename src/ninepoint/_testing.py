@@ -42,7 +42,7 @@ from .language.ir import Kernel
 from .language.text import kernel_text
 from .limits import Limits
 from .lowering.notes import Note
-from .lowering.passes import IN_PLACE, ROWS, ROWS_AS_IN_PLACE, SIMPLIFIED, WINDOWED, passed
+from .lowering.passes import IN_PLACE, ROWS, SIMPLIFIED, WINDOWED, passed
 from .lowering.verify import verify
 from .lowering.work import Work, work
 
@@ -146,9 +146,8 @@ def _after(forms: Forms, reach: Box) -> Mapping[str, Kernel]:
     after |= passed(WINDOWED, after["simplified"], request, reach)
     windowed = after["windowed"]
     after |= passed(ROWS, windowed, request, reach)
-    for way, passes in (("in place", IN_PLACE), ("as in place", ROWS_AS_IN_PLACE)):
-        made = passed(passes, windowed, request, reach)
-        after |= {f"{name}, {way}": kernel for name, kernel in made.items()}
+    made = passed(IN_PLACE, windowed, request, reach)
+    after |= {f"{name}, in place": kernel for name, kernel in made.items()}
     return after | {"lowered": forms.lowered}
 
 

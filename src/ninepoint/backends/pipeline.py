@@ -28,6 +28,7 @@ from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.abreast import beside, fastest
+from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.fusion import Part, fused, inlined, renumbered
 from ..lowering.hoisting import hoisted
@@ -35,7 +36,6 @@ from ..lowering.merging import merged
 from ..lowering.passes import (
     IN_PLACE,
     ROWS,
-    ROWS_AS_IN_PLACE,
     SIMPLIFIED,
     WINDOWED,
     checked,
@@ -58,8 +58,7 @@ BACKEND: Backend = NUMBA
 class Forms:
     """A kernel after one pass and the next, and what it was compiled to.
 
-    `single` makes one row of the result after the other, which steps in a chain do.  Floats are
-    added in the order in which windows are done `as_in_place`, or in that of stages.
+    `single` makes one row of the result after the other, which steps in a chain do.
     """
 
     read: Kernel
@@ -72,7 +71,6 @@ class Forms:
     lowered: Kernel
     compiled: Compiled
     request: Request
-    as_in_place: bool
 
 
 def compile_kernel(
@@ -129,20 +127,17 @@ def compile_understood(
     request = replace(request, dtypes=dtypes)
     forms |= passed(WINDOWED, forms["simplified"], request, reach)
     forms |= passed(ROWS, forms["windowed"], request, reach)
-    in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
     unshared, single, kept = forms["wholesome"], forms["shared"], forms["merged"]
-    lowered = fastest(kept, in_place, request.schedule)
-    together = beside(kept, in_place, request.schedule)
-    as_in_place = lowered is not kept
-    if not as_in_place:
+    lowered, together = kept, None
+    if not is_ordered(forms["windowed"]):
+        in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
+        lowered = fastest(kept, in_place, request.schedule)
+        together = beside(kept, in_place, request.schedule)
+    if lowered is kept:
         lowered = BACKEND.schedule(kept, request.schedule)
-    else:
-        # As a part of another kernel it gives the same bits as by itself.
-        in_rows = passed(ROWS_AS_IN_PLACE, forms["windowed"], request, reach)
-        unshared, single = in_rows["wholesome"], in_rows["shared"]
     if request.every:
         # Rows that are apart share nothing that they could be made together for.
-        lowered = replace(single if as_in_place else kept, rows=1, every=request.every)
+        lowered = replace(kept, rows=1, every=request.every)
         lowered = sparse(lowered, request.schedule)
         together = None
     lowered = checked(lowered, reach)
@@ -177,7 +172,6 @@ def compile_understood(
         lowered,
         compiled,
         request,
-        as_in_place,
     )
     compiled.formed(made)
     return made

@@ -41,19 +41,25 @@ from .elements import (
 from .floating import truths
 from .quantiles import quantile
 from .schedule import Schedule
-from .staging import Staging
+from .staging import Staging, adds_floats, axes_of, extents_of, is_near
 from .windows import is_picked
 
 
-def staged(
-    kernel: Kernel, schedule: Schedule, *, in_place: bool = False, as_in_place: bool = False
-) -> Kernel:
+def is_ordered(kernel: Kernel) -> bool:
+    """Whether windows have to be done as stages: in place, floats would have another order."""
+    windows = [a.value for a in kernel.body if isinstance(a.value, Reduce)]
+    return any(
+        adds_floats(one) and not is_near(extents_of(one), axes_of(one), kernel.ndim)
+        for one in windows
+    )
+
+
+def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Kernel:
     """Do every reduction that allows it axis by axis.
 
-    Small windows that are done `in_place` need no stage: see `lowering.abreast`.  Those done
-    `as_in_place` have stages, but round in the same order.
+    Small windows that are done `in_place` need no stage: see `lowering.abreast`.
     """
-    staging = Staging(kernel, schedule, in_place, as_in_place)
+    staging = Staging(kernel, schedule, in_place)
     alias: dict[str, Atom] = {}
     for assign in kernel.body:
         expr = renamed(assign.value, alias)

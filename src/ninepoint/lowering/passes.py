@@ -14,6 +14,7 @@
     merged        what reads the same rows is one stage merging
 
 Small windows may be done in place instead, for several rows at once: `fastest` compares both.
+The order in which floats are added follows from the window's shape alone: see `staging`.
 """
 
 from __future__ import annotations
@@ -70,14 +71,6 @@ IN_PLACE: tuple[Pass, ...] = (
     ("floating", lambda kernel, _: floating(kernel)),
     ("staged", lambda kernel, request: staged(kernel, request.schedule, in_place=True)),
     *_WRITTEN,
-)
-
-# In rows, but floats are added in the order in which they are in place.
-ROWS_AS_IN_PLACE: tuple[Pass, ...] = (
-    ("floating", lambda kernel, _: floating(kernel)),
-    ("staged", lambda kernel, request: staged(kernel, request.schedule, as_in_place=True)),
-    *_WRITTEN,
-    _SHARED,
 )
 
 

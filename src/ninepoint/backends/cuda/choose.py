@@ -21,7 +21,7 @@ from ...lowering.chain import Edges, Link, chained, piped
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, unfit
 from ...lowering.merging import merged
-from ...lowering.passes import ROWS, ROWS_AS_IN_PLACE, checked, passed
+from ...lowering.passes import ROWS, checked, passed
 from ...lowering.schedule import Schedule
 from .rings import Rules
 from .source import Source
@@ -44,8 +44,7 @@ def rolled(forms: Forms) -> Kernel:
     Each float is added in the order in which the CPU adds it.
     """
     request = replace(forms.request, schedule=replace(forms.request.schedule, running=False))
-    passes = ROWS_AS_IN_PLACE if forms.as_in_place else ROWS
-    return passed(passes, forms.windowed, request, forms.compiled.reach)["shared"]
+    return passed(ROWS, forms.windowed, request, forms.compiled.reach)["shared"]
 
 
 def in_strips(forms: Forms, plain: Kernel, name: str, rules: Rules) -> Source | None:

@@ -10,11 +10,12 @@ from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from ...language.ir import Kernel, Reduce
+from ...language.ir import Kernel
+from ...lowering.algorithms import is_ordered
 from ...lowering.exchanges import exchanged
 from ...lowering.flattening import flattened
 from ...lowering.merging import merged
-from ...lowering.passes import IN_PLACE, ROWS, ROWS_AS_IN_PLACE, checked, passed
+from ...lowering.passes import IN_PLACE, ROWS, checked, passed
 from .choose import in_strips
 from .points import points
 from .source import Source
@@ -60,21 +61,13 @@ def targeted(forms: Forms, longest: int = LONGEST) -> Kernel:
     """
     request = replace(forms.request, schedule=replace(forms.request.schedule, running=False))
     reach = forms.compiled.reach
-    in_place = forms.as_in_place or exact(forms.windowed)
-    passes = IN_PLACE if in_place else ROWS
+    passes = ROWS if is_ordered(forms.windowed) else IN_PLACE
     kernel = exchanged(passed(passes, forms.windowed, request, reach)["wholesome"])
     flat = flattened(kernel, longest)
     if flat is not None:
         return checked(flat, reach)
-    passes = ROWS_AS_IN_PLACE if forms.as_in_place else ROWS
-    kernel = exchanged(merged(passed(passes, forms.windowed, request, reach)["shared"]))
+    kernel = exchanged(merged(passed(ROWS, forms.windowed, request, reach)["shared"]))
     return checked(kernel, reach)
-
-
-def exact(kernel: Kernel) -> bool:
-    """Whether all windows are of whole numbers, so that their order changes no bit."""
-    windows = (a.value for a in kernel.body if isinstance(a.value, Reduce))
-    return all(window.result.dtype.is_integer for window in windows)
 
 
 def support() -> str:
