@@ -314,7 +314,7 @@ def _on_chunks(
             # Imported here, as Dask is.
             from .following import follow
 
-            follow(program, given, made)
+            follow(program, made)
         values |= zip(order, made, strict=True)
         for node in thin:
             for value in inside.intersection(order, node.outputs):

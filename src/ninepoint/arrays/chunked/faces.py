@@ -17,7 +17,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -30,11 +30,9 @@ from ..parts import write
 from ..recognise import is_cupy
 from ..regions import Span
 from ..work import Block, Domain
-from .pieces import Offset, Piece, Source, pieces
+from .job import Job, Work, bare
+from .pieces import Offset, Piece, Source, lacking_of, pieces
 from .places import in_memory, nothing
-
-if TYPE_CHECKING:
-    from .job import Work
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
@@ -120,50 +118,44 @@ def cut(chunk: Any, depths: Depths) -> Faces:
     return Faces(shape, thick, memory)
 
 
-def compute(
-    work: Work,
-    shape: Shape,
-    region: Region,
-    own: Sequence[Any],
-    around: Sequence[Mapping[Offset, Faces]],
-) -> list[Array]:
-    """Give the wanted values of a block, as far as they have its points.
+def block_of(
+    job: Job, start: Shape, stop: Shape, offsets: Sequence[Sequence[Offset]], *given: Any
+) -> Any:
+    """Compute a block, as far as the wanted values have its points.
 
     Parameters
     ----------
-    work : Work
-    shape : tuple of int
-        That of the whole fields, broadcast.
-    region : Region
+    job : Job
+    start, stop : tuple of int
         The block: the points of the chunks.
-    own : sequence of arrays
-        The chunk of each field; a field may lack axes, or have one element along an axis.
-    around : sequence of mappings
-        For each field the faces of the chunks around, by where these stand: -1, 0 or 1 for each
-        axis of the whole.  None are asked for beyond the ends of the whole, but for a ring.
+    offsets : sequence
+        For each field where the chunks around stand whose faces are given: -1, 0 or 1 for each
+        axis of the whole.  There are none beyond the ends of the whole, but for a ring.
+    *given : arrays and Faces
+        The chunk of each field, followed by those faces; a field may lack axes, or have one
+        element along an axis.
     """
-    chunks = [_ranked(in_memory(chunk), len(shape)) for chunk in own]
+    region, ndim = Region(start, stop), len(job.shape)
+    chunks: list[Any] = []
+    around: list[dict[Offset, Faces]] = []
+    taken = iter(given)
+    for beside in offsets:
+        chunk = in_memory(next(taken))
+        chunks.append(chunk[(None,) * (ndim - chunk.ndim)] if chunk.ndim < ndim else chunk)
+        around.append({offset: next(taken) for offset in beside})
     there = any(map(is_cupy, chunks))
-    size = sum(chunk.nbytes for chunk in chunks) if work.parted and not there else 0
-    lacking = tuple(
-        tuple(m == 1 != n for m, n in zip(chunk.shape, shape, strict=True)) for chunk in chunks
-    )
-    found = pieces(work, shape, region, lacking, size)
+    size = sum(chunk.nbytes for chunk in chunks) if job.work.parted and not there else 0
+    found = pieces(job, region, lacking_of([chunk.shape for chunk in chunks], job.shape), size)
     if not region.points:
-        return [nothing(chunks[0], *result) for result in found.results]
+        return bare([nothing(chunks[0], *result) for result in found.results])
     with serial(), lent() as scratch:
-        block = _Block(work, found.domain, chunks, around, scratch, there)
+        block = _Block(job.work, found.domain, chunks, around, scratch, there)
         if len(found.pieces) == 1:
-            return block.computed(found.pieces[0])
+            return bare(block.computed(found.pieces[0]))
         results = [empty(*result) for result in found.results]
         for piece in found.pieces:
             block.write(piece, results)
-    return results
-
-
-def _ranked(array: Array, ndim: int) -> Array:
-    """The array with axes of one element for those that it lacks."""
-    return array[(None,) * (ndim - array.ndim)] if array.ndim < ndim else array
+    return bare(results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +173,7 @@ class _Block:
     def computed(self, piece: Piece, outs: Mapping[int, Array] | None = None) -> list[Array]:
         """What is wanted of some points."""
         fields = [self._field(source, number) for number, source in enumerate(piece.fields)]
-        block = Block(tuple(fields), piece.start, self.domain)
-        return self.work.run(block, piece.region, outs)
+        return self.work.run(Block(tuple(fields), piece.start, self.domain), piece.region, outs)
 
     def write(self, piece: Piece, results: Sequence[Array]) -> None:
         """Compute some points, and write what is wanted of them where they stand."""
@@ -196,7 +187,7 @@ class _Block:
         """What a piece needs of a field."""
         chunk, around = self.chunks[number], self.around[number]
         if len(source.strips) == 1 and source.strips[0].own:
-            whole: Array = chunk[tuple(slice(a, b) for a, b in source.strips[0].source)]
+            whole: Array = chunk[tuple([slice(a, b) for a, b in source.strips[0].source])]
             return whole
         dtype = self.work.field_dtypes[number]
         field: Array
@@ -206,7 +197,7 @@ class _Block:
             field = self.scratch.array(number, source.shape, dtype)
         for strip in source.strips:
             if strip.own:
-                found = chunk[tuple(slice(a, b) for a, b in strip.source)]
+                found = chunk[tuple([slice(a, b) for a, b in strip.source])]
             else:
                 found = around[strip.offset].part(strip.offset, strip.source)
             field[strip.target] = found

@@ -37,27 +37,30 @@ def cuts_of(sizes: Sequence[int]) -> list[Span]:
     return list(itertools.pairwise(itertools.accumulate(sizes, initial=0)))
 
 
+def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
+    """The chunks of an array that is cut as the whole is, along the axes that it has of it."""
+    own = chunks[len(chunks) - len(shape) :]
+    return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
+
+
 def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:
     """Give one entry per axis of the result: NumPy aligns shapes at the last axis."""
     return (missing,) * (ndim - len(entries)) + tuple(entries)
 
 
-def kept_of(extent: Region, chunks: Chunks) -> list[list[tuple[int, int]]]:
-    """For each axis, the blocks that an output has something of, each with its size there."""
-    axes: list[list[tuple[int, int]]] = []
-    for axis, sizes in enumerate(chunks):
-        first, last = extent.start[axis], extent.stop[axis]
+def cut_to(
+    extent: Region, chunks: Chunks, factors: Sequence[int] = (), *, empty: bool = False
+) -> Chunks:
+    """The chunks of an output that has these points, or so many times as many.
+
+    Those that it has nothing of are left out, unless `empty` ones are wanted.
+    """
+    axes: list[tuple[int, ...]] = []
+    ends = zip(extent.start, extent.stop, factors or (1,) * len(chunks), strict=True)
+    for sizes, (first, last, factor) in zip(chunks, ends, strict=True):
         if (first, last) == (0, sum(sizes)) or math.isnan(last):
-            axes.append(list(enumerate(sizes)))
+            axes.append(tuple(size * factor for size in sizes))
             continue
-        inside = [max(0, min(b, last) - max(a, first)) for a, b in cuts_of(sizes)]
-        axes.append([(i, size) for i, size in enumerate(inside) if size] or [(0, 0)])
-    return axes
-
-
-def cut_to(extent: Region, chunks: Chunks, factors: Sequence[int] = ()) -> Chunks:
-    """The chunks of an output that has these points, or so many times as many."""
-    return tuple(
-        tuple(size * k for _, size in axis)
-        for axis, k in zip(kept_of(extent, chunks), factors or (1,) * len(chunks), strict=True)
-    )
+        inside = [max(0, min(b, last) - max(a, first)) * factor for a, b in cuts_of(sizes)]
+        axes.append(tuple(size for size in inside if size or empty) or (0,))
+    return tuple(axes)

@@ -74,11 +74,10 @@ WITHIN = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What every task of one program has in common."""
+    """What every task of one program has in common: the program, and the shape of the fields."""
 
     work: Work
     shape: Shape
-    field_dtypes: tuple[np.dtype[Any], ...]
 
     @property
     def apart(self) -> str:
@@ -90,16 +89,11 @@ class Job:
             return ""
         return f"job-{self.work.name}-{tokenize(self.work.token, self.work.wanted, self.shape)}"
 
-    def on_whole(self, *blocks: Any) -> Any:
-        """Compute blocks whose core axes are whole: as if they were arrays of their own."""
-        arrays = tuple(map(in_memory, blocks))
-        with serial():
-            return bare(self.work.run(Block(arrays), None))
-
 
 def whole_of(job: Job, *blocks: Any) -> Any:
-    """Compute blocks whose core axes are whole."""
-    return job.on_whole(*blocks)
+    """Compute blocks whose core axes are whole: as if they were arrays of their own."""
+    with serial():
+        return bare(job.work.run(Block(tuple(map(in_memory, blocks))), None))
 
 
 def bare(results: list[Array]) -> Any:

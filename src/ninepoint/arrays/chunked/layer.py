@@ -3,23 +3,51 @@
     client      name, rule                  some kB, however many chunks there are
     scheduler   {key: task, ...}            of the blocks that somebody asks for
 
-A layer that a scheduler culls is the same rule for fewer places, or another one that gives the
+A layer that a scheduler culls is the same rule for fewer places, or another layer that gives the
 same blocks, made from what is further up.
+
+Each layer of ours knows on the client which program it is of, and what that was given.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, Protocol, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.base import clone_key
+from dask.blockwise import Blockwise
+from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
+if TYPE_CHECKING:
+    from .job import Work
+
 Place: TypeAlias = tuple[int, ...]
 Key: TypeAlias = tuple[Any, ...]
+
+
+# Partly typed: Any, or mypy finds the gaps.
+blockwise: Any = core_blockwise
+
+
+@dataclass(eq=False, slots=True)
+class Origin:
+    """What made arrays: a program of fields, by a layer that has the blocks.
+
+    `arrays` are the fields as arrays of Dask, and `names` those of all arrays of the call, and of
+    what it passes by.  The same blocks may be made from `further` up.
+    """
+
+    work: Work
+    fields: tuple[Any, ...]
+    arrays: tuple[Any, ...]
+    names: frozenset[str]
+    layer: Any
+    further: Origin | None = None
 
 
 class Rule(Protocol):
@@ -55,17 +83,16 @@ class Lazy(Layer):
         super().__init__(annotations=annotations)
         self.rule = rule
         self.places = places
-        # The same blocks made from what is further up, for when nobody asks for arrays named so.
-        self.further: tuple[Rule, frozenset[str]] | None = None
-        # Whether those read again what arrays that are passed by read.
-        self.rereads = False
-        # The arrays that the rule, and that other one, take chunks of; for the client only.
-        self.fields: Sequence[Any] = ()
-        self.further_fields: Sequence[Any] = ()
+        # Another layer of the same blocks, for when nobody asks for arrays named so; and whether
+        # it reads again what these read.
+        self.further: tuple[Layer, frozenset[str], bool] | None = None
+        # What made the array, as the result of this number; for the client only.
+        self.origin: Origin | None = None
+        self.position = 0
         self._tasks: dict[Any, Any] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_tasks": None, "fields": (), "further_fields": ()}
+        return {**self.__dict__, "_tasks": None, "origin": None}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.rule.name!r}>"
@@ -106,13 +133,12 @@ class Lazy(Layer):
         asked = frozenset(key[1:] for key in keys if type(key) is tuple and key[0] == name)
         if self.places is not None:
             asked &= self.places
-        rule = self.rule
         if self.further is not None:
+            layer, passed, rereads = self.further
             others = {key[0] for key in keys if type(key) is tuple}
-            known = not (self.rereads and any(map(_is_result, keys)))
-            if known and others.isdisjoint(self.further[1]):
-                rule = self.further[0]
-        return Lazy(rule, asked, self.annotations), rule.sources(asked)
+            if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
+                return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
+        return Lazy(self.rule, asked, self.annotations), self.rule.sources(asked)
 
     def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
         """The same tasks under other keys, which may wait for one more; see `Layer.clone`.
@@ -133,6 +159,38 @@ class Lazy(Layer):
                 made[other] = Task(other, chunks.bind, made[other], TaskRef(bind_to))
                 bound = True
         return MaterializedLayer(made, annotations=self.annotations), bound
+
+
+class Symbolic(Blockwise):
+    """Blocks each of which is made of those at its place, which Dask joins with what is near."""
+
+    origin: Origin | None = None
+    position = 0
+
+    @staticmethod
+    def of(
+        name: str, ndim: int, function: Any, pairs: Sequence[Any], counts: Mapping[str, Any]
+    ) -> Symbolic:
+        """Call a function for each block.
+
+        Pairs are the names of arrays with their axes, counted in the whole, or with None what all
+        blocks take; `counts` are how many blocks the arrays have.
+        """
+        made = blockwise(function, name, tuple(range(ndim)), *pairs, numblocks=counts)
+        axes, task, counts = made.output_indices, made.task, made.numblocks
+        return Symbolic(name, axes, task, made.indices, counts, io_deps=made.io_deps)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "origin": None}
+
+
+def origin_of(array: Any) -> tuple[Origin, int] | None:
+    """What made an array, and as which of its results; None where that was no program of ours."""
+    layers = getattr(getattr(array, "dask", None), "layers", {})
+    layer = layers.get(getattr(array, "name", None))
+    if not isinstance(layer, Lazy | Symbolic) or layer.origin is None:
+        return None
+    return layer.origin, layer.position
 
 
 def _is_result(key: Any) -> bool:

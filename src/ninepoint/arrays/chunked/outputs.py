@@ -34,6 +34,10 @@ class Output:
         """The chunks of the value where the fields' shape is cut so: its shape, wherever asked."""
         return thinned_chunks(cut_to(self.extent, whole, self.factors), self.every)
 
+    def blocks(self, whole: Chunks) -> Chunks:
+        """The same for what blocks have of it, of which some may have nothing."""
+        return cut_to(self.extent, whole, self.factors, empty=True)
+
     def finer(self, region: Region) -> Region:
         """The points of the value around some of the fields'."""
         return Region(finer(region.start, self.factors), finer(region.stop, self.factors))

@@ -16,26 +16,31 @@ ends are as near, or far away.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ... import limits
+from ...backends.threads import serial
 from ...remembered import Remembered
+from ..borders import Array
 from ..layout import Region, Shape, around
-from ..regions import Span, fields_span, reach, wraps
-from ..work import Domain
+from ..regions import Span
+from ..work import Block, Domain
+from .grid import aligned
+from .halos import looks, needed
+from .job import Job, Work, bare
 from .outputs import outputs_of
-
-if TYPE_CHECKING:
-    from .job import Work
 
 # Where a chunk stands as seen from the block's own: -1, 0 or 1 for each axis.
 Offset: TypeAlias = tuple[int, ...]
 
 Slices: TypeAlias = tuple[slice, ...]
+
+# For each field along which axes it has one element for all points.
+Lacking: TypeAlias = tuple[tuple[bool, ...], ...]
 
 # Where arrays begin, and how long they are, whose ends are far away.
 _FAR = 1 << 40
@@ -86,19 +91,17 @@ class Pieces:
     pieces: tuple[Piece, ...]
 
 
-def pieces(
-    work: Work, shape: Shape, region: Region, lacking: tuple[tuple[bool, ...], ...], size: int
-) -> Pieces:
-    """Give the pieces of a block of an array of this shape, whose fields have so many bytes.
+# The pieces that were asked for last.
+_known: Remembered[Any, Pieces] = Remembered(512)
 
-    `lacking` says for each field along which axes it has one element for all points.
-    """
+
+def pieces(job: Job, region: Region, lacking: Lacking, size: int) -> Pieces:
+    """Give the pieces of a block of an array, whose fields have so many bytes."""
+    work, shape = job.work, job.shape
     low, high, _ = looks(work, len(shape))[-1]
     rows = len(shape) > 2 and low < high and region.shape[-1] < shape[-1]
     parted = size >= (limits.current.pieces_of_rows_bytes if rows else limits.current.pieces_bytes)
     place = _place(work, shape, region)
-    if not work.token:
-        return _made(work, shape, *place, lacking, parted)
     key = (work.token, work.choices, tuple(work.wanted), shape, place, lacking, parted)
     found = _known.get(key)
     if found is None:
@@ -106,25 +109,48 @@ def pieces(
     return found
 
 
-# The pieces that were asked for last.
-_known: Remembered[Any, Pieces] = Remembered(512)
+def lacking_of(shapes: Sequence[Shape], whole: Shape) -> Lacking:
+    """Along which axes of the whole fields of these shapes have one element for all points."""
+    return tuple(
+        tuple([m == 1 != n for m, n in zip(aligned(shape, len(whole), 1), whole, strict=True)])
+        for shape in shapes
+    )
 
-# How far programs look along the axes, and along which they take the fields as a ring.
-_looks: Remembered[Any, tuple[tuple[int, int, bool], ...]] = Remembered(64)
+
+def spans_read(job: Job, region: Region, shapes: Sequence[Shape]) -> list[list[Span]]:
+    """What a block that is one piece needs of fields of these shapes, along the axes they have.
+
+    Positions are those in the whole; beyond the ends of a ring these are counted on.
+    """
+    (piece,) = pieces(job, region, lacking_of(shapes, job.shape), 0).pieces
+    # It is made in an array in which the block stands elsewhere.
+    starts = zip(piece.start, region.start, piece.region.start, strict=True)
+    begin = [a + b - c for a, b, c in starts]
+    return [
+        [(a, a + n) for a, n in zip(begin, source.shape, strict=True)][len(begin) - len(shape) :]
+        for source, shape in zip(piece.fields, shapes, strict=True)
+    ]
 
 
-def looks(work: Work, ndim: int) -> tuple[tuple[int, int, bool], ...]:
-    """From where to where a program looks along each axis, and whether as along a ring."""
-    key = work.token, tuple(work.wanted), ndim
-    found = _looks.get(key) if work.token else None
-    if found is None:
-        sources = range(len(work.field_dtypes))
-        nodes, wanted = work.nodes, work.wanted
-        found = tuple(
-            (*reach(nodes, wanted, sources, axis), wraps(nodes, axis)) for axis in range(-ndim, 0)
-        )
-        _looks[key] = found
-    return found
+def computed(
+    job: Job,
+    region: Region,
+    shapes: Sequence[Shape],
+    read: Callable[[int, Sequence[Span]], Array],
+) -> Any:
+    """Compute a block of which `read(field, spans)` gives what it needs of fields of these shapes.
+
+    All is there together, so it is one piece.
+    """
+    found = pieces(job, region, lacking_of(shapes, job.shape), 0)
+    if not region.points:
+        return bare([np.empty(*result) for result in found.results])
+    (piece,) = found.pieces
+    arrays = []
+    for k, spans in enumerate(spans_read(job, region, shapes)):
+        arrays.append(read(k, spans)[(None,) * (len(job.shape) - len(spans))])
+    with serial():
+        return bare(job.work.run(Block(tuple(arrays), piece.start, found.domain), piece.region))
 
 
 def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
@@ -133,23 +159,17 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
     axes = zip(shape, region.start, region.stop, looks(work, len(shape)), strict=True)
     for n, a, b, (low, high, ring) in axes:
         near = 2 * (high - low + 1)
-        length = b - a
-        if low == high == 0:
-            # Nothing looks along it, so each block is as the whole.
-            lengths.append(length)
-            start.append(0)
-            stop.append(length)
-            continue
+        length = first = b - a
         before = a < near and not (ring and length < n)
         after = n - b < near and not (ring and length < n)
-        if (ring and length + near >= n) or (before and after):
+        if low == high == 0:
+            # Nothing looks along it, so each block is as the whole.
+            first = 0
+        elif (ring and length + near >= n) or (before and after):
             length, first = n, a
-        elif before:
-            length, first = 2 * _FAR, a
-        elif after:
-            length, first = 2 * _FAR, 2 * _FAR - (n - a)
         else:
-            length, first = 2 * _FAR, _FAR
+            length = 2 * _FAR
+            first = a if before else length - (n - a) if after else _FAR
         lengths.append(length)
         start.append(first)
         stop.append(first + b - a)
@@ -157,28 +177,23 @@ def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:
 
 
 def _made(
-    work: Work,
-    shape: Shape,
-    lengths: Shape,
-    region: Region,
-    lacking: tuple[tuple[bool, ...], ...],
-    parted: bool,
+    work: Work, shape: Shape, lengths: Shape, region: Region, lacking: Lacking, parted: bool
 ) -> Pieces:
-    maker = _Maker(work, lengths, region, lacking)
     outputs = outputs_of(work, lengths)
     extents = [region.clip(output.extent) for output in outputs]
-    inner = maker.inner() if parted else None
+    inner = _inner(work, lengths, region) if parted else None
     parts = [region] if inner is None else [inner, *around(inner, region)]
     found = []
     for part in parts:
         targets = tuple(
-            _index(one.finer(part.clip(extent)), one.finer(extent).start)
+            one.finer(part.clip(extent)).index(one.finer(extent).start)[1:]
             for one, extent in zip(outputs, extents, strict=True)
         )
         # Under "valid" there may be nothing of it in any result.
         if len(parts) == 1 or any(part.clip(extent).points for extent in extents):
-            start, fields = maker.taken(part)
-            found.append(Piece(part, start, fields, targets))
+            spans = _needed(work, lengths, part)
+            fields = tuple(_source(region, spans, lacks) for lacks in lacking)
+            found.append(Piece(part, tuple(a for a, _ in spans), fields, targets))
     results = tuple(
         (output.finer(extent).shape, output.dtype)
         for extent, output in zip(extents, outputs, strict=True)
@@ -186,81 +201,51 @@ def _made(
     return Pieces(Domain(lengths, shape), results, tuple(found))
 
 
-def _index(region: Region, origin: Shape) -> Slices:
-    return region.index(origin)[1:]
+def _needed(work: Work, shape: Shape, part: Region) -> list[Span]:
+    """What of the fields is needed for some points of an array of this shape."""
+    axes = enumerate(zip(part.start, part.stop, shape, strict=True), -len(shape))
+    return [needed(work, (a, b), n, axis) for axis, (a, b, n) in axes]
 
 
-@dataclass(frozen=True, slots=True)
-class _Maker:
-    """A block of an array, in which a program is done."""
-
-    work: Work
-    shape: Shape
-    block: Region
-    lacking: tuple[tuple[bool, ...], ...]
-
-    def inner(self) -> Region | None:
-        """The points that need only the block's own ones; None if they are better not apart."""
-        start, stop = list(self.block.start), list(self.block.stop)
-        for axis, (low, high, ring) in enumerate(looks(self.work, len(self.shape))):
-            a, b = start[axis], stop[axis]
-            n = self.shape[axis]
-            if (a, b) == (0, n) or low == high == 0:
-                continue
-            if b - a < limits.current.pieces_reaches * (high - low):
-                return None
-            start[axis] = a if a == 0 and not ring else a - low
-            stop[axis] = b if b == n and not ring else b - high
-        inner = Region(tuple(start), tuple(stop))
-        if inner == self.block or not inner.points:
+def _inner(work: Work, shape: Shape, block: Region) -> Region | None:
+    """The points that need only the block's own ones; None if they are better not apart."""
+    start, stop = list(block.start), list(block.stop)
+    for axis, (low, high, ring) in enumerate(looks(work, len(shape))):
+        a, b, n = start[axis], stop[axis], shape[axis]
+        if (a, b) == (0, n) or low == high == 0:
+            continue
+        if b - a < limits.current.pieces_reaches * (high - low):
             return None
-        for axis, (first, last) in enumerate(zip(self.block.start, self.block.stop, strict=True)):
-            a, b = self.span((inner.start[axis], inner.stop[axis]), axis)
-            if a < first or b > last:
-                return None
-        return inner
+        start[axis] = a if a == 0 and not ring else a - low
+        stop[axis] = b if b == n and not ring else b - high
+    inner = Region(tuple(start), tuple(stop))
+    if inner == block or not inner.points:
+        return None
+    for axis, (a, b) in enumerate(_needed(work, shape, inner)):
+        if a < block.start[axis] or b > block.stop[axis]:
+            return None
+    return inner
 
-    def span(self, span: Span, axis: int) -> Span:
-        """What of the fields is needed for some points along an axis."""
-        nodes, wanted = self.work.nodes, self.work.wanted
-        n = self.shape[axis]
-        return fields_span(nodes, wanted, len(self.lacking), span, n, axis - len(self.shape))
 
-    def taken(self, part: Region) -> tuple[Shape, tuple[Source, ...]]:
-        """Where what some points need of the fields begins, and from which chunks it is taken."""
-        spans = [
-            self.span((a, b), axis)
-            for axis, (a, b) in enumerate(zip(part.start, part.stop, strict=True))
+def _source(block: Region, spans: Sequence[Span], lacks: Sequence[bool]) -> Source:
+    """What one field gives of some positions, which are in a block and around it."""
+    axes: list[list[tuple[int, Span, slice]]] = []
+    shape = []
+    for axis, ((a, b), lacking) in enumerate(zip(spans, lacks, strict=True)):
+        if lacking:
+            axes.append([(0, (0, 1), slice(0, 1))])
+            shape.append(1)
+            continue
+        first, last = block.start[axis], block.stop[axis]
+        parts = [
+            (-1, a, min(b, first), first),
+            (0, max(a, first), min(b, last), first),
+            (1, max(a, last), b, last),
         ]
-        return tuple(a for a, _ in spans), tuple(
-            self._source(spans, lacks) for lacks in self.lacking
-        )
-
-    def _source(self, spans: Sequence[Span], lacks: Sequence[bool]) -> Source:
-        """What one field gives of these positions."""
-        axes: list[list[tuple[int, Span, slice]]] = []
-        shape = []
-        for axis, ((a, b), lacking) in enumerate(zip(spans, lacks, strict=True)):
-            if lacking:
-                axes.append([(0, (0, 1), slice(0, 1))])
-                shape.append(1)
-                continue
-            first, last = self.block.start[axis], self.block.stop[axis]
-            parts = [
-                (-1, a, min(b, first), first),
-                (0, max(a, first), min(b, last), first),
-                (1, max(a, last), b, last),
-            ]
-            axes.append(
-                [(o, (p - at, q - at), slice(p - a, q - a)) for o, p, q, at in parts if p < q]
-            )
-            shape.append(b - a)
-        strips = [
-            Strip(
-                tuple(one[0] for one in place),
-                tuple(one[1] for one in place),
-                tuple(one[2] for one in place),
-            )
-            for place in itertools.product(*axes)
-        ]
-        return Source(tuple(shape), tuple(strips))
+        axes.append([(o, (p - at, q - at), slice(p - a, q - a)) for o, p, q, at in parts if p < q])
+        shape.append(b - a)
+    strips = []
+    for along in itertools.product(*axes):
+        offset, source, target = zip(*along, strict=True) if along else ((), (), ())
+        strips.append(Strip(offset, source, target))
+    return Source(tuple(shape), tuple(strips))

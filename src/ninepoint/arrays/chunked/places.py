@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...backends.memory import empty
 from ..layout import Shape
 from ..recognise import is_cupy
 
@@ -40,11 +41,11 @@ def meta_of(like: Any, ndim: int, dtype: np.dtype[Any]) -> Any:
 def nothing(like: Any, shape: Shape, dtype: np.dtype[Any]) -> Any:
     """Give an array of this shape where another one lies."""
     if not is_cupy(like):
-        return np.empty(shape, dtype)
+        return empty(shape, dtype)
     # Imported here: CuPy is optional, and the caller has it.
-    from ninepoint.backends.cuda.driver import empty
+    from ninepoint.backends.cuda import driver
 
-    return empty(shape, dtype)
+    return driver.empty(shape, dtype)
 
 
 def uploaded(block: Any) -> Any:

@@ -10,17 +10,15 @@ groups        the same on groups of chunks, where these are thin or fields are c
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
 
-from .edges import axis_of
-from .grid import Chunks, aligned
-from .groups import grouped
-from .job import Job
-from .outputs import Output
+from .computation import Computation
+from .grid import Chunks
+from .halos import axes_of, grouped
+from .rules import blocks_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,72 +45,56 @@ class Chosen:
         )
 
 
-def chosen(
-    plan: str, job: Job, arrays: Sequence[Any], outputs: Sequence[Output], chunks: Chunks
-) -> Chosen:
+def _chosen(plan: str, one: Computation) -> Chosen:
     """What a plan costs."""
-    work = job.work
-    count = math.prod(map(len, chunks))
-    results = len(outputs)
-    apart = 1 + results * (results > 1)
-    itemsizes = [dtype.itemsize for dtype in job.field_dtypes]
-    made = sum(output.dtype.itemsize for output in outputs)
+    work, chunks = one.job.work, one.chunks
+    results = len(one.outputs)
+    read = sum(dtype.itemsize for dtype in work.field_dtypes)
+    made = sum(output.dtype.itemsize for output in one.outputs)
+    tasks: float = 1 + results * (results > 1)
     if plan == "whole cores":
-        held = _largest(chunks) * (sum(itemsizes) + made)
         why = "no axis that it works along is cut"
-        return Chosen(work.name, plan, apart, 0, held, why)
-    axes = [axis_of(work, sizes, k - len(chunks)) for k, sizes in enumerate(chunks)]
+        return Chosen(work.name, plan, tasks, 0, _largest(chunks) * (read + made), why)
     if plan == "regions":
-        around = [
-            max(
-                b - a + before + after
-                for (a, b), before, after in zip(one.cuts, one.before, one.after, strict=True)
-            )
-            for one in axes
-        ]
-        held = math.prod(around) * sum(itemsizes) + _largest(chunks) * made
+        around = [max(b - a for a, b in axis.spans) for axis in axes_of(work, chunks)]
+        held = math.prod(around) * read + _largest(chunks) * made
         why = "each task reads its block, and what lies around it, from the source"
-        return Chosen(work.name, plan, apart, 0, held, why)
+        return Chosen(work.name, plan, tasks, 0, held, why)
     groups = grouped(work, chunks)
-    if groups != chunks:
-        axes = [axis_of(work, sizes, k - len(groups)) for k, sizes in enumerate(groups)]
-    tasks, moved, joined = 1.0, 0, 0
-    for array, itemsize in zip(arrays, itemsizes, strict=True):
-        own = aligned(array.chunks, len(groups), (1,))
-        cut = [sum(mine) == sum(whole) for mine, whole in zip(own, groups, strict=True)]
-        joined += any(c and mine != whole for c, mine, whole in zip(cut, own, groups, strict=True))
-        shape = [sum(mine) for mine in own]
-        faces = 0
-        for k, axis in enumerate(axes):
-            if cut[k]:
-                thick = sum(sum(axis.depths(n)) for n in range(len(axis.cuts)))
-                faces += thick * math.prod(shape[:k] + shape[k + 1 :])
-        moved += faces * itemsize
+    recut, rule = blocks_of(one.job, groups, "", [(a.name, a.chunks) for a in one.arrays])
+    thick = [
+        sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes_of(work, groups)
+    ]
+    tasks, moved = 1.0 + len(recut), 0
+    for array, field, dtype in zip(one.arrays, rule.fields, work.field_dtypes, strict=True):
+        whole = (1,) * (len(groups) - array.ndim) + array.shape
+        faces = sum(
+            math.prod(whole[:k] + whole[k + 1 :]) * thick[k]
+            for k, cut in enumerate(field.cut)
+            if cut
+        )
+        moved += faces * dtype.itemsize
         tasks += faces > 0
     blocks = math.prod(map(len, groups))
-    picked = results if results > 1 or groups != chunks else 0
-    tasks = (tasks + joined) * blocks / max(1, count) + picked
-    if groups == chunks and not joined:
-        plan, why = "edges", "each block is made of its chunk and of its neighbours' faces"
-    elif groups == chunks:
-        plan, why = "groups", "fields are cut in different ways, so chunks are put together first"
-    else:
+    why = "each block is made of its chunk and of its neighbours' faces"
+    if groups != chunks:
         plan = "groups"
         why = (
             f"chunks are thin for how far it looks, so {blocks} groups of them are computed; "
             "results keep the chunks"
         )
-    held = _largest(groups) * (sum(itemsizes) + made) + moved // max(1, blocks)
+    elif recut:
+        plan, why = "groups", "fields are cut in different ways, so chunks are put together first"
+    tasks = tasks * blocks / max(1, math.prod(map(len, chunks)))
+    tasks += results * (results > 1 or groups != chunks)
+    held = _largest(groups) * (read + made) + moved // max(1, blocks)
     return Chosen(work.name, plan, tasks, moved, held, why)
 
 
 def _largest(chunks: Chunks) -> int:
     """The points of the largest block, as far as lengths are known."""
-    found = 1
-    for sizes in chunks:
-        known = [size for size in sizes if not math.isnan(size)]
-        found *= max(known, default=1)
-    return found
+    known = [[size for size in sizes if not math.isnan(size)] for sizes in chunks]
+    return math.prod(max(sizes, default=1) for sizes in known)
 
 
 def _bytes(count: float) -> str:
@@ -137,8 +119,8 @@ def noted() -> Iterator[list[Chosen]]:
         _notes.reset(token)
 
 
-def note(found: Callable[[], Chosen]) -> None:
+def note(plan: str, one: Computation) -> None:
     """Tell of a plan, if somebody asks."""
     notes = _notes.get()
     if notes is not None:
-        notes.append(found())
+        notes.append(_chosen(plan, one))

@@ -3,6 +3,9 @@
     da.from_zarr, da.from_array(h5py or netCDF variable, memory map), xarray's open_*, open
         ->   the object that is sliced, how Dask slices it, and its chunks
 
+Tasks that read from sources take of each what their block looks at.  What lies around a block is
+decoded again for each block that looks at it: that is the price, and `costs` tells it.
+
 Recognised from the graph: the layer in which Dask slices the object, with nothing between.
 """
 
@@ -10,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from dask._task_spec import DataNode, GraphNode, TaskRef
@@ -20,8 +23,14 @@ from dask.blockwise import Blockwise
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
+from ... import limits
+from ..blocks import parts
 from ..borders import Array
-from .grid import Chunks
+from .grid import Chunks, cuts_of
+from .halos import axis_of, looks
+
+if TYPE_CHECKING:
+    from .job import Work
 
 GETTERS = (getter, getter_nofancy, getter_inline)
 
@@ -52,6 +61,16 @@ class Source:
         return tuple(map(sum, self.chunks))
 
     @property
+    def ref(self) -> Any:
+        """What a task is given of it: itself, or the name of its node."""
+        return self.held if self.key is None else TaskRef(self.key)
+
+    @property
+    def node(self) -> dict[str, Any]:
+        """The node that has it, if one does."""
+        return {} if self.key is None else {self.key: self.held}
+
+    @property
     def pieces(self) -> tuple[int, ...] | None:
         """How long along each axis that is which is decoded at once; None if nobody knows."""
         found = _pieces(self.held, len(self.chunks))
@@ -70,6 +89,25 @@ def source_of(array: Any) -> Source | None:
         return None
     found = source_in(array.dask, array.name, array.dtype) if array.name in layers else None
     return found if found is not None and found.chunks == array.chunks else None
+
+
+def sources_of(fields: Sequence[Any]) -> list[Source] | None:
+    """What fields are plain views of; None if one is computed."""
+    sources = []
+    for field in fields:
+        source = source_of(field)
+        if source is None:
+            return None
+        sources.append(source)
+    return sources
+
+
+def readable(work: Work, fields: Sequence[Any], chunks: Chunks) -> list[Source] | None:
+    """What blocks may read of fields, where little is decoded twice; None where they may not."""
+    sources = sources_of(fields)
+    if sources is None or costs(work, sources, chunks)[0] > limits.current.decoded_ratio:
+        return None
+    return sources
 
 
 def source_in(graph: HighLevelGraph, name: str, dtype: np.dtype[Any]) -> Source | None:
@@ -107,6 +145,36 @@ def _in_memory(array: Array) -> Source:
     name = f"array-{tokenize(array)}"
     chunks = tuple((n,) for n in array.shape)
     return Source(array, f"original-{name}", getter, (), chunks, array.dtype, name)
+
+
+def costs(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> tuple[float, float]:
+    """How many times as much is decoded as reading the blocks alone would decode, and in bytes.
+
+    Without a program the blocks alone are read.  Infinite where a source does not say how it is
+    stored, and blocks look at others, or are not those that it has.
+    """
+    least = most = 0.0
+    for source in sources:
+        own = all_read = float(source.dtype.itemsize)
+        cut = chunks[len(chunks) - len(source.chunks) :]
+        pieces = source.pieces
+        for axis, (n, sizes) in enumerate(zip(source.shape, cut, strict=True), -len(cut)):
+            if n != sum(sizes) or len(sizes) == 1:
+                own, all_read = own * n, all_read * n
+                continue
+            blocks = cuts_of(sizes)
+            far = work is not None and looks(work, -axis)[0][:2] != (0, 0)
+            if pieces is None and (far or sizes != source.chunks[axis]):
+                return float("inf"), float("inf")
+            piece = 1 if pieces is None else pieces[axis]
+            alone = decoded(piece, blocks)
+            own, all_read = own * alone, all_read * alone
+            if work is not None and far:
+                inside = parts((n,), axis_of(work, sizes, axis).spans, n)
+                read = [strip.source for part in inside for strip in part.strips]
+                all_read *= decoded(piece, [(s.start, s.stop) for s in read]) / alone
+        least, most = least + own, most + all_read
+    return most / least if least else 1.0, most
 
 
 def decoded(piece: int, spans: Sequence[tuple[int, int]]) -> int:

@@ -1,0 +1,237 @@
+r"""Rules: what the tasks of an array are made of, written for those blocks that somebody asks for.
+
+    chunk ----------------> block        at most two tasks a chunk: one copies the faces that
+      \--> faces --> blocks around       somebody needs, one computes
+
+What moves between workers are faces, thin as the program looks far.
+
+    chunks  |.|.|.|.|.|.|      chunks thinner than a program looks far are computed in groups;
+    groups  |  .  |  .  |      what is computed is cut as the chunks were
+    result  |.|.|.|.|.|.|
+
+Nothing is rechunked for good: a group lives for as long as it is computed with.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from dask._task_spec import DataNode, Task, TaskRef
+from dask.base import tokenize
+
+from ..blocks import parts, put_together
+from ..borders import Array
+from .faces import block_of, cut
+from .grid import Chunks, aligned, cuts_of
+from .halos import Axis, axes_of
+from .job import Job
+from .layer import Key, Place
+from .outputs import Output
+from .pieces import Offset
+from .places import in_memory, nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field of blocks: the names of its array and of its faces, and which axes it has.
+
+    It is cut as the whole is along the axes that it has; along others it lacks the axis, or has
+    one element.
+    """
+
+    name: str
+    faces: str
+    ndim: int
+    cut: tuple[bool, ...]
+
+    def at(self, place: Place) -> Place:
+        """The place of its chunk for a block."""
+        own = [k if cut else 0 for k, cut in zip(place, self.cut, strict=True)]
+        return tuple(own[len(own) - self.ndim :])
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """The rule of blocks that are made of chunks and faces."""
+
+    name: str
+    job: Job
+    chunks: Chunks
+    fields: tuple[Field, ...]
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many blocks there are along each axis."""
+        return tuple(map(len, self.chunks))
+
+    def _axes(self) -> tuple[list[Axis], list[list[list[tuple[int, int]]]]]:
+        axes = axes_of(self.job.work, self.chunks)
+        return axes, [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
+
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+        """The blocks at these places, and the faces that they need."""
+        axes, near = self._axes()
+        made: dict[Any, Any] = {}
+        job: Any = self.job
+        if self.job.apart:
+            made[self.job.apart] = DataNode(self.job.apart, self.job)
+            job = TaskRef(self.job.apart)
+        refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
+        for place in places:
+            beside = list(
+                itertools.product(*[table[k] for table, k in zip(near, place, strict=True)])
+            )
+            needed: list[TaskRef] = []
+            offsets: list[tuple[Offset, ...]] = []
+            for field, known in zip(self.fields, refs, strict=True):
+                needed.append(TaskRef((field.name, *field.at(place))))
+                there: list[Offset] = []
+                for found in beside[1:]:
+                    offset = tuple([at for at, _ in found])
+                    if any(at and not cut for at, cut in zip(offset, field.cut, strict=True)):
+                        continue
+                    at = tuple([k for _, k in found])
+                    if at not in known:
+                        known[at] = TaskRef((field.faces, *field.at(at)))
+                    there.append(offset)
+                    needed.append(known[at])
+                offsets.append(tuple(there))
+            start = tuple([axis.cuts[k][0] for axis, k in zip(axes, place, strict=True)])
+            stop = tuple([axis.cuts[k][1] for axis, k in zip(axes, place, strict=True)])
+            key = (self.name, *place)
+            made[key] = Task(key, block_of, job, start, stop, tuple(offsets), *needed)
+        for field, known in zip(self.fields, refs, strict=True):
+            for at, ref in known.items():
+                depths = [
+                    axis.depths(k) if cut else (0, 0)
+                    for axis, k, cut in zip(axes, at, field.cut, strict=True)
+                ]
+                own = tuple(depths[len(depths) - field.ndim :])
+                chunk = TaskRef((field.name, *field.at(at)))
+                made[ref.key] = Task(ref.key, cut, chunk, own)
+        return made
+
+    def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
+        """The chunks that the blocks are made of, and of which there are faces."""
+        _, near = self._axes()
+        asked = list(places)
+        found: dict[Key, set[Key]] = {
+            (self.name, *place): {(field.name, *field.at(place)) for field in self.fields}
+            for place in asked
+        }
+        # Along one axis after the other: a block far away is reached through those between.
+        around = set(asked)
+        for k, table in enumerate(near):
+            around |= {
+                (*block[:k], at, *block[k + 1 :]) for block in around for _, at in table[block[k]]
+            }
+        for field in self.fields:
+            found |= {(field.faces, *field.at(at)): {(field.name, *field.at(at))} for at in around}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Recut:
+    """The rule of an array in other chunks, each put together from those that have its points.
+
+    Where those are tuples of arrays it is of those of this `number`.
+    """
+
+    name: str
+    source: str
+    dtype: np.dtype[Any]
+    before: Chunks
+    chunks: Chunks
+    number: int | None = None
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How many blocks there are along each axis."""
+        return tuple(map(len, self.chunks))
+
+    def _parts(self, places: Iterable[Place]) -> Iterator[tuple[Key, tuple[Any, ...], list[Key]]]:
+        """Each block: its key, how it is put together, and of what."""
+        axes = [
+            parts(before, cuts_of(sizes), sum(before))
+            for before, sizes in zip(self.before, self.chunks, strict=True)
+        ]
+        for place in places:
+            own = tuple([axis[k] for axis, k in zip(axes, place, strict=True)])
+            needed = itertools.product(*[part.chunks for part in own])
+            yield (self.name, *place), own, [(self.source, *at) for at in needed]
+
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+        """The blocks at these places."""
+        return {
+            key: Task(key, _recut, own, self.dtype, self.number, *map(TaskRef, needed))
+            for key, own, needed in self._parts(places)
+        }
+
+    def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
+        """The chunks that the blocks are put together from."""
+        return {key: set(needed) for key, _, needed in self._parts(places)}
+
+
+def _recut(own: Sequence[Any], dtype: np.dtype[Any], number: int | None, *chunks: Any) -> Array:
+    there = [in_memory(chunk if number is None else chunk[number]) for chunk in chunks]
+    return put_together(own, there, partial(nothing, there[0], dtype=dtype))
+
+
+def blocks_of(
+    job: Job, chunks: Chunks, name: str, inputs: Sequence[tuple[str, Chunks]]
+) -> tuple[list[Recut], Blocks]:
+    """The rule of blocks in these chunks, and those of inputs that are cut otherwise.
+
+    Of each input there is the name, and the chunks.
+    """
+    depths = [
+        [axis.depths(k) for k in range(len(axis.cuts))] for axis in axes_of(job.work, chunks)
+    ]
+    recut: list[Recut] = []
+    fields = []
+    for (source, own), dtype in zip(inputs, job.work.field_dtypes, strict=True):
+        missing = len(chunks) - len(own)
+        cut = tuple(
+            k >= missing and sum(mine) == sum(whole)
+            for k, (mine, whole) in enumerate(
+                zip(aligned(own, len(chunks), (1,)), chunks, strict=True)
+            )
+        )
+        wanted = tuple(
+            sizes if there else (1,)
+            for sizes, there in zip(chunks[missing:], cut[missing:], strict=True)
+        )
+        if wanted != own:
+            joined = f"joined-{tokenize(source, wanted)}"
+            recut.append(Recut(joined, source, dtype, own, wanted))
+            source = joined
+        faces = f"faces-{tokenize(source, cut, depths)}"
+        fields.append(Field(source, faces, len(own), cut))
+    return recut, Blocks(name, job, chunks, tuple(fields))
+
+
+def is_direct(outputs: Sequence[Output], chunks: Chunks, groups: Chunks) -> bool:
+    """Whether blocks are the chunks of the only output."""
+    return (
+        len(outputs) == 1
+        and groups == chunks
+        and outputs[0].blocks(groups) == outputs[0].chunks(groups)
+    )
+
+
+def results_of(
+    outputs: Sequence[Output], chunks: Chunks, groups: Chunks, blocks: str, names: Sequence[str]
+) -> list[Recut]:
+    """The rules of the outputs, which are taken from blocks."""
+    return [
+        Recut(
+            name, blocks, output.dtype, output.blocks(groups), output.chunks(chunks),
+            k if len(outputs) > 1 else None,
+        )
+        for k, (name, output) in enumerate(zip(names, outputs, strict=True))
+    ]  # fmt: skip
