@@ -1,8 +1,8 @@
 """Faces: what the neighbours of a chunk need of it, and a block computed with those of others.
 
     chunk      +----------+      low and high face of each axis that is cut, corners included,
-               |##########|      copied into one small array: who holds them does not hold
-               |##      ##|      the chunk
+               |##########|      copied: who holds them does not hold the chunk
+               |##      ##|
                |##########|
                +----------+
 
@@ -12,11 +12,8 @@ straight from the chunk into the result.
 
 from __future__ import annotations
 
-import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,10 +25,9 @@ from ..borders import Array
 from ..layout import Region, Shape
 from ..parts import write
 from ..recognise import is_cupy
-from ..regions import Span
 from ..work import Block, Domain
 from .job import Job, Work, bare
-from .pieces import Offset, Piece, Source, lacking_of, pieces
+from .pieces import Offset, Piece, Slices, Source, lacking_of, pieces
 from .places import in_memory, nothing
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
@@ -40,59 +36,40 @@ Depths: TypeAlias = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Faces:
-    """Copies of faces of a chunk of this shape, one after the other in one array.
+    """Copies of faces of a chunk of this shape: of each the axis, where it begins, and elements.
 
     Each is whole along the other axes, so that a corner lies in several.
     """
 
     shape: Shape
-    depths: tuple[tuple[int, int], ...]
-    memory: Array
+    faces: tuple[tuple[int, int, Array], ...]
 
     def __reduce__(self) -> Any:
-        return Faces, (self.shape, self.depths, self.memory)
+        return Faces, (self.shape, self.faces)
 
     def __sizeof__(self) -> int:
         # What a scheduler takes for the size of it.
-        return int(self.memory.nbytes) + sys.getsizeof(self.shape) + 128
+        return sum(int(face.nbytes) for _, _, face in self.faces) + 128
 
-    def part(self, offset: Offset, spans: Sequence[Span]) -> Array:
+    def part(self, offset: Offset, index: Slices) -> Array:
         """The elements at these positions, of which a face has all.
 
         Along an axis on which the chunk stands before others (`offset` is -1) positions are
         counted from its end, and are negative.  Of more axes than the chunk has these are the
         last ones.
         """
-        lacks = len(spans) - len(self.shape)
+        lacks = len(index) - len(self.shape)
         own = [
-            (a + n, b + n) if before < 0 else (a, b)
-            for before, n, (a, b) in zip(offset[lacks:], self.shape, spans[lacks:], strict=True)
+            (s.start + n, s.stop + n) if before < 0 else (s.start, s.stop)
+            for before, n, s in zip(offset[lacks:], self.shape, index[lacks:], strict=True)
         ]
-        for axis, first, face, begin, end in _faces(self.shape, self.depths):
+        for axis, first, face in self.faces:
             a, b = own[axis]
-            if first <= a and b <= first + face[axis]:
-                array = self.memory[begin:end].reshape(face)
+            if first <= a and b <= first + face.shape[axis]:
                 own[axis] = a - first, b - first
-                found: Array = array[tuple(slice(a, b) for a, b in own)]
+                found: Array = face[tuple([slice(a, b) for a, b in own])]
                 return found
-        raise AssertionError((offset, spans, self.shape, self.depths))
-
-
-@lru_cache(maxsize=256)
-def _faces(
-    shape: Shape, depths: tuple[tuple[int, int], ...]
-) -> tuple[tuple[int, int, Shape, int, int], ...]:
-    """Of each face its axis, the position where it begins, its shape, and its place in memory."""
-    begin = 0
-    found = []
-    for axis, (low, high) in enumerate(depths):
-        for first, thick in ((0, low), (shape[axis] - high, high)):
-            if thick:
-                face = (*shape[:axis], thick, *shape[axis + 1 :])
-                end = begin + math.prod(face)
-                found.append((axis, first, face, begin, end))
-                begin = end
-    return tuple(found)
+        raise AssertionError((offset, index, self.shape))
 
 
 def cut(chunk: Any, depths: Depths) -> Faces:
@@ -106,16 +83,15 @@ def cut(chunk: Any, depths: Depths) -> Faces:
         end the chunk after; as many as there are at most.
     """
     chunk = in_memory(chunk)
-    shape = chunk.shape
-    thick = tuple((min(a, n), min(b, n)) for (a, b), n in zip(depths, shape, strict=True))
-    size = sum(end - begin for *_, begin, end in _faces(shape, thick))
-    if shape and size > chunk.size:
-        size, thick = chunk.size, ((shape[0], 0), *(((0, 0),) * (len(shape) - 1)))
-    memory = nothing(chunk, (size,), chunk.dtype)
-    for axis, first, face, begin, end in _faces(shape, thick):
-        part = (slice(None),) * axis + (slice(first, first + face[axis]),)
-        memory[begin:end].reshape(face)[...] = chunk[part]
-    return Faces(shape, thick, memory)
+    faces = []
+    for axis, ((low, high), n) in enumerate(zip(depths, chunk.shape, strict=True)):
+        for first, last in ((0, min(low, n)), (n - min(high, n), n)):
+            if first < last:
+                index = (slice(None),) * axis + (slice(first, last),)
+                faces.append((axis, first, chunk[index]))
+    if sum(face.size for _, _, face in faces) > chunk.size:
+        faces = [(0, 0, chunk)]
+    return Faces(chunk.shape, tuple([(axis, first, face.copy()) for axis, first, face in faces]))
 
 
 def block_of(
@@ -187,7 +163,7 @@ class _Block:
         """What a piece needs of a field."""
         chunk, around = self.chunks[number], self.around[number]
         if len(source.strips) == 1 and source.strips[0].own:
-            whole: Array = chunk[tuple([slice(a, b) for a, b in source.strips[0].source])]
+            whole: Array = chunk[source.strips[0].source]
             return whole
         dtype = self.work.field_dtypes[number]
         field: Array
@@ -197,7 +173,7 @@ class _Block:
             field = self.scratch.array(number, source.shape, dtype)
         for strip in source.strips:
             if strip.own:
-                found = chunk[tuple([slice(a, b) for a, b in strip.source])]
+                found = chunk[strip.source]
             else:
                 found = around[strip.offset].part(strip.offset, strip.source)
             field[strip.target] = found

@@ -55,7 +55,7 @@ class Strip:
     """
 
     offset: Offset
-    source: tuple[Span, ...]
+    source: Slices
     target: Slices
 
     @property
@@ -229,11 +229,11 @@ def _inner(work: Work, shape: Shape, block: Region) -> Region | None:
 
 def _source(block: Region, spans: Sequence[Span], lacks: Sequence[bool]) -> Source:
     """What one field gives of some positions, which are in a block and around it."""
-    axes: list[list[tuple[int, Span, slice]]] = []
+    axes: list[list[tuple[int, slice, slice]]] = []
     shape = []
     for axis, ((a, b), lacking) in enumerate(zip(spans, lacks, strict=True)):
         if lacking:
-            axes.append([(0, (0, 1), slice(0, 1))])
+            axes.append([(0, slice(0, 1), slice(0, 1))])
             shape.append(1)
             continue
         first, last = block.start[axis], block.stop[axis]
@@ -242,7 +242,9 @@ def _source(block: Region, spans: Sequence[Span], lacks: Sequence[bool]) -> Sour
             (0, max(a, first), min(b, last), first),
             (1, max(a, last), b, last),
         ]
-        axes.append([(o, (p - at, q - at), slice(p - a, q - a)) for o, p, q, at in parts if p < q])
+        axes.append(
+            [(o, slice(p - at, q - at), slice(p - a, q - a)) for o, p, q, at in parts if p < q]
+        )
         shape.append(b - a)
     strips = []
     for along in itertools.product(*axes):
