@@ -1,6 +1,6 @@
 """Programs on arrays of the library dask-array, which are expressions.
 
-    smooth(x)     ->     Results(recipe, 0, x), a node of the expression
+    smooth(x)     ->     Results(computation, 0, x), a node of the expression
 
 The node names the program and its sources.  Its tasks are those that arrays of Dask get
 (`chunked.rules`); they are written out when the expression is computed, for the chunks that its
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -20,65 +19,48 @@ from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
 from . import accepted
-from . import numpy as on_numpy
-from .chunked.grid import Chunks, cut_as, grid
-from .chunked.halos import grouped
-from .chunked.job import Job, Work
+from .chunked.computation import Computation
+from .chunked.grid import Chunks, cut_as, grid_of
+from .chunked.job import Work
 from .chunked.layer import Rule
-from .chunked.outputs import Output, outputs_of
+from .chunked.outputs import Output
 from .chunked.places import check_places, meta_of, refuse_unknown
-from .chunked.rules import blocks_of, is_direct, results_of
+from .chunked.rules import rules_of
 from .recognise import is_expression, library_of
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """A program on arrays of a shape, and how its results are cut; equal tokens, equal results."""
-
-    job: Job
-    outputs: tuple[Output, ...]
-    chunks: Chunks
-    metas: tuple[Any, ...]
-    token: str
-
-    def __dask_tokenize__(self) -> str:
-        return self.token
 
 
 class Results(ArrayExpr):
     """One of the results of a program."""
 
-    _parameters: ClassVar[list[str]] = ["recipe", "which"]
+    _parameters: ClassVar[list[str]] = ["computation", "which"]
+
+    @cached_property
+    def _one(self) -> tuple[Computation, int, Output, list[Any]]:
+        one, which, *sources = self.operands
+        return one, which, one.outputs[which], sources
 
     @cached_property
     def _name(self) -> str:
-        return f"{self.operand('recipe').job.work.name}-{self.deterministic_token}"
+        return f"{self._one[0].job.work.name}-{self.deterministic_token}"
 
     @cached_property
     def _meta(self) -> Any:
-        return self.operand("recipe").metas[self.operand("which")]
+        one, _, output, sources = self._one
+        return meta_of(sources[0], len(one.chunks), output.dtype)
 
     @cached_property
     def chunks(self) -> Chunks:
-        recipe: Recipe = self.operand("recipe")
-        output: Output = recipe.outputs[self.operand("which")]
-        return output.chunks(recipe.chunks)
+        one, _, output, _ = self._one
+        return output.chunks(one.chunks)
 
     def _layer(self) -> dict[Any, Any]:
-        recipe: Recipe = self.operand("recipe")
-        which, sources = self.operand("which"), self.operands[len(self._parameters) :]
-        groups = grouped(recipe.job.work, recipe.chunks)
-        name = self._name
-        if not is_direct(recipe.outputs, recipe.chunks, groups):
-            names = [source.name for source in sources]
-            name = f"{recipe.job.work.name}-all-{tokenize(recipe, names)}"
+        one, which, _, sources = self._one
         inputs = [(source.name, source.chunks) for source in sources]
-        recut, blocks = blocks_of(recipe.job, groups, name, inputs)
-        rules: list[Rule] = [*recut, blocks]
-        if name != self._name:
-            names = [self._name] * len(recipe.outputs)
-            rules.append(results_of(recipe.outputs, recipe.chunks, groups, name, names)[which])
+        whole = f"{one.job.work.name}-all-{tokenize(one, inputs)}"
+        names = [self._name] * len(one.outputs)
+        recut, blocks, results = rules_of(one.job, one.outputs, one.chunks, inputs, whole, names)
         tasks: dict[Any, Any] = {}
+        rules: list[Rule] = [*recut, blocks, *results[which : which + 1]]
         for rule in rules:
             tasks |= rule.tasks(itertools.product(*map(range, rule.counts)))
         return tasks
@@ -87,15 +69,10 @@ class Results(ArrayExpr):
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in the chunks of the fields; see `chunked.lazily`."""
     library = library_of(next(filter(is_expression, fields)))
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
-    outputs = outputs_of(work, shape)
-    chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
-    arrays = [_lazy(field, chunks, library) for field in fields]
-    metas = tuple(meta_of(arrays[0], len(shape), output.dtype) for output in outputs)
-    token = tokenize(work.token, list(work.wanted), shape, chunks)
-    recipe = Recipe(Job(work, shape), tuple(outputs), chunks, metas, token)
-    sources = [array.expr for array in arrays]
-    return [new_collection(Results(recipe, k, *sources)) for k in range(len(outputs))]
+    shape, chunks = grid_of(fields)
+    one = Computation.of(work, shape, chunks)
+    sources = [_lazy(field, chunks, library).expr for field in fields]
+    return [new_collection(Results(one, k, *sources)) for k in range(len(one.outputs))]
 
 
 def check(fields: Sequence[Any]) -> None:

@@ -22,11 +22,9 @@ from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
 from ..backends.memory import empty
 from . import accepted
-from . import numpy as on_numpy
 from .blocks import Part, parts, put_together
 from .borders import Array
-from .chunked.grid import Chunks, cut_as, grid
-from .chunked.halos import looks
+from .chunked.grid import Chunks, cut_as, grid_of
 from .chunked.job import Job, Work
 from .chunked.outputs import Output, outputs_of
 from .chunked.pieces import computed, spans_read
@@ -55,19 +53,25 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         As for arrays of NumPy.
     """
     check(fields)
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
+    shape, chunks = grid_of(fields)
     outputs = outputs_of(work, shape)
-    chunks = grid([getattr(field, "chunks", None) for field in fields], shape)
     first = next(filter(is_cubed, fields))
     arrays = [_lazy(field, chunks, first.spec) for field in fields]
-    sizes = tuple(max(1, *axis) for axis in chunks)
+    own = tuple(array.chunks for array in arrays)
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
         which = tuple(k for k, output in enumerate(outputs) if output.extent == extent)
-        fields_cut = tuple(array.chunks for array in arrays)
-        operation = _Operation(Job(work, shape), extent, sizes, which, fields_cut)
+        ends = zip(extent.start, extent.stop, chunks, strict=True)
+        cuts = tuple(_cuts(a, b, max(1, *sizes)) for a, b, sizes in ends)
+        operation = _Operation(Job(work, shape), cuts, which, own)
         made |= zip(which, operation.on(arrays, [outputs[k] for k in which]), strict=True)
     return [made[k] for k in range(len(outputs))]
+
+
+def _cuts(first: int, last: int, size: int) -> tuple[Span, ...]:
+    """Spans of one size, of which the last one may be shorter."""
+    spans = [(a, min(a + size, last)) for a in range(first, last, size)]
+    return tuple(spans) or ((first, last),)
 
 
 def _lazy(field: Any, chunks: Chunks, spec: Any) -> Any:
@@ -80,63 +84,53 @@ def _lazy(field: Any, chunks: Chunks, spec: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """The results of a program that have just the points of `extent`, in blocks of these sizes.
-
-    `fields` are the chunks of the fields, and `which` says which results they are.
-    """
+    """The results `which` of a program, in blocks between these cuts, of fields in such chunks."""
 
     job: Job
-    extent: Region
-    sizes: tuple[int, ...]
+    cuts: tuple[tuple[Span, ...], ...]
     which: tuple[int, ...]
     fields: tuple[Chunks, ...]
 
     def on(self, arrays: Sequence[Any], outputs: Sequence[Output]) -> Sequence[Any]:
         """The results as arrays."""
-        job, first = self.job, outputs[0]
-        count = len(outputs)
-        cuts = [self._cuts(axis) for axis in range(len(self.sizes))]
-        factors = first.factors or (1,) * len(cuts)
+        first, count = outputs[0], len(outputs)
+        factors = first.factors or (1,) * len(self.cuts)
         chunks = tuple(
-            tuple((b - a) * k for a, b in axis) for axis, k in zip(cuts, factors, strict=True)
+            tuple((b - a) * k for a, b in axis) for axis, k in zip(self.cuts, factors, strict=True)
         )
-        # A block has at most so many elements of a field, of so many chunks.
-        far = [high - low for low, high, _ in looks(job.work, len(cuts))]
-        lengths = [size + reach for size, reach in zip(self.sizes, far, strict=True)]
-        read = [
-            math.prod(
-                min(len(axis), 2 + -(-length // max(1, axis[0])))
-                for axis, length in zip(own, lengths[len(lengths) - len(own) :], strict=True)
-            )
-            for own in self.fields
-        ]
-        # As if the values of all calls were kept.
-        types = [*job.work.field_dtypes, *(t for n in job.work.nodes for t in n.out_dtypes)]
+        # No block reads more than one in the middle, nor has more if all values were kept.
+        middle = self._spans([(len(axis) - 1) // 2 for axis in self.cuts])
+        types = list(self.job.work.field_dtypes)
+        types += [dtype for node in self.job.work.nodes for dtype in node.out_dtypes]
+        points = max(math.prod(b - a for a, b in spans) for spans in middle)
         made = general_blockwise(
             self,
             partial(self.keys, [array.name for array in arrays]),
             *arrays,
-            shapes=[first.finer(self.extent).shape] * count,
+            shapes=[tuple(map(sum, chunks))] * count,
             dtypes=[output.dtype for output in outputs],
             chunkss=[chunks] * count,
             target_stores=[None] * count if count > 1 else None,
-            num_input_blocks=tuple(read),
-            extra_projected_mem=math.prod(lengths) * sum(dtype.itemsize for dtype in types),
-            op_name=job.work.name,
+            num_input_blocks=tuple(
+                math.prod(len(part.chunks) for part in self._parts(field, spans))
+                for field, spans in enumerate(middle)
+            ),
+            extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
+            op_name=self.job.work.name,
         )
         return made if isinstance(made, tuple) else (made,)
 
-    def _cuts(self, axis: int) -> list[Span]:
-        """Spans of one size, of which the last one may be shorter."""
-        first, last, size = self.extent.start[axis], self.extent.stop[axis], self.sizes[axis]
-        return [(a, min(a + size, last)) for a in range(first, last, size)] or [(first, last)]
-
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""
-        first = zip(self.extent.start, block, self.sizes, strict=True)
-        start = tuple(a + k * size for a, k, size in first)
-        last = zip(start, self.sizes, self.extent.stop, strict=True)
-        return Region(start, tuple(min(a + size, b) for a, size, b in last))
+        spans = [axis[k] for axis, k in zip(self.cuts, block, strict=True)]
+        return Region(tuple(a for a, _ in spans), tuple(b for _, b in spans))
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(map(sum, chunks)) for chunks in self.fields]
+
+    def _spans(self, block: Sequence[int]) -> list[list[Span]]:
+        """What a block reads of each field."""
+        return spans_read(self.job, self._region(block), self._shapes())
 
     def _parts(self, field: int, spans: Sequence[Span]) -> list[Part]:
         """How what a block reads of a field is put together."""
@@ -144,14 +138,10 @@ class _Operation:
         axes = zip(self.fields[field], spans, whole, strict=True)
         return [parts(sizes, [span], n)[0] for sizes, span, n in axes]
 
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(map(sum, chunks)) for chunks in self.fields]
-
     def keys(self, names: Sequence[str], key: Any) -> Any:
         """Tell Cubed which chunks of the arrays of these names a block reads."""
         found = []
-        spans = spans_read(self.job, self._region(key.coords), self._shapes())
-        for field, (name, own) in enumerate(zip(names, spans, strict=True)):
+        for field, (name, own) in enumerate(zip(names, self._spans(key.coords), strict=True)):
             places = itertools.product(*(part.chunks for part in self._parts(field, own)))
             found.append(iter([ChunkKey(name, place) for place in places]))
         return FunctionArgs(*found, output_name=key.name)

@@ -22,9 +22,9 @@ from ..layout import Shape
 from ..recognise import is_cupy
 from ..regions import Node
 from .computation import Computation, by_faces, by_reading, on_whole_cores
-from .grid import Chunks, cut_as, grid
-from .job import Job, Work
-from .outputs import outputs_of, results_of
+from .grid import Chunks, cut_as, grid, grid_of
+from .job import Work
+from .outputs import results_of
 from .places import check_places, meta_of, refuse_unknown, uploaded
 from .planner import note
 from .sources import readable
@@ -54,9 +54,9 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """
     check(fields)
     check_known(fields, work.nodes)
-    shape, chunks = _grid(fields)
+    shape, chunks = grid_of(fields)
     arrays = [_as_dask(field, chunks) for field in fields]
-    one = Computation(Job(work, shape), outputs_of(work, shape), chunks, fields, arrays)
+    one = Computation.of(work, shape, chunks, fields, arrays)
     if takes_whole(work.nodes, arrays):
         note("whole cores", one)
         return on_whole_cores(one)
@@ -72,18 +72,12 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     return by_faces(one)
 
 
-def _grid(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
-    """The shape that fields have together, and how it is cut."""
-    shape = on_numpy.broadcast_shape([field.shape for field in fields])
-    return shape, grid([getattr(field, "chunks", None) for field in fields], shape)
-
-
 def takes_whole(nodes: Sequence[Node], fields: Sequence[Any]) -> bool:
     """Whether each task has all that nodes look at along the axes that they work along.
 
     Every field is cut along the stack only, and all in the same way.
     """
-    shape, chunks = _grid(fields)
+    shape, chunks = grid_of(fields)
     core = frozenset(len(shape) + axis for node in nodes for axis in node.along)
     for field in fields:
         if not isinstance(field, da.Array):
@@ -134,7 +128,7 @@ def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
     there = [field for field in fields if isinstance(field, da.Array) and is_cupy(field._meta)]
     if not there:
         return list(arrays)
-    _, chunks = _grid(there)
+    _, chunks = grid_of(there)
     like = there[0]
     return [
         _as_dask(array, chunks).map_blocks(

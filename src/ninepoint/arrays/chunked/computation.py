@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -23,41 +23,51 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
 from ... import limits
+from ..layout import Shape
 from ..regions import mixed
 from .grid import Chunks, cut_to
-from .halos import grouped
 from .job import Job, Work, whole_of
 from .layer import Lazy, Origin, Symbolic, blockwise, origin_of
 from .outputs import Output, outputs_of
 from .places import meta_of
 from .reading import Field, Reading
-from .rules import blocks_of, is_direct, results_of
+from .rules import Rules, rules_of
 from .sources import Source, costs, readable, source_of, sources_of
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Computation:
-    """A program on fields that are cut so; `arrays` are the fields as arrays of Dask."""
+    """A program on fields that are cut so, in Dask also as its `arrays`."""
 
     job: Job
     outputs: Sequence[Output]
     chunks: Chunks
-    fields: Sequence[Any]
-    arrays: Sequence[Any]
+    fields: Sequence[Any] = ()
+    arrays: Sequence[Any] = ()
+
+    @staticmethod
+    def of(
+        work: Work,
+        shape: Shape,
+        chunks: Chunks,
+        fields: Sequence[Any] = (),
+        arrays: Sequence[Any] = (),
+    ) -> Computation:
+        """The computation on fields of this shape together; raises where it cannot be done."""
+        return Computation(Job(work, shape), outputs_of(work, shape), chunks, fields, arrays)
 
     @cached_property
     def identity(self) -> str:
         """Names the results: equal identities, equal elements."""
-        work = self.job.work
-        return str(
-            tokenize(
-                work.token, list(work.wanted), self.job.shape, self.chunks,
-                [(array.name, array.dtype.str) for array in self.arrays],
-            )
-        )  # fmt: skip
+        work, arrays = self.job.work, [(array.name, array.dtype.str) for array in self.arrays]
+        found = tokenize(work.token, list(work.wanted), self.job.shape, self.chunks, arrays)
+        return str(found)
+
+    def __dask_tokenize__(self) -> str:
+        return self.identity
 
     @property
     def names(self) -> list[str]:
@@ -77,6 +87,11 @@ class Computation:
     def alone(self) -> str:
         """What blocks are called, which are the only result."""
         return self.names[0] if len(self.outputs) == 1 else self.whole
+
+    def rules(self) -> Rules:
+        """The rules of blocks that are made of chunks and of faces of their neighbours."""
+        inputs = [(array.name, array.chunks) for array in self.arrays]
+        return rules_of(self.job, self.outputs, self.chunks, inputs, self.whole, self.names)
 
     def task(self, function: Any) -> tuple[Any, list[Any], dict[str, Any]]:
         """A function of the job as one of what a task is given, and the node that has the job."""
@@ -129,19 +144,13 @@ def _reading(
 
 def by_faces(one: Computation) -> list[Any]:
     """Give the results, of blocks that are made of chunks and of faces of their neighbours."""
-    groups = grouped(one.job.work, one.chunks)
-    direct = is_direct(one.outputs, one.chunks, groups)
-    name = one.alone if direct else one.whole
-    inputs = [(array.name, array.chunks) for array in one.arrays]
-    recut, blocks = blocks_of(one.job, groups, name, inputs)
-    layer = Lazy(blocks)
+    recut, blocks, results = one.rules()
     graph = HighLevelGraph.merge(*(array.dask for array in one.arrays))
     for rule in recut:
         graph = _above(graph, rule.name, Lazy(rule), {rule.source})
-    graph = _above(graph, name, layer, {field.name for field in blocks.fields})
-    results = [] if direct else results_of(one.outputs, one.chunks, groups, name, one.names)
-    tops = {rule.name: Lazy(rule) for rule in results}
-    return _arrays(one, graph, layer, tops, name)
+    layer = Lazy(blocks)
+    graph = _above(graph, blocks.name, layer, {field.name for field in blocks.fields})
+    return _arrays(one, graph, layer, {rule.name: Lazy(rule) for rule in results}, blocks.name)
 
 
 def _symbolic(
@@ -218,8 +227,7 @@ def made_further(
     assert found is not None, made
     origin, rule = found[0], found[0].layer.rule
     fields, arrays = [field for field, _ in inputs], [array for _, array in inputs]
-    job = Job(work, rule.job.shape)
-    one = Computation(job, outputs_of(work, job.shape), rule.chunks, fields, arrays)
+    one = Computation.of(work, rule.job.shape, rule.chunks, fields, arrays)
     sources = readable(work, fields, rule.chunks)
     layer: Any = None
     if sources is not None:
@@ -229,11 +237,11 @@ def made_further(
             for array in made:
                 array.dask = _with_nodes(array.dask, rule.name, nodes)
     reads = layer is not None
-    if layer is None and grouped(work, rule.chunks) == rule.chunks:
-        named = [(array.name, array.chunks) for array in arrays]
-        _, blocks = blocks_of(job, rule.chunks, rule.name, named)
+    if layer is None:
+        blocks = one.rules().blocks
         known = all(field.name in made[0].dask.layers for field in blocks.fields)
-        layer = Lazy(blocks) if known else None
+        if known and blocks.chunks == rule.chunks:
+            layer = Lazy(replace(blocks, name=rule.name))
     if layer is None:
         return False
     origin.layer.further = layer, passed, reads
@@ -268,17 +276,16 @@ def recut(array: Any, chunks: Chunks) -> Any:
     else:
         return None
     shape = np.broadcast_shapes(*(field.shape for field in way.fields))
-    outputs = outputs_of(way.work, shape)
-    extent = outputs[position].extent
+    output = outputs_of(way.work, shape)[position]
+    extent = output.extent
     fields = tuple(
         _around(sizes, a, n - b)
         for sizes, a, b, n in zip(chunks, extent.start, extent.stop, shape, strict=True)
     )
     # What stands in a chunk of a finer result need be no whole number of elements.
-    if outputs[position].factors or _is_dear(way.work, sources, fields):
+    if output.factors or _is_dear(way.work, sources, fields):
         return None
-    one = Computation(Job(way.work, shape), outputs, fields, way.fields, way.arrays)
-    made = by_reading(one)
+    made = by_reading(Computation.of(way.work, shape, fields, way.fields, way.arrays))
     return None if made is None else made[position]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 from ..layout import Region, Shape
+from ..numpy import broadcast_shape
 from ..regions import Span
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
@@ -26,6 +27,12 @@ def grid(fields: Sequence[Chunks | None], shape: Shape) -> Chunks:
         else:
             chunks.append(tuple(map(int, cuts[0])) if cuts else (n,))
     return tuple(chunks)
+
+
+def grid_of(fields: Sequence[Any]) -> tuple[Shape, Chunks]:
+    """The shape that arrays have together, some of which are cut, and how it is cut."""
+    shape = broadcast_shape([field.shape for field in fields])
+    return shape, grid([getattr(field, "chunks", None) for field in fields], shape)
 
 
 def _covers(sizes: Sequence[int], n: int) -> bool:

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 
 from .computation import Computation
 from .grid import Chunks
-from .halos import axes_of, grouped
-from .rules import blocks_of
+from .halos import axes_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +59,8 @@ def _chosen(plan: str, one: Computation) -> Chosen:
         held = math.prod(around) * read + _largest(chunks) * made
         why = "each task reads its block, and what lies around it, from the source"
         return Chosen(work.name, plan, tasks, 0, held, why)
-    groups = grouped(work, chunks)
-    recut, rule = blocks_of(one.job, groups, "", [(a.name, a.chunks) for a in one.arrays])
+    recut, rule, _ = one.rules()
+    groups = rule.chunks
     thick = [
         sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes_of(work, groups)
     ]

@@ -18,7 +18,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
@@ -27,8 +27,8 @@ from dask.base import tokenize
 from ..blocks import parts, put_together
 from ..borders import Array
 from .faces import block_of, cut
-from .grid import Chunks, aligned, cuts_of
-from .halos import Axis, axes_of
+from .grid import Chunks, cut_as, cuts_of
+from .halos import Axis, axes_of, grouped
 from .job import Job
 from .layer import Key, Place
 from .outputs import Output
@@ -182,56 +182,54 @@ def _recut(own: Sequence[Any], dtype: np.dtype[Any], number: int | None, *chunks
     return put_together(own, there, partial(nothing, there[0], dtype=dtype))
 
 
-def blocks_of(
-    job: Job, chunks: Chunks, name: str, inputs: Sequence[tuple[str, Chunks]]
-) -> tuple[list[Recut], Blocks]:
-    """The rule of blocks in these chunks, and those of inputs that are cut otherwise.
+class Rules(NamedTuple):
+    """Of fields that are put together before, of blocks, and of results that are taken of these.
 
-    Of each input there is the name, and the chunks.
+    There are no results where the blocks are the only one.
     """
+
+    recut: list[Recut]
+    blocks: Blocks
+    results: list[Recut]
+
+
+def rules_of(
+    job: Job,
+    outputs: Sequence[Output],
+    chunks: Chunks,
+    inputs: Sequence[tuple[str, Chunks]],
+    whole: str,
+    names: Sequence[str],
+) -> Rules:
+    """The rules of outputs in these chunks, of inputs of which the names and chunks are given.
+
+    The blocks are called `whole` where they are not the only result.
+    """
+    groups = grouped(job.work, chunks)
+    direct = len(outputs) == 1 and groups == chunks
+    direct = direct and outputs[0].blocks(groups) == outputs[0].chunks(groups)
     depths = [
-        [axis.depths(k) for k in range(len(axis.cuts))] for axis in axes_of(job.work, chunks)
+        [axis.depths(k) for k in range(len(axis.cuts))] for axis in axes_of(job.work, groups)
     ]
     recut: list[Recut] = []
     fields = []
     for (source, own), dtype in zip(inputs, job.work.field_dtypes, strict=True):
-        missing = len(chunks) - len(own)
-        cut = tuple(
-            k >= missing and sum(mine) == sum(whole)
-            for k, (mine, whole) in enumerate(
-                zip(aligned(own, len(chunks), (1,)), chunks, strict=True)
-            )
-        )
-        wanted = tuple(
-            sizes if there else (1,)
-            for sizes, there in zip(chunks[missing:], cut[missing:], strict=True)
-        )
+        shape = tuple(map(sum, own))
+        wanted, missing = cut_as(shape, groups), len(groups) - len(own)
+        sizes = zip(shape, groups[missing:], strict=True)
+        cut = (False,) * missing + tuple(n == sum(axis) for n, axis in sizes)
         if wanted != own:
             joined = f"joined-{tokenize(source, wanted)}"
             recut.append(Recut(joined, source, dtype, own, wanted))
             source = joined
         faces = f"faces-{tokenize(source, cut, depths)}"
         fields.append(Field(source, faces, len(own), cut))
-    return recut, Blocks(name, job, chunks, tuple(fields))
-
-
-def is_direct(outputs: Sequence[Output], chunks: Chunks, groups: Chunks) -> bool:
-    """Whether blocks are the chunks of the only output."""
-    return (
-        len(outputs) == 1
-        and groups == chunks
-        and outputs[0].blocks(groups) == outputs[0].chunks(groups)
-    )
-
-
-def results_of(
-    outputs: Sequence[Output], chunks: Chunks, groups: Chunks, blocks: str, names: Sequence[str]
-) -> list[Recut]:
-    """The rules of the outputs, which are taken from blocks."""
-    return [
+    blocks = Blocks(names[0] if direct else whole, job, groups, tuple(fields))
+    results = [] if direct else [
         Recut(
-            name, blocks, output.dtype, output.blocks(groups), output.chunks(chunks),
+            name, whole, output.dtype, output.blocks(groups), output.chunks(chunks),
             k if len(outputs) > 1 else None,
         )
         for k, (name, output) in enumerate(zip(names, outputs, strict=True))
     ]  # fmt: skip
+    return Rules(recut, blocks, results)
