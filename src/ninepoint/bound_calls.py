@@ -37,6 +37,11 @@ else:
     alike = Later(".ghosts.alike", __package__)
     planning = Later(".planning", __package__)
 
+if TYPE_CHECKING:
+    from .arrays import ghosts
+else:
+    ghosts = Later(".arrays.ghosts", __package__)
+
 # Values of all parameters, numbers of all calls, out -> result; None if the call must be done the
 # ordinary way.
 Prepared: TypeAlias = Callable[[Sequence[Any], Leaves, Any], Any]
@@ -127,19 +132,21 @@ def _with_ghosts(
     node: Node, names: Sequence[str], values: Sequence[Any], at: Sequence[int], place: Place
 ) -> Prepared | None:
     """Bind a call whose border has conditions; a border that it is given is its last value."""
-    fields, count = [values[k] for k in at], len(values)
-    run = alike.Alike.of(node, fields, place.out, place.axes, place.threads)
-    if run is None:
+    if node.thins and not node.compiled.every:
         return None
-    taken = taken_of(
-        node.compiled, node.call.scalars, core_shape(fields, node.ndim, None), names.index
-    )
-    own = node.call.boundary.sides(node.ndim)
+    fields, count, axes = [values[k] for k in at], len(values), place.axes
+    if axes is not None:
+        axes = behind(axes, max(field.ndim for field in fields), node.ndim)
+    core = core_shape(fields, node.ndim, axes)
+    program = node.program.within(core)
+    run = ghosts.GhostCall(node, program, fields, node.boundary, axes, place.out, place.threads)
+    taken = taken_of(node.compiled, node.call.scalars, core, names.index)
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        pairs = own if len(values) == count else alike.given_sides(values[-1], node.ndim)
-        made = run([values[k] for k in at], numbers_of(taken, values), pairs, listed(out))
-        return made[0] if made is not None and len(made) == 1 else made and tuple(made)
+        boundary = node.boundary
+        if len(values) > count:
+            boundary = ghosts.given_boundary(values[-1])
+        return run([values[k] for k in at], numbers_of(taken, values), boundary, out)
 
     return call
 

@@ -17,11 +17,11 @@ import numpy as np
 from .arrays import accepted, spacings
 from .arrays.channels import check_steps, may_hold, working_axes
 from .arrays.datasets import over_variables
+from .arrays.ghosts import unnamed
 from .arrays.recognise import is_chunked, is_cupy, is_dataset, is_device, is_xarray
 from .calls import Call
 from .definition import Definition
-from .ghosts import has_ghosts, unnamed
-from .graph import Graph, graph_of
+from .graph import Graph, graph_of, has_conditions
 from .iteration import (
     InMemory,
     Iteration,
@@ -240,7 +240,7 @@ def iterated(
                 schedule = replace(schedule, steps=1)
             return evaluate_steps(calls, states, schedule, plan.threads, device, step)
 
-        if has_ghosts(first):
+        if has_conditions(first):
             _check_ghosts(plan, there)
         placed = first.places
         if plan.comm is not None and placed:
@@ -264,7 +264,7 @@ def iterated(
             from .lazy_states import InChunks
 
             chunked = InChunks(record, stepped, in_tasks(arrays), arrays, scalars, plan)
-            client = client_of(arrays) if device is None and not has_ghosts(first) else None
+            client = client_of(arrays) if device is None and not has_conditions(first) else None
             if client is not None and not placed and plan.steps > MANY * chunked.longest:
                 motion = Motion(call, tuple(types), len(wanted), in_tasks(arrays))
                 made = on_cluster(client, motion, arrays, chunked.chunks, scalars, plan)

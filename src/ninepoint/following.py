@@ -66,8 +66,8 @@ def _maker(array: Any, program: Program, own: Origin, *, far: bool) -> tuple[Ori
 
 
 def _asks(program: Program) -> bool:
-    """Whether calls of a program ask for positions, which are fields that nobody names."""
-    return any(node.compiled.positions for node in program.graph.nodes)
+    """Whether calls of a program have fields that nobody names: positions, and border values."""
+    return any(len(node.fields) > len(node.own) for node in program.graph.nodes)
 
 
 def _composed(

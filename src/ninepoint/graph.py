@@ -10,14 +10,14 @@ a graph gives is what its calls give one after the other.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from .arrays.axes import Behind, last_of
-from .arrays.borders import Border
+from .arrays.borders import Border, Boundary
 from .arrays.every import Steps, steps_of, thinned_length
 from .arrays.executable import apply
 from .arrays.fitting import check_range
@@ -84,8 +84,13 @@ class Node:
         return self.axes or tuple(range(-self.ndim, 0))
 
     @property
+    def boundary(self) -> Boundary:
+        """Its rules and conditions."""
+        return self.call.boundary
+
+    @property
     def border(self) -> Border:
-        """Its border rule."""
+        """Its border rules; names in the place of conditions, with which results are as large."""
         return self.call.boundary.on(self.ndim)
 
     @property
@@ -101,7 +106,7 @@ class Node:
     @property
     def resizes(self) -> bool:
         """Whether its results may have another shape than its fields."""
-        return self.thins or bool(self.factors) or self.outline.uses("valid")
+        return self.thins or bool(self.factors) or self.border.uses("valid")
 
     @property
     def full(self) -> Node:
@@ -116,11 +121,6 @@ class Node:
         types = self.compiled.field_dtypes
         types = types[: len(types) - len(self.compiled.positions)]
         return replace(self, call=call, compiled=call.compiled(types))
-
-    @property
-    def outline(self) -> Border:
-        """A border for results of the same shape, which has names where conditions are."""
-        return self.call.boundary.outline(self.ndim)
 
     @property
     def cval(self) -> Any:
@@ -342,6 +342,36 @@ class Graph:
             axes,
         )
 
+    def given_more(
+        self, more: Mapping[int, Sequence[tuple[str, np.dtype]]], calls: Mapping[int, Call]
+    ) -> tuple[Graph, dict[int, int]]:
+        """The graph with more given values, which some nodes read after their fields.
+
+        `more` says what they are called and their types, and `calls` what the nodes are then, by
+        the first output of a node.  Values have other numbers there.
+        """
+        count = sum(map(len, more.values()))
+        numbers = {v: v if v < self.given else v + count for v in range(len(self.names))}
+        graph, first = Graph([], [], self.looked), self.given
+        new = [one for some in more.values() for one in some]
+        graph.names = [*self.names[:first], *(n for n, _ in new), *self.names[first:]]
+        graph.dtypes = [*self.dtypes[:first], *(d for _, d in new), *self.dtypes[first:]]
+        graph.given = first + count
+        graph.stored = {numbers[value] for value in self.stored}
+        owners = [key for key, some in more.items() for _ in some]
+        for node in self.nodes:
+            key = node.outputs[0]
+            own = [first + k for k, one in enumerate(owners) if one == key]
+            graph._nodes.append(
+                replace(
+                    node,
+                    call=calls.get(key, node.call),
+                    fields=(*(numbers[value] for value in node.fields), *own),
+                    outputs=tuple(numbers[value] for value in node.outputs),
+                )
+            )
+        return graph, numbers
+
     def placed(self, wanted: Sequence[int]) -> tuple[Graph, tuple[int, ...]]:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
@@ -385,7 +415,7 @@ class Graph:
             ]
             return lines(one.lines, made)[one.number].reshape(shape)
         along = np.arange(shape[node.along[one.axis]])
-        if one.among == "results" and node.outline.rules[one.axis][0] == "valid":
+        if one.among == "results" and node.border.rules[one.axis][0] == "valid":
             looks = {max(0, -reach.lo[one.axis]) for reach in node.reaches}
             if len(looks) > 1:
                 raise ValueError(
@@ -415,7 +445,7 @@ class Graph:
             if len(shape) < -min(node.along):
                 raise too_few_axes(node.ndim, tuple(shape))
             core = tuple(shape[axis] for axis in node.along)
-            for one in layout(core, node.reaches, node.outline).out_shapes:
+            for one in layout(core, node.reaches, node.border).out_shapes:
                 made = finer(one, node.factors)
                 for axis, length, step in zip(node.along, made, node.every, strict=True):
                     shape[axis] = thinned_length(length, step)
@@ -469,6 +499,37 @@ class Graph:
                 found.append(node)
                 values.update(node.fields)
         return found[::-1]
+
+
+def has_conditions(graph: Graph) -> bool:
+    """Whether the border of some call has conditions.
+
+    Raises
+    ------
+    ValueError
+        If it has, and some call makes more points than its fields have.
+    """
+    found = any(node.boundary.conditions for node in graph.nodes)
+    if found and any(node.factors for node in graph.nodes):
+        raise ValueError(
+            "upsample= and border conditions (values, functions, slopes) cannot be in one "
+            "call; call one stencil after the other."
+        )
+    return found
+
+
+def with_boundaries(graph: Graph, change: Callable[[Node], Boundary]) -> Graph:
+    """The graph with other borders, where these have conditions."""
+    if not any(node.boundary.conditions for node in graph.nodes):
+        return graph
+    return graph.of(
+        [
+            replace(node, call=replace(node.call, boundary=change(node)))
+            if node.boundary.conditions
+            else node
+            for node in graph.nodes
+        ]
+    )
 
 
 def reads(user: Node, node: Node) -> bool:

@@ -27,12 +27,11 @@ from .backends.threads import thread_count
 from .chaining import Chains, step_reach, unfit
 from .chaining import chain as chained
 from .files.progress import Progress, shown
-from .ghosts import has_ghosts
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .running import positions as positions_beside
 from .running import reaching
-from .stepping import GhostSteps, Record, Recorded, Scalars, Steps
+from .stepping import Record, Recorded, Scalars, Steps
 
 # Bytes of all states that are made, below which no chain is compiled: that takes one to four
 # seconds, once on each machine, and as many bytes less than a tenth of a second (Zen 4).
@@ -299,8 +298,7 @@ class InMemory:
         else:
             # As many as somebody lets pass by: those that end soon are done in one go.
             self.longest, self.unit = max(1, plan.steps), 1
-        kind = GhostSteps if has_ghosts(recorded.graph) else Steps
-        self._single = kind(recorded, schedule, plan.threads)
+        self._single = Steps(recorded, schedule, plan.threads)
         # What repeats steps, and from which arrays to which; nothing before it was asked for, or
         # where it cannot be.
         self._repeats: Repeats | None = None

@@ -18,7 +18,7 @@ from .arrays.chunked.grid import grid
 from .arrays.engines import engine_of
 from .arrays.recognise import is_dask, is_expression, library_of
 from .cadence import Steps
-from .ghosts import has_ghosts
+from .graph import has_conditions
 from .iteration import Iteration, change, check, state_shape
 from .lowering.schedule import Schedule
 from .stepping import Record, Scalars
@@ -76,7 +76,7 @@ class InChunks:
         self.longest = max(
             steps.between(part, cut, TASK, row), min(steps.together, _least(chunks), max(1, row))
         )
-        if has_ghosts(graph):
+        if has_conditions(graph):
             self.longest = 1
         self.unit = steps.unit(self.longest)
 

@@ -21,20 +21,19 @@ from .arrays.launching import Launches
 from .arrays.parts import write
 from .arrays.phases import check_device
 from .arrays.recognise import is_cupy, listed
-from .arrays.single import Numbers
+from .arrays.single import NOTHING, Given
 from .arrays.work import Block
 from .bound_calls import Prepared, no_way, numbers_of, taken_of
 from .calls import Call
 from .flow import Flow, Leaves
-from .ghosts import has_ghosts
-from .graph import Graph, graph_of
+from .graph import Graph, graph_of, has_conditions
 from .lowering.schedule import Schedule
 from .options import Place
 from .program import Program, beside
 from .running import as_fields, positions, reaching
 
 # The numbers of all calls, from values of parameters or leaves.
-_Told: TypeAlias = Callable[[Sequence[Any], Leaves], Numbers]
+_Told: TypeAlias = Callable[[Sequence[Any], Leaves], Given]
 
 
 def prepared(
@@ -57,7 +56,7 @@ def prepared(
         check_dtype(field.dtype, name)
     types = [native(field.dtype) for field in fields]
     graph, wanted = graph_of(call, types, looked=any(map(is_cupy, fields)))
-    if has_ghosts(graph):
+    if has_conditions(graph):
         return None
     schedule = definition.schedule_for(types)
     leaf = None if flow is not None else definition.parameters.index
@@ -79,7 +78,7 @@ def several(
     """
     fields = [values[k] for k in at]
     there = any(map(is_cupy, fields))
-    if has_ghosts(graph):
+    if has_conditions(graph):
         return no_way
     turned = graph
     if place.axes is not None:
@@ -178,13 +177,13 @@ def _numbers(graph: Graph, parameter: Callable[[str], int] | None) -> _Told:
         for node in graph.nodes
     ]
     if not any(taken for _, _, taken, _ in found):
-        return lambda values, leaves: None
+        return lambda values, leaves: NOTHING
 
-    def told(values: Sequence[Any], leaves: Leaves) -> Numbers:
+    def told(values: Sequence[Any], leaves: Leaves) -> Given:
         numbers = {}
         for first, leaf, taken, count in found:
             own = numbers_of(taken, values if parameter else leaves[leaf])
             numbers[first] = own[:count], own[count:]
-        return numbers
+        return Given(numbers)
 
     return told

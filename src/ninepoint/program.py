@@ -24,6 +24,7 @@ from .arrays.numpy import broadcast_shape
 from .arrays.phases import check_device, cut_shapes, finer_values
 from .arrays.recognise import is_cupy
 from .arrays.regions import Span, hull, mixed, needed
+from .arrays.single import NOTHING
 from .arrays.work import Block
 from .chaining import in_steps
 from .device_groups import on_gpu
@@ -128,7 +129,7 @@ class Program:
         """Compute the wanted values from a block; see `Launches`."""
         launches = self.bound(block, region, outs, threads)
         with beside(block.arrays):
-            return launches(block.arrays, None, outs)
+            return launches(block.arrays, NOTHING, outs)
 
     def bound(
         self,

@@ -14,13 +14,13 @@ from .arrays import accepted, spacings
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.channels import has_channels, may_hold, working_axes
+from .arrays.ghosts import unnamed
 from .arrays.keys import Key, array_key, axes_key, number_key, out_key
 from .arrays.recognise import is_chunked, is_xarray
 from .bound_calls import Prepared
 from .calls import Call
 from .flow import Flow, Leaves, flow_of, leaves_key
-from .ghosts import has_ghosts, unnamed
-from .graph import Graph
+from .graph import Graph, has_conditions
 from .lowering.schedule import Schedule
 from .options import Place
 from .preparing import several
@@ -473,7 +473,7 @@ def _compute(
     graph, asked = graph.placed(asked)
     values = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
     _settle(wanted, values, dims)
-    if key is not None and not has_ghosts(graph):
+    if key is not None and not has_conditions(graph):
         options = Place(out=out, threads=threads)
         at = range(len(arrays))
         _programs[key] = several(graph, asked, Schedule(), at, arrays, options)

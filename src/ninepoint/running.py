@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import ghosts
-from .arrays import accepted
+from .arrays import accepted, ghosts
 from .arrays import numpy as on_numpy
 from .arrays.axes import Behind, behind, stretched, whole_shape
-from .arrays.borders import Array
+from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
+from .arrays.conditions import Condition, Slot
 from .arrays.engines import engine_of
 from .arrays.every import thinned
 from .arrays.parts import write
 from .arrays.phases import check_device, cut_chunks, cut_fields, cut_shapes, finer_values
-from .arrays.recognise import is_chunked, is_cupy, is_device, is_xarray
+from .arrays.recognise import is_chunked, is_cupy, is_dask, is_device, is_xarray
 from .arrays.work import Block
 from .backends.memory import empty
 from .calls import Call
-from .graph import Graph, repeated
+from .graph import Graph, Node, has_conditions, repeated, with_boundaries
 from .lowering.schedule import Schedule
 from .options import Place
 from .program import Program, divided
@@ -59,14 +60,21 @@ def evaluate(
             raise on_numpy.too_few_axes(ndim, shape)
         order = behind(axes, len(shape), ndim)
     graph = graph.along(order)
-    if device is not None or any(map(is_cupy, arrays)):
+    laid, there = has_conditions(graph), device is not None or any(map(is_cupy, arrays))
+    if laid and there:
+        raise TypeError(
+            'a GPU knows no border values but npt.dirichlet(number, at="cell") and '
+            "npt.neumann(0); leave out device=, give arrays of NumPy, or name a border rule."
+        )
+    if there:
         check_device(graph.nodes)
     arrays = [*reaching(graph, arrays), *positions(graph, arrays)]
     if any(node.resizes for node in graph.nodes[:-1]):
         # Raises, and says what is too small, where the arrays of a call do not go together.
         graph.shapes([array.shape for array in arrays])
-    if ghosts.has_ghosts(graph):
-        return _with_ghosts(graph, arrays, wanted, schedule, out, threads, device)
+    if laid and any(map(is_chunked, arrays)):
+        graph, arrays, numbers = _with_edges(graph, arrays)
+        wanted = [numbers[value] for value in wanted]
     if any(map(is_chunked, arrays)):
         return _on_chunks(graph, arrays, wanted, schedule, device)
     if any(map(is_cupy, arrays)):
@@ -76,38 +84,60 @@ def evaluate(
     return _on_numpy(graph, arrays, wanted, schedule, out, threads)
 
 
-def _with_ghosts(
-    graph: Graph,
-    arrays: Sequence[Any],
-    wanted: Sequence[int],
-    schedule: Schedule,
-    out: Any,
-    threads: int | None,
-    device: str | None,
-) -> list[Any]:
-    """Where borders have conditions: these calls one by one, and what is between together."""
-    if device is not None or any(map(is_cupy, arrays)):
+def _with_edges(graph: Graph, arrays: Sequence[Any]) -> tuple[Graph, list[Any], dict[int, int]]:
+    """The graph with values along edges among what it is given, for lazy arrays, and its numbers.
+
+    Each is an array of one element along its own axis, which is cut as all others are.
+    """
+    if not all(is_dask(array) for array in arrays if is_chunked(array)):
+        one = next(node.boundary for node in graph.nodes if node.boundary.conditions)
         raise TypeError(
-            'a GPU knows no border values but npt.dirichlet(number, at="cell") and npt.neumann(0)'
-            "; leave out device=, give arrays of NumPy, or name a border rule."
+            f"boundary={one} is there for arrays of NumPy, Dask and xarray; give it names for "
+            "other lazy arrays."
         )
-    outs: dict[int, Array] = {}
-    given: list[Array] = []
-    if out is not None:
-        shapes = graph.shapes(array.shape for array in arrays)
-        dtypes = [graph.dtypes[value] for value in wanted]
-        given = on_numpy.checked_out(out, [shapes[value] for value in wanted], dtypes, None)
-        if not any(np.may_share_memory(o, array) for o in given for array in arrays):
-            outs = dict(zip(wanted, given, strict=True))
+    shapes = graph.shapes([array.shape for array in arrays])
+    if any(n != n for shape in shapes for n in shape):
+        raise ValueError(
+            "the lengths of the chunks are unknown; call compute_chunk_sizes() before, as border "
+            "values need them."
+        )
+    more: dict[int, list[tuple[str, np.dtype]]] = {}
+    calls: dict[int, Call] = {}
+    given: list[Any] = []
+    for node in graph.nodes:
+        if not node.boundary.conditions:
+            continue
+        shape = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+        values: list[Any] = []
+        boundary = _with_slots(node, shape, values)
+        calls[node.outputs[0]] = replace(node.call, boundary=boundary)
+        more[node.outputs[0]] = [("a border value", value.dtype) for value in values]
+        given += values
+    graph, numbers = graph.given_more(more, calls)
+    return graph, [*arrays, *given], numbers
 
-    def between(graph: Graph, arrays: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        return evaluate(graph, arrays, wanted, schedule, threads=threads)
 
-    made = ghosts.in_turn(graph, arrays, wanted, between, outs, threads)
-    for target, result in zip(given, made, strict=False):
-        if target is not result:
-            write(target, result)
-    return given or made
+def _with_slots(node: Node, shape: tuple[int, ...], values: list[Any]) -> Boundary:
+    """The border of a node on fields of a shape; arrays of values are put behind the others."""
+    ends = tuple(range(-node.ndim, 0))
+    axes = [k for k in range(-len(shape), 0) if k not in node.along]
+    turned = tuple(shape[k] for k in (*axes, *node.along))
+    boundary = ghosts.turned(node.boundary, shape, node.along)
+    sides = ghosts.Sides.of(node, turned, boundary, lazy=True)
+
+    def slot(value: Any) -> Any:
+        if not getattr(value, "ndim", 0):
+            return value
+        value = ghosts.moved(value, ends, node.along) if node.along != ends else value
+        # As it is now: elements may change before a task reads them.
+        values.append(value if is_dask(value) else np.array(value))
+        return Slot(len(node.fields) + len(values) - 1)
+
+    pairs = (
+        tuple(one.of(slot) if isinstance(one, Condition) else one for one in pair)
+        for pair in sides.rules
+    )
+    return Boundary(tuple((before, after) for before, after in pairs), False)
 
 
 def positions(graph: Graph, arrays: Sequence[Any]) -> list[Any]:
@@ -163,7 +193,7 @@ def evaluate_steps(
     """
     types = [accepted.native(np.dtype(state.dtype)) for state in states]
     graph, wanted = repeated(calls, types)
-    graph = ghosts.at_step(graph, first)
+    graph = with_boundaries(graph, lambda node: node.boundary.after(first))
     # Whether these are colour images was asked before: the axes are the last ones.
     graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
     return evaluate(graph, states, wanted, schedule, threads=threads, device=device)
@@ -371,7 +401,9 @@ def _on_xarray(
     named = on_xarray.Named(arrays, graph.nodes[-1].ndim, dims, axes)
     likes = named_results(graph, named)
     given = [on_xarray.arranged(field, named.dims) for field in named.fields]
-    graph = ghosts.named(graph, named)
+    graph = with_boundaries(
+        graph, lambda node: ghosts.unnamed(node.boundary, named, named.dims, node.ndim)
+    )
     made = evaluate(
         graph.along(named.axes), given, wanted, schedule, threads=threads, device=device
     )
@@ -397,11 +429,11 @@ def named_results(graph: Graph, named: Named) -> list[Any]:
         dims = named.core[len(named.core) - node.ndim :]
         made = {dim: before.get(dim, 1) * k for dim, k in zip(dims, node.every, strict=True)}
         apart |= dict.fromkeys(node.outputs, before | made)
-    if any(node.outline.uses("valid") or node.factors for node in graph.nodes[:-1]):
+    if any(node.border.uses("valid") or node.factors for node in graph.nodes[:-1]):
         raise ValueError(
             'boundary="valid" or upsample= inside a kernel moves the coordinates of xarray '
             "objects; use it for the last stencil only, or call them one by one."
         )
     return named.results(
-        last.reaches, last.outline, last.out_dtypes, last.every, before, last.factors
+        last.reaches, last.border, last.out_dtypes, last.every, before, last.factors
     )

@@ -7,22 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from .arrays.borders import Array, Boundary
+from .arrays.borders import Array
 from .arrays.executable import Executable
 from .arrays.iterating import Numbers as Together
 from .arrays.launching import Launches
 from .arrays.recognise import refuse_foreign
 from .arrays.repeating import Repeats
-from .arrays.single import Numbers
+from .arrays.single import Given
 from .arrays.work import Block
 from .backends.compiled import Bound
 from .backends.memory import empty
-from .ghosts import alone, at_step
-from .ghosts.alike import Alike, Pairs
 from .graph import Graph
 from .lowering.schedule import Schedule
 from .program import Program, kind
-from .running import evaluate, reaching
+from .running import reaching
 
 # Gives the calls of one step for the types of the fields and the other arguments, and which of
 # their values are the results.
@@ -111,12 +109,6 @@ class Recorded:
         self._at = step, (graph, bounds)
         return graph, bounds
 
-    def graph_at(self, step: int) -> Graph:
-        """The graph of a step with its scalars."""
-        if not self._scalars.varying:
-            return self.graph
-        return self._record(self._dtypes, self._scalars.at(step))[0]
-
     def over(self, step: int, count: int) -> Together | None:
         """The coefficients and scalars of some steps; None if their types differ."""
         first = [node.compiled for node in self.nodes]
@@ -181,7 +173,7 @@ class Steps:
                 self._same.clear()
             same = self._same[places] = self._launches(step, fields, outs), (fields, outs)
         targets = dict(zip(self._recorded.wanted, outs, strict=True))
-        made = same[0](self._reaching(graph, fields), self._numbers(bounds), targets)
+        made = same[0](self._reaching(graph, fields), self._given(step, bounds), targets)
         for out, one in zip(outs, made, strict=True):
             if one is not out:
                 out[...] = one
@@ -207,19 +199,19 @@ class Steps:
         }
         outs = dict(zip(wanted, other, strict=True)) | between
         calls = self._launches(step, [*one, *others], other).calls(fields, outs)
-        numbers = self._numbers(self._recorded.at(step)[1])
+        given = self._given(step, self._recorded.at(step)[1])
         if calls is None:
             return None
         turns = []
-        for given, made in ((one, other), (other, one)):
-            arrays = dict(enumerate(self._reaching(graph, [*given, *others])))
+        for states, made in ((one, other), (other, one)):
+            arrays = dict(enumerate(self._reaching(graph, [*states, *others])))
             arrays |= between | dict(zip(wanted, made, strict=True))
             turns.append(
                 [
                     (call.run, call.inputs(arrays), [arrays[k] for k in call.outputs], told)
                     for call in calls
                     if isinstance(call.run, Executable)
-                    for told in [call.told(numbers)]
+                    for told in [call.told(given)]
                 ]
             )
         return Repeats.of(turns, self._threads)
@@ -243,64 +235,14 @@ class Steps:
             groups, wanted, block, None, self._threads, not self._thin, self._recorded.core
         )
 
-    def _numbers(self, bounds: Sequence[Bound]) -> Numbers:
-        """The numbers of the calls of a step."""
-        return {
+    def _given(self, step: int, bounds: Sequence[Bound]) -> Given:
+        """What the calls of a step are given beside arrays."""
+        numbers = {
             node.outputs[0]: (bound.coefficients, bound.scalars)
             for node, bound in zip(self._recorded.nodes, bounds, strict=True)
         }
+        return Given(numbers, step)
 
     def _reaching(self, graph: Graph, fields: Sequence[Array]) -> Sequence[Array]:
         """The fields, each with all axes of the calls that depend on it."""
         return fields if len(self._recorded.nodes) == 1 else reaching(graph, fields)
-
-
-class GhostSteps(Steps):
-    """Single steps whose border has conditions, which may be functions of the step."""
-
-    def __init__(
-        self, recorded: Recorded, schedule: Schedule, threads: int | None, thin: bool = False
-    ) -> None:
-        self._recorded = recorded
-        self._schedule = schedule
-        self._threads = threads
-        self._alike: dict[Any, Alike | None] = {}
-        # The border of the last step, and its rules side by side.
-        self._now: tuple[Boundary, Pairs] | None = None
-
-    def __call__(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, to arrays that are no others' than ours."""
-        node, *more = self._recorded.graph.nodes
-        if not more:
-            key = tuple([kind(array) for array in (*fields, *outs)])
-            if key not in self._alike:
-                self._alike[key] = Alike.of(node, fields, outs, None, self._threads)
-            (bound,) = self._recorded.at(step)[1]
-            now = node.call.boundary.after(step)
-            if self._now is None or now is not self._now[0]:
-                self._now = now, now.sides(node.ndim)
-            numbers = (*bound.coefficients, *bound.scalars)
-            made = None
-            alike = self._alike[key]
-            if alike is not None and bound.compiled is node.compiled:
-                made = alike(fields, numbers, self._now[1], outs)
-            if made is not None:
-                return
-        self._ordinary(step, fields, outs)
-
-    def repeats(
-        self, step: int, one: Sequence[Array], other: Sequence[Array], others: Sequence[Array]
-    ) -> Repeats | None:
-        """Nothing: what lies beyond the ends is made anew for each step."""
-
-    def _ordinary(self, step: int, fields: Sequence[Array], outs: Sequence[Array]) -> None:
-        """Do one step, from arrays of any kind."""
-        graph = at_step(self._recorded.graph_at(step), step)
-        if len(graph.nodes) == 1:
-            alone(graph.nodes[0], fields, outs, self._threads)
-            return
-        graph = graph.along(tuple(range(-graph.nodes[-1].ndim, 0)))
-        out = tuple(outs) if len(outs) > 1 else outs[0]
-        evaluate(
-            graph, fields, self._recorded.wanted, self._schedule, out=out, threads=self._threads
-        )

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from ninepoint.arrays.conditions import Condition, named_function
+from ninepoint.arrays.conditions import Condition, Slot, named_function
 
 from ..language.elsewhere import alike
 
@@ -124,22 +124,22 @@ class Boundary:
         return Boundary(tuple(_pair(entry) for entry in given), False)
 
     def on(self, ndim: int) -> Border:
-        """Give the border of a stencil of `ndim` axes.
+        """Give the border of a stencil of `ndim` axes; names stand in the place of conditions.
 
         Raises
         ------
         ValueError
             If there is another number of entries.
-        TypeError
-            If there are conditions: only what knows about them may ask for their ghosts.
         """
+        return self.outline(ndim) if self.conditions else _on(self, ndim)
+
+    def check_device(self) -> None:
+        """Raise where a GPU is to lay values at the border."""
         if self.conditions:
-            self.sides(ndim)
             raise TypeError(
                 f"boundary={self} has values at the border, which are there for arrays of NumPy, "
                 "Dask and xarray, and not on a GPU; name a border rule."
             )
-        return _on(self, ndim)
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -206,6 +206,11 @@ class Boundary:
             for pair in self.entries
         )
         return Boundary(tuple((before, after) for before, after in pairs), self.each)
+
+    @property
+    def has_slots(self) -> bool:
+        """Whether values of conditions are among the fields of a node."""
+        return any(isinstance(value, Slot) for one in self.conditions for value in one.abc)
 
     @property
     def keeps(self) -> bool:

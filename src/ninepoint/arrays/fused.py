@@ -27,7 +27,7 @@ from .in_turn import InTurn
 from .iterating import run_chain
 from .lanes import Lanes, with_lanes
 from .layout import Region, Shape
-from .single import Numbers, Step, lengths_of, told
+from .single import Given, Step, lengths_of, told
 from .views import plain, spread, stacked
 from .work import Block, Domain, Group, Spans, Work, cut, extents, ranked, reached, within
 
@@ -94,7 +94,7 @@ def bind_pass(
         work.at |= dict.fromkeys(group.outputs, gives)
 
     def do(
-        values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+        values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         fields = taken(values)
         results = {
@@ -104,15 +104,15 @@ def bind_pass(
             for value, dtype in dtypes.items()
         }
         flat = fields if lanes is None else [lanes.of(field) for field in fields]
-        given = [stacked(field, laned.ndim) for field in spread(flat, program.positions)]
+        inputs = [stacked(field, laned.ndim) for field in spread(flat, program.positions)]
         made = [results[value] for value in group.outputs]
         made = [stacked(one if lanes is None else lanes.of(one), laned.ndim) for one in made]
         ready = bound
-        if numbers is not None:
-            ready = bound.with_numbers(told(numbers, members, told_lengths))
-        ends_of = partial(thin, numbers)
+        if given.numbers is not None:
+            ready = bound.with_numbers(told(given.numbers, members, told_lengths))
+        ends_of = partial(thin, given)
         if group.chain is None:
-            _run_stages(group, ready, ends_of, given, made, thread_count(threads), sides, lanes)
+            _run_stages(group, ready, ends_of, inputs, made, thread_count(threads), sides, lanes)
         else:
             step_by_step = [
                 Ends(partial(ends_of, axis), axis, sides[axis], positions=program.positions)
@@ -122,7 +122,7 @@ def bind_pass(
                 group.chain,
                 (ready.coefficients, ready.scalars),
                 step_by_step.__getitem__,
-                given,
+                inputs,
                 made,
                 thread_count(threads),
                 ended=sides,
@@ -182,7 +182,7 @@ def _thin(
     has: Spans,
     ended: Sequence[Sides],
     known: dict[Any, tuple[Work, InTurn]],
-    numbers: Numbers,
+    given: Given,
     axis: int,
     pieces: Sequence[Array],
 ) -> list[Array]:
@@ -212,7 +212,7 @@ def _thin(
         inner.whole = whole
         known[key] = inner, InTurn(inner, nodes, group.outputs, 1)
     inner, do = known[key]
-    made = do(dict(zip(group.fields, pieces, strict=True)), numbers, {})
+    made = do(dict(zip(group.fields, pieces, strict=True)), given, {})
     return [inner.given(value, made[value]) for value in group.outputs]
 
 

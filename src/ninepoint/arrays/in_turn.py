@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from .borders import Array
 from .regions import Node
-from .single import Numbers, Step, bind_call
+from .single import Given, Step, bind_call
 from .work import Work
 
 
@@ -33,13 +33,13 @@ class InTurn:
             known = known & (later | made | set(wanted))
 
     def __call__(
-        self, values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         known = dict(values)
         for k, step in enumerate(self._steps):
             if step is None:
                 step = self._steps[k] = self._bind(k, known, outs)
-            known.update(step(known, numbers, outs))
+            known.update(step(known, given, outs))
             for value in self._done[k]:
                 del known[value]
         return {value: known[value] for value in self._wanted if value in known}

@@ -25,7 +25,7 @@ from ..backends.compiled import Bound
 from ..language.box import Box
 from .axes import Behind
 from .bands import KEPT
-from .borders import Border, Rule
+from .borders import Border, Boundary, Rule
 from .every import Steps
 from .regions import Node, look, rules
 
@@ -42,6 +42,11 @@ class Joint:
     border: Border
     cval: Any
     program: Bound
+
+    @property
+    def boundary(self) -> Boundary:
+        """The border has names only."""
+        return Boundary(self.border.rules, False)
 
     @property
     def every(self) -> Steps:

@@ -1,7 +1,7 @@
 """Launches: what does the groups of a plan on blocks of one kind, bound once, called often.
 
     groups, a block, what is wanted     --bind-->     Launches
-    launches(fields, numbers, outs)     ->            values
+    launches(fields, given, outs)       ->            values
 
     whole array     every node with its border rule
     block           the rule at closed sides; at open ones each node gives as much less as it
@@ -27,7 +27,7 @@ from .fused import bind_pass
 from .in_turn import InTurn
 from .lanes import width_of
 from .layout import Region, Shape
-from .single import Numbers, OneCall, Step, bind_call
+from .single import NOTHING, Given, OneCall, Step, bind_call
 from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
 
 
@@ -82,14 +82,14 @@ class Launches:
     def __call__(
         self,
         fields: Sequence[Array],
-        numbers: Numbers = None,
+        given: Given = NOTHING,
         outs: Mapping[int, Array] | None = None,
     ) -> list[Array]:
         """The wanted values for such fields.
 
-        `numbers` are those of each node, by its first output; by default those of its call.
-        `outs` are arrays of the right shape and type, of nobody else, to write values to; what is
-        made in another way is given as another array.
+        What is `given` besides is by default that of the calls.  `outs` are arrays of the right
+        shape and type, of nobody else, to write values to; what is made in another way is given as
+        another array.
         """
         values: dict[int, Array] = dict(enumerate(fields))
         outs = outs or {}
@@ -97,7 +97,7 @@ class Launches:
             step = self._steps[k]
             if step is None:
                 step = self._steps[k] = self._bound(group, values, outs)
-            values.update(step(values, numbers, outs))
+            values.update(step(values, given, outs))
             for value in self._done[k]:
                 values.pop(value, None)
         if self._work.shape is None:
@@ -176,7 +176,7 @@ class Launches:
         group: Group,
         known: dict[int, Step],
         values: Mapping[int, Array],
-        numbers: Numbers,
+        given: Given,
         outs: Mapping[int, Array],
     ) -> dict[int, Array]:
         """What the last of some steps gives; what does each of them is `known`."""
@@ -185,7 +185,7 @@ class Launches:
         for k, one in enumerate(group.steps):
             if k not in known:
                 known[k] = self._bound(one, values, outs)
-            values |= known[k](values, numbers, outs)
+            values |= known[k](values, given, outs)
             for value in before:
                 del values[value]
             before = one.outputs
@@ -228,9 +228,9 @@ def _bind_at_once(
         work.at |= dict.fromkeys(group.outputs, gives)
 
     def step(
-        values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+        values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
-        made = run(taken(values), numbers, {value: outs[value] for value in into})
+        made = run(taken(values), given.numbers, {value: outs[value] for value in into})
         made = {value: cut(one, has, gives) for value, one in made.items()}
         for node in thinning:
             for value in set(node.outputs) & made.keys():

@@ -101,7 +101,9 @@ def cut_chunks(chunks: Sequence[Sequence[int]], shape: Shape) -> tuple[tuple[int
 
 
 def check_device(nodes: Sequence[Node]) -> None:
-    """Raise where a GPU is to make finer results."""
+    """Raise where a GPU is to make finer results, or to lay values at the border."""
+    for node in nodes:
+        node.boundary.check_device()
     if any(node.factors for node in nodes):
         raise TypeError(
             "a GPU computes no finer results (upsample=) yet; give arrays of NumPy, as "

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ..language.box import Box
 from .axes import Behind
-from .borders import Border, Rule
+from .borders import Border, Boundary, Rule
 from .every import Steps
 
 # The positions first <= i < last along an axis.
@@ -44,6 +44,10 @@ class Node(Protocol):
 
     @property
     def border(self) -> Border: ...
+
+    @property
+    def boundary(self) -> Boundary:
+        """The same with its conditions."""
 
     @property
     def every(self) -> Steps:

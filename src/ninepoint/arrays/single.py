@@ -16,9 +16,11 @@ from ..backends.memory import empty
 from ..language.lengths import Length
 from . import phases
 from .axes import Behind
-from .borders import Array, Border, Rule
+from .borders import Array, Border, Boundary, Rule
+from .conditions import Condition, Slot
 from .every import Steps, steps_left, thinned_copy
 from .executable import Executable, Options, Run, apply
+from .ghosts import AtEdge, GhostCall
 from .lanes import steps_made
 from .layout import Shape
 from .numpy import core_shape
@@ -26,11 +28,23 @@ from .recognise import is_cupy, listed
 from .regions import Node, closed
 from .work import Spans, Work, index_of
 
-# Coefficients and scalars of each node, by its first output; None where they are its call's.
-Numbers: TypeAlias = Mapping[int, tuple[Sequence[Any], Sequence[Any]]] | None
 
-# Values, numbers and arrays to write to, by number -> what is made of them.
-Step: TypeAlias = Callable[[Mapping[int, Array], Numbers, Mapping[int, Array]], dict[int, Array]]
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What calls are given beside arrays.
+
+    `numbers` are coefficients and scalars of each node, by its first output; None where they are
+    those of its call.  Functions at the border are told the `step` of an iteration.
+    """
+
+    numbers: Mapping[int, tuple[Sequence[Any], Sequence[Any]]] | None = None
+    step: int | None = None
+
+
+NOTHING = Given()
+
+# Values, what is given besides, and arrays to write to, by number -> what is made of them.
+Step: TypeAlias = Callable[[Mapping[int, Array], Given, Mapping[int, Array]], dict[int, Array]]
 
 # What is taken of an array, one index after the other.
 _Indices: TypeAlias = Sequence[tuple[Any, ...]]
@@ -44,7 +58,7 @@ class OneCall:
     the first outputs of its nodes.  With `targets` it writes to arrays that are there.
     """
 
-    run: Run
+    run: Run | None
     fields: tuple[tuple[int, _Indices], ...]
     outputs: tuple[int, ...]
     numbers: tuple[Any, ...]
@@ -53,10 +67,11 @@ class OneCall:
     targets: bool
 
     def __call__(
-        self, values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         out = tuple([outs[value] for value in self.outputs]) if self.targets else None
-        made = self.run(self.inputs(values), self.told(numbers), out)
+        assert self.run is not None
+        made = self.run(self.inputs(values), self.told(given), out)
         return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
 
     def inputs(self, values: Mapping[int, Array]) -> list[Array]:
@@ -66,9 +81,54 @@ class OneCall:
             for value, indices in self.fields
         ]
 
-    def told(self, numbers: Numbers) -> Sequence[Any]:
+    def told(self, given: Given) -> Sequence[Any]:
         """The numbers of the call: coefficients, then scalars."""
-        return self.numbers if numbers is None else told(numbers, self.members, self.lengths)
+        if given.numbers is None:
+            return self.numbers
+        return told(given.numbers, self.members, self.lengths)
+
+
+@dataclass(frozen=True, slots=True)
+class BorderedCall(OneCall):
+    """A call whose border has conditions, some of whose sides may be open.
+
+    Of the fields the last ones, from `edges` on, are values along edges.
+    """
+
+    ghosts: GhostCall
+    boundary: Boundary
+    opened: Sequence[tuple[bool, bool]]
+    edges: int
+
+    def __call__(
+        self, values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
+    ) -> dict[int, Array]:
+        out = tuple([outs[value] for value in self.outputs]) if self.targets else None
+        fields = self.inputs(values)
+        boundary = self.boundary if given.step is None else self.boundary.after(given.step)
+        boundary = on_block(boundary, self.opened, fields)
+        made = self.ghosts(fields[: self.edges], self.told(given), boundary, out)
+        return dict(zip(self.outputs, made if isinstance(made, tuple) else (made,), strict=True))
+
+
+def on_block(
+    boundary: Boundary, opened: Sequence[tuple[bool, bool]], fields: Sequence[Array]
+) -> Boundary:
+    """The rules on a part of arrays, of which some sides are open, and values among `fields`."""
+    if not any(map(any, opened)) and not boundary.has_slots:
+        return boundary
+
+    def laid(value: Any) -> Any:
+        return AtEdge(fields[value.number]) if isinstance(value, Slot) else value
+
+    pairs = []
+    for pair, sides in zip(boundary.sides(len(opened)), opened, strict=True):
+        before, after = (
+            "valid" if open_ else one.of(laid) if isinstance(one, Condition) else one
+            for one, open_ in zip(pair, sides, strict=True)
+        )
+        pairs.append((before, after))
+    return Boundary(tuple(pairs), False)
 
 
 def told(
@@ -108,10 +168,10 @@ def bind_call(
         rest = steps_left(node.every, steps)
 
         def thin(
-            values: Mapping[int, Array], numbers: Numbers, outs: Mapping[int, Array]
+            values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
         ) -> dict[int, Array]:
             # Copies, for the rest of the memory is needed by nobody.
-            made = every(values, numbers, outs)
+            made = every(values, given, outs)
             return {v: thinned_copy(one, rest, node.along) for v, one in made.items()}
 
         return thin
@@ -145,8 +205,20 @@ def bind_call(
     core = whole or core_shape(fields, node.program.ndim, axes)
     program = node.program.within(core)
     numbers = (*program.coefficients, *program.scalars)
-    run = _run(node, program, fields, border, axes, into, threads)
     lengths = lengths_of(node.program, core)
+    if node.boundary.conditions:
+        edges = len(program.field_dtypes)
+        opened = [
+            (named[0] != own[0], named[1] != own[1])
+            for named, own in zip(node.border.rules, border.rules, strict=True)
+        ]
+        boundary = on_block(node.boundary, opened, fields)
+        ghosts = GhostCall(node, program, fields[:edges], boundary, axes, into, threads)
+        return BorderedCall(
+            None, pairs, node.outputs, numbers, lengths, members, into is not None,
+            ghosts, node.boundary, opened, edges,
+        )  # fmt: skip
+    run = _run(node, program, fields, border, axes, into, threads)
     return OneCall(run, pairs, node.outputs, numbers, lengths, members, into is not None)
 
 

@@ -16,8 +16,7 @@ from ..backends.compiled import Compiled
 from ..backends.pipeline import Forms
 from ..calls import Call
 from ..definition import Definition
-from ..ghosts import has_ghosts
-from ..graph import Graph, graph_of
+from ..graph import Graph, graph_of, has_conditions
 from ..language.elsewhere import hint
 from ..language.spacings import Spacing
 from ..language.stages import OPTIONS
@@ -67,7 +66,7 @@ class Asked:
     @property
     def ghosts(self) -> bool:
         """Whether the border of some call has conditions."""
-        return has_ghosts(self.graph[0])
+        return has_conditions(self.graph[0])
 
     @property
     def is_single(self) -> bool:

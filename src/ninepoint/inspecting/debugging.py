@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .. import ghosts
-from ..arrays import accepted
+from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind, stretched, whole_shape
 from ..arrays.layout import layout
 from ..arrays.phases import cut_shapes, finer_values
 from ..arrays.recognise import is_chunked, is_xarray
 from ..calls import Call
-from ..graph import graph_of
+from ..graph import graph_of, has_conditions
 from ..language import reference
 from ..language.source import frozen
 from ..running import reaching
@@ -44,10 +43,10 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
             raise on_numpy.too_few_axes(last.ndim, shape)
         order = behind(axes, len(shape), last.ndim)
     along = tuple(range(-last.ndim, 0)) if order is None else order
-    border, compiled = last.outline, last.compiled
+    border, compiled = last.border, last.compiled
     fields = reaching(graph.along(order), fields)
     shapes = graph.along(order).shapes(field.shape for field in fields)
-    ghosts.has_ghosts(graph)
+    has_conditions(graph)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))

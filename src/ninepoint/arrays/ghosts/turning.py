@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..arrays.axes import Behind
-from ..arrays.borders import Boundary
-from ..arrays.conditions import Condition
+from ..axes import Behind
+from ..borders import Boundary
+from ..conditions import Condition
 from .sides import on_edge
 
 

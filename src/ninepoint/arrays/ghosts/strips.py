@@ -14,10 +14,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..arrays.borders import Array
-from ..arrays.conditions import Condition
-from ..arrays.layout import Region, Shape
-from ..arrays.shells import Shell, Strip
+from ..borders import Array
+from ..conditions import Condition
+from ..layout import Region, Shape
+from ..shells import Shell, Strip
 from .sides import Sides
 
 Index: TypeAlias = tuple[Any, ...]

@@ -8,12 +8,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays.borders import Rule
-from ..arrays.conditions import Condition
-from ..arrays.fitting import fitting_cval
-from ..arrays.gathering import source_indices
-from ..arrays.recognise import is_dask
-from ..backends.memory import empty
+from ...backends.memory import empty
+from ..borders import Rule
+from ..conditions import Condition
+from ..fitting import fitting_cval
+from ..gathering import source_indices
 from .sides import CONDITION, Sides, wide
 
 
@@ -81,7 +80,7 @@ def _with_ghosts(
     high = [_ghost(made, sides, has, k, axis, p, dtype) for p in range(end, b)]
     inside = made[_at(made, axis, slice(begin - first, end - first))]
     has[k] = a, b
-    return concatenated([*low, inside, *high], axis) if low or high else inside
+    return np.concatenate([*low, inside, *high], axis) if low or high else inside
 
 
 @lru_cache(maxsize=4096)
@@ -106,7 +105,7 @@ def _ghost(
     source = _source(position, sides.geometry.core[k], sides.geometry.rules[k])
     shape = (*made.shape[:axis], 1, *made.shape[axis + 1 :])
     if source < 0:
-        return _filled(made, shape, fitting_cval(sides.cval, dtype, "the field"), dtype)
+        return _filled(shape, fitting_cval(sides.cval, dtype, "the field"), dtype)
     at = source - has[k][0]
     if not isinstance(one, Condition):
         return made[_at(made, axis, slice(at, at + 1))]
@@ -115,7 +114,7 @@ def _ghost(
         return _part(value, sides.geometry.core, has, axis - k, k)
 
     if one.at == "cell":
-        return _filled(made, shape, part(one.c), dtype)
+        return _filled(shape, part(one.c), dtype)
     mirrored = wide(made[_at(made, axis, slice(at, at + 1))])
     distance = abs(position - source) * one.dx
     with np.errstate(all="ignore"):
@@ -152,28 +151,9 @@ def _at(array: Any, axis: int, index: Any) -> Any:
     return (*(slice(None),) * axis, index, *(slice(None),) * (array.ndim - axis - 1))
 
 
-def _filled(made: Any, shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
-    """An array of one value, or of values along an edge, of the kind of another."""
-    if is_dask(made) or is_dask(value):
-        # Imported here: Dask is optional, and the caller has it.
-        import dask.array
-
-        arrays: Any = dask.array
-        value = value if is_dask(value) else np.asarray(value)
-        chunks = tuple((1,) if n == 1 else c for n, c in zip(shape, made.chunks, strict=True))
-        return arrays.broadcast_to(arrays.asarray(value.astype(dtype)), shape).rechunk(chunks)
+def _filled(shape: tuple[int, ...], value: Any, dtype: np.dtype) -> Any:
+    """An array of one value, or of values along an edge."""
     with np.errstate(all="ignore"):
         result = empty(shape, dtype)
         result[...] = value
     return result
-
-
-def concatenated(parts: Sequence[Any], axis: int) -> Any:
-    """Arrays one behind the other along an axis; lazily if one of them is lazy."""
-    if not any(map(is_dask, parts)):
-        return np.concatenate(parts, axis=axis)
-    # Imported here: Dask is optional, and the caller has it.
-    import dask.array
-
-    arrays: Any = dask.array
-    return arrays.concatenate(parts, axis=axis)

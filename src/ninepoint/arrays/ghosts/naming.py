@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..arrays.borders import Boundary
-from ..arrays.conditions import Condition
-from ..arrays.recognise import is_xarray
-from ..graph import Graph
+from ..borders import Boundary
+from ..conditions import Condition
+from ..recognise import is_xarray
 
 if TYPE_CHECKING:
-    from ..arrays.xarray import Named
-
-
-def named(graph: Graph, fields: Named) -> Graph:
-    """The graph, where values of conditions that name their dimensions are plain arrays."""
-    if not any(node.call.boundary.conditions for node in graph.nodes):
-        return graph
-    return graph.of(
-        [
-            replace(
-                node,
-                call=replace(
-                    node.call, boundary=unnamed(node.call.boundary, fields, fields.dims, node.ndim)
-                ),
-            )
-            for node in graph.nodes
-        ]
-    )
+    from ..xarray import Named
 
 
 def unnamed(boundary: Boundary, fields: Named, dims: Sequence[Any], ndim: int) -> Boundary:

@@ -10,15 +10,22 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..arrays.borders import Border, Rule
-from ..arrays.conditions import Condition
-from ..arrays.fitting import check_range, misfit
-from ..arrays.recognise import is_chunked, is_dask, is_xarray
-from ..graph import Node
-from ..language.box import Box
+from ...language.box import Box
+from ..borders import Border, Boundary, Rule
+from ..conditions import Condition
+from ..fitting import check_range, misfit
+from ..recognise import is_chunked, is_dask, is_xarray
+from ..regions import Node
 
 # Where in the place of a rule with a name a condition stands.
 CONDITION = "condition"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AtEdge:
+    """Values that are laid along an edge already."""
+
+    values: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -91,9 +98,10 @@ class Sides:
     geometry: Geometry
 
     @staticmethod
-    def of(node: Node, shape: tuple[int, ...], lazy: bool) -> Sides:
+    def of(node: Node, shape: tuple[int, ...], boundary: Boundary, *, lazy: bool) -> Sides:
         """Those of a node on fields of a shape, checked; of lazy ones values may be lazy too."""
-        return Edges.of(node, shape).sides(node.call.boundary.sides(node.ndim), lazy)
+        pairs = boundary.sides(len(node.along))
+        return Edges.of(node, shape, pairs).sides(pairs, lazy)
 
     @cached_property
     def nearest(self) -> Sides:
@@ -115,14 +123,12 @@ class Edges:
     geometry: Geometry
 
     @staticmethod
-    def of(node: Node, shape: tuple[int, ...]) -> Edges:
-        """Those of a node on fields of a shape."""
-        typed = zip(node.compiled.field_dtypes, node.call.definition.fields, strict=False)
-        types = dict(reversed(list(typed)))
-        names: list[tuple[str, str]] = []
-        for before, after in node.call.boundary.sides(node.ndim):
-            names.append((_name(before), _name(after)))
-        core = shape[len(shape) - node.ndim :]
+    def of(node: Node, shape: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]) -> Edges:
+        """Those of a node on fields of a shape, with such rules."""
+        compiled = node.program.compiled
+        types = dict(reversed(list(zip(compiled.field_dtypes, compiled.fields, strict=True))))
+        names = [(_name(before), _name(after)) for before, after in pairs]
+        core = shape[len(shape) - len(pairs) :]
         geometry = _geometry(core, tuple(node.reaches), tuple(names))
         return Edges(shape, tuple(types.items()), node.cval, geometry)
 
@@ -169,6 +175,8 @@ def _laid(one: Condition, shape: tuple[int, ...], first: int, axis: int, lazy: b
     """A condition whose values have all axes of the fields; along `axis` they are one thick."""
 
     def laid(value: Any) -> Any:
+        if isinstance(value, AtEdge):
+            return value.values
         if type(value) in (float, int):
             return value if one.at == "cell" else np.float64(value)
         words = f"npt.{one.kind}"

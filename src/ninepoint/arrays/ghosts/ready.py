@@ -14,13 +14,16 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any, cast
 
-from ..arrays.arranging import are_writable
-from ..arrays.borders import Array, Border, Rule
-from ..arrays.commands import Part, commands, together
-from ..arrays.executable import LARGE, SHARES
-from ..arrays.layout import Layout, layout
-from ..arrays.numpy import check_values
-from ..arrays.parts import (
+from ...backends.compiled import Bound
+from ...backends.memory import empty
+from ...backends.threads import thread_count
+from ..arranging import are_writable
+from ..borders import Array, Border, Rule
+from ..commands import Part, commands, together
+from ..executable import LARGE, SHARES
+from ..layout import Layout, layout
+from ..numpy import check_values
+from ..parts import (
     SPLIT_POINTS,
     are_readable,
     divided,
@@ -32,10 +35,7 @@ from ..arrays.parts import (
     machine_of,
     note_pace,
 )
-from ..arrays.shells import Shell
-from ..backends.compiled import Bound
-from ..backends.memory import empty
-from ..backends.threads import thread_count
+from ..shells import Shell
 from .sides import CONDITION, Geometry, Sides
 from .strips import Strips
 

@@ -1,0 +1,157 @@
+"""Calls whose border has conditions, on arrays of NumPy that are alike: bound once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...backends.compiled import Bound
+from ..arranging import may_overlap
+from ..axes import Behind
+from ..borders import Array, Boundary
+from ..conditions import Condition
+from ..executable import Executable
+from ..numpy import broadcast_shape, check_writable, checked_out
+from ..parts import write
+from ..recognise import listed
+from ..regions import Node
+from .extending import all_extended
+from .ready import Ready
+from .sides import Edges, Sides
+from .turning import moved, turned
+
+
+class GhostCall:
+    """Calls of a node on fields like some; called with fields, numbers, a boundary and `out`.
+
+    Machine code takes the fields themselves and strips of ghosts where it can; where not, as on
+    arrays shorter than the call looks, it takes copies of the fields with all their ghosts.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        program: Bound,
+        fields: Sequence[Array],
+        boundary: Boundary,
+        axes: Behind | None,
+        out: Any,
+        threads: int | None,
+    ) -> None:
+        self._program, self._threads = program, threads
+        ndim = program.ndim
+        self._ends = tuple(range(-ndim, 0))
+        self._axes = None if axes == self._ends else axes
+        self._whole = broadcast_shape([field.shape for field in fields])
+        fields = self._given(fields)
+        self._shape = shape = fields[0].shape
+        self._edges = edges = Edges.of(node, shape, boundary.sides(ndim))
+        # Numbers that stay the same are laid once.
+        self._known: tuple[Boundary, Sides] | None = None
+        geometry = edges.geometry
+        self._plain = None
+        if not any(map(any, geometry.made)) or 0 in shape:
+            outline = geometry.outline
+            self._plain = Executable(program, fields, outline, edges.cval, None, None, threads)
+        outs = [self._moved(one) for one in listed(out)]
+        self._ready = Ready.of(program, fields, outs, geometry, edges.cval, threads)
+        if self._ready is not None and out is not None:
+            checked_out(tuple(outs), self._ready.shapes, program.out_dtypes, None)
+
+    def __call__(
+        self, fields: Sequence[Array], numbers: Sequence[Any], boundary: Boundary, out: Any
+    ) -> Any:
+        """What a call gives: one array for each output, bare if there is one."""
+        program = self._program.with_numbers(numbers) if numbers else self._program
+        targets = listed(out)
+        check_writable(targets)
+        apart = not any(may_overlap(one, field) for one in targets for field in fields)
+        results = [self._moved(one) for one in targets] if apart else []
+        made = self._made(program, self._given(fields), numbers, boundary, results)
+        if not results:
+            made = [moved(one, self._ends, self._axes) if self._axes else one for one in made]
+        for target, one in zip(targets, made, strict=False):
+            if not results:
+                write(target, one)
+        found = targets or made
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _made(
+        self,
+        program: Bound,
+        fields: Sequence[Array],
+        numbers: Sequence[Any],
+        boundary: Boundary,
+        results: Sequence[Array],
+    ) -> list[Array]:
+        """What it gives for fields whose core axes come last, in `results` if there are some."""
+        if self._plain is not None:
+            made = listed(self._plain(fields, numbers, None))
+        else:
+            sides = self._sides(boundary)
+            ready = self._ready
+            found = None if ready is None else ready(program, fields, sides, results)
+            if found is not None:
+                return found
+            made = self._extended(program, fields, sides)
+        for result, one in zip(results, made, strict=False):
+            result[...] = one
+        return list(results) or made
+
+    def _extended(self, program: Bound, fields: Sequence[Array], sides: Sides) -> list[Array]:
+        """One call on copies of the fields with all their ghosts."""
+        geometry = sides.geometry
+        start, stop, cuts = [], [], []
+        for n, pair, (low, high) in zip(geometry.core, geometry.made, geometry.reach, strict=True):
+            start.append(-low if pair[0] else 0)
+            stop.append(n + high if pair[1] else n)
+        copies = all_extended(fields, program.positions, sides, start, stop)
+        border = geometry.border(geometry.made)
+        run = Executable(program, copies, border, sides.cval, None, None, self._threads)
+        made = listed(run(copies, (*program.coefficients, *program.scalars)))
+        for box, one in zip(program.reaches, made, strict=True):
+            cut = [
+                slice(
+                    low - max(0, -lo) if pair[0] else 0,
+                    # What is made ends so far beyond the end of the result.
+                    -(high - max(0, hi)) or None if pair[1] else None,
+                )
+                for lo, hi, pair, (low, high) in zip(
+                    box.lo, box.hi, geometry.made, geometry.reach, strict=True
+                )
+            ]
+            cuts.append(np.ascontiguousarray(one[(..., *cut)]))
+        return cuts
+
+    def _sides(self, boundary: Boundary) -> Sides:
+        known = self._known
+        if known is not None and known[0] is boundary:
+            return known[1]
+        if self._axes is not None:
+            boundary = turned(boundary, self._whole, self._axes)
+        pairs = boundary.sides(len(self._ends))
+        sides = self._edges.sides(pairs)
+        every = (one for pair in pairs for one in pair if isinstance(one, Condition))
+        self._known = (boundary, sides) if all(one.plain for one in every) else None
+        return sides
+
+    def _given(self, fields: Sequence[Array]) -> list[Array]:
+        """The fields, of one shape, with core axes last."""
+        whole = [
+            field if field.shape == self._whole else np.broadcast_to(field, self._whole)
+            for field in fields
+        ]
+        return [self._moved(field) for field in whole]
+
+    def _moved(self, array: Array) -> Array:
+        return np.moveaxis(array, self._axes, self._ends) if self._axes else array
+
+
+def given_boundary(given: Any) -> Boundary:
+    """A border that was written so, of which a call like it went well."""
+    if isinstance(given, Condition):
+        return Boundary(((given, given),), True)
+    pairs = [(one, one) if isinstance(one, str | Condition) else tuple(one) for one in given]
+    return Boundary(tuple(pairs), False)
