@@ -41,7 +41,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
     for node in nodes:
         forms = _lowered(graph, node)
         if isinstance(forms, str):
-            return f"'{node.label}' takes the general path, because of {forms}"
+            return f"'{node.label}' holds {forms}"
         reason = unchainable(forms.single, node.compiled.out_dtypes)
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
@@ -222,7 +222,8 @@ def _chained(
 def _lowered(graph: Graph, node: Node) -> Forms | str:
     """The forms of a node's compilation; or why it has none."""
     compiled = node.call.compiled([graph.dtypes[k] for k in node.own])
-    return compiled.forms or compiled.reason
+    found: Forms | str = compiled.as_part
+    return found
 
 
 def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:

@@ -213,7 +213,8 @@ def lowered(graph: Graph, node: Node) -> Forms | str:
     schedule = replace(node.call.definition.options.schedule, running=False, stages=(), tile=0)
     dtypes = [graph.dtypes[k] for k in node.own]
     compiled = node.call.compiled(dtypes, schedule)
-    return compiled.forms or f"it takes the general path, because of {compiled.reason}"
+    part = compiled.as_part
+    return f"it holds {part}" if isinstance(part, str) else part
 
 
 def _fastmath(graph: Graph, node: Node) -> bool:

@@ -425,7 +425,7 @@ def window(x, a, b=3, *, c=0.25):
     return a * x[-1:2, -1:2].mean() + b * np.median(x[-1:2, 0]) - c
 
 
-@npt.stencil(boundary="nearest")
+@npt.stencil(boundary="nearest", neighborhood=((-1, 1), (0, 0)))
 def general(x, a, b=3, *, c=0.25):
     total = 0.0
     k = -1

@@ -147,6 +147,12 @@ class Point:
                 return held(self.arrays[expr.array][expr.index], expr.dtype)
             case ir.Reduce():
                 return self._reduce(expr, values, at)
+            case ir.Gather():
+                return self._gather(expr, values, at)
+            case ir.Loop():
+                return self._loop(expr, values, at)
+            case ir.Carried():
+                return values[expr.loop.name][expr.number]
             case ir.Select():
                 chosen = expr.then if self._atom(expr.test, values) else expr.other
                 return held(self._atom(chosen, values), expr.dtype)
@@ -160,6 +166,30 @@ class Point:
                 left, right = self._atom(expr.left, values), self._atom(expr.right, values)
                 return binary(expr, left, right)
         raise AssertionError(expr)
+
+    def _gather(self, expr: ir.Gather, values: dict[str, Any], at: ir.Offset) -> Any:
+        steps = [self._atom(index, values) for index in expr.index]
+        inside = all(a <= b <= c for a, b, c in zip(expr.low, steps, expr.high, strict=True))
+        if not self._atom(expr.active, values):
+            steps = [0] * len(steps) if not inside else steps
+        elif not inside:
+            raise IndexError(expr.place)
+        place = tuple(a + b + c for a, b, c in zip(at, expr.origin, steps, strict=True))
+        return self._read(expr.field, expr.dtype, place)
+
+    def _loop(self, loop: ir.Loop, values: dict[str, Any], at: ir.Offset) -> list[Any]:
+        """What the loop carries, after its last turn."""
+        own = dict(values)
+        carried = [self._atom(before, values) for _, before in loop.carried]
+        turn = 0
+        while carried[0]:
+            assert not loop.most or turn < loop.most, loop
+            own |= {ref.name: v for (ref, _), v in zip(loop.carried, carried, strict=True)}
+            own[loop.index.name] = turn
+            self._body(loop.body, own, at)
+            carried = [self._atom(after, own) for after in loop.next]
+            turn += 1
+        return carried
 
     def _reduce(self, expr: ir.Reduce, values: dict[str, Any], at: ir.Offset) -> Any:
         inside = {assign.name: assign.value for assign in expr.body}

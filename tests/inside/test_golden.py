@@ -34,7 +34,7 @@ def tall_mean(x):
 
 
 def first_edge(x):
-    """A loop that is left early: the general path."""
+    """A loop that is left early, and reads at what it counts."""
     steps = 0
     while steps < 3 and abs(x[0, steps] - x[0, 0]) < 10:
         steps += 1
@@ -45,7 +45,7 @@ CASES: dict[str, tuple[Callable[..., Any], str, dict[str, Any]]] = {
     "recipe_int8": (recipe, "int8", {}),
     "mean5_float32": (mean5, "float32", {}),
     "tall_mean_uint8": (tall_mean, "uint8", {}),
-    "general_int16": (first_edge, "int16", {"neighborhood": ((0, 0), (0, 2))}),
+    "first_edge_int16": (first_edge, "int16", {"neighborhood": ((0, 0), (0, 2))}),
 }
 
 

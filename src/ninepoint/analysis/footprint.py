@@ -20,7 +20,9 @@ from ..language.ir import (
     Cast,
     Const,
     Expr,
+    Gather,
     Kernel,
+    Loop,
     Offset,
     Read,
     Reduce,
@@ -64,6 +66,12 @@ def extents(expr: Expr) -> Iterator[tuple[str, Offset, Offset]]:
         yield expr.field, expr.offset, expr.offset
     elif isinstance(expr, Reduce):
         yield from _window_extents(expr)
+    elif isinstance(expr, Gather):
+        low, high = Box(expr.low, expr.high).shift(expr.origin).ends
+        yield expr.field, low, high
+    elif isinstance(expr, Loop):
+        for assign in expr.body:
+            yield from extents(assign.value)
 
 
 @lru_cache(64)

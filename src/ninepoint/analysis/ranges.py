@@ -28,13 +28,16 @@ from ..language.ir import (
     Atom,
     Binary,
     Call,
+    Carried,
     Cast,
     Coefficient,
     Const,
     Element,
     Expr,
+    Gather,
     Histogram,
     Kernel,
+    Loop,
     Read,
     Reduce,
     Ref,
@@ -185,6 +188,20 @@ def bound(
             return _call(expr, [interval(a, known) for a in expr.args])
         case Reduce():
             return _reduce(expr, known, arrays)
+        case Gather(field=name):
+            return arrays[name]
+        case Loop() | Carried():
+            return of_type(expr.dtype)
+
+
+def turn_ranges(
+    loop: Loop, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
+) -> dict[str, Interval]:
+    """Bound what a loop carries and computes, in all of its turns."""
+    found = {**known, loop.index.name: Interval(0, (loop.most or 2**63 - 1) - 1)}
+    found |= {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
+    _bound_body(loop.body, found, arrays)
+    return found
 
 
 def _settled(result: Interval, dtype: DType) -> Interval:

@@ -18,7 +18,7 @@ from ..language.ir import (
     Kernel,
     Ref,
     Select,
-    atoms,
+    needed,
     renamed,
     renamed_atom,
 )
@@ -49,13 +49,7 @@ def drop_dead(kernel: Kernel) -> Kernel:
 
     a = u[1];  b = u[5];  out = a       ->      a = u[1];  out = a
     """
-    needed = {o.name for o in kernel.outputs if isinstance(o, Ref)}
-    kept: list[Assign] = []
-    for assign in reversed(kernel.body):
-        if assign.name in needed:
-            kept.append(assign)
-            needed.update(a.name for a in atoms(assign.value) if isinstance(a, Ref))
-    return replace(kernel, body=tuple(reversed(kept)))
+    return replace(kernel, body=needed(kernel.body, kernel.outputs))
 
 
 def _identity(expr: Expr) -> Atom | None:

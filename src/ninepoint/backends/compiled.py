@@ -31,21 +31,27 @@ else:
     turning = Later("..lowering.lanes", __package__)
 
 
+# What keeps a kernel from being a part of others, and from a GPU.
+LOOP = "a loop with other turns at each point"
+
+
 @dataclass(frozen=True, slots=True)
 class Compiled(Lowered):
     """A kernel for given types, its text, and the back end that makes something to call of it.
 
     The text was made of what is `written`, if that can be written in another way as well.
     `unread` is the first piece of it that is not analysed, for some `reason`; `factor` says how
-    many times as long it takes.  `pace` is how long a point took when that was last
-    measured [s], or empty.  Its outputs are those of so many `phases`: the results at the first
-    of the points around an element, then at the next one.
+    many times as long it takes.  `control` is its first loop whose turns differ from point to
+    point.  `pace` is how long a point took when that was last measured [s], or empty.  Its outputs
+    are those of so many `phases`: the results at the first of the points around an element, then
+    at the next one.
     """
 
     module: Module
     backend: Backend
     written: Written | None = field(default=None, repr=False, compare=False)
     unread: Span | None = None
+    control: Span | None = None
     reason: str = ""
     factor: str = ""
     phases: int = 1
@@ -88,6 +94,13 @@ class Compiled(Lowered):
         """What the passes made of it, as a GPU's text needs it; None if it is not analysed."""
         forms = self._fresh()._forms
         return forms[0] if forms else None
+
+    @property
+    def as_part(self) -> Any:
+        """The same, of what can be a part of another kernel; else the reason why it cannot."""
+        if self.control is not None:
+            return LOOP
+        return self.forms or f"{self.reason}, which is not analysed"
 
     def formed(self, forms: Any) -> None:
         """Hold what the passes made of it."""

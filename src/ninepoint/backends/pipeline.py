@@ -12,6 +12,7 @@ A function that `read` does not understand takes the general path instead.
 
 from __future__ import annotations
 
+import ast
 import functools
 import math
 from collections.abc import Mapping, Sequence
@@ -19,9 +20,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ..analysis.control import loops
 from ..analysis.footprint import extents, reaches
 from ..language import errors
 from ..language.box import Box, joined
+from ..language.errors import Span
 from ..language.ir import Kernel, Lines
 from ..language.parameters import asks_position
 from ..language.parse import Argument, read
@@ -160,6 +163,7 @@ def compile_understood(
         phases=count,
         every=request.every,
         in_row=_in_row(kernel),
+        control=_control(kernel, function),
     )
     made = Forms(
         kernel,
@@ -175,6 +179,16 @@ def compile_understood(
     )
     compiled.formed(made)
     return made
+
+
+def _control(kernel: Kernel, function: Function) -> Span | None:
+    """Where the first loop stands that has other turns at each point, or what reads like one."""
+    if not loops(kernel):
+        return None
+    for node in ast.walk(function.definition):
+        if isinstance(node, ast.While | ast.For):
+            return function.span(node)
+    return function.place
 
 
 def _in_row(kernel: Kernel) -> tuple[bool, ...]:

@@ -70,7 +70,10 @@ def explanation(
             cure(reason),
         )
     else:
-        page.add("path", "understood: analysed, its inner loop can become vectors")
+        how = "its inner loop can become vectors"
+        if compiled.control:
+            how = "one point after the other, for its loops differ"
+        page.add("path", f"understood: analysed, {how}")
     if border is None:
         page.add("looks", "at one element of each array; all axes are alike")
     count = len(compiled.reaches) // compiled.phases

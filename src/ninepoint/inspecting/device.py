@@ -117,14 +117,16 @@ def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
     """What the passes made of a call; or why they could not."""
     graph, _ = one.graph
     compiled = node.call.compiled([graph.dtypes[value] for value in node.own])
-    return compiled.forms, compiled.reason
+    part = compiled.as_part
+    return (None, part) if isinstance(part, str) else (part, "")
 
 
 def _source(one: Asked, node: Node) -> Source:
     forms, reason = _forms(one, node)
     if forms is None:
-        assert node.compiled.unread is not None
-        raise errors.gpu_general(node.compiled.unread, node.label, reason)
+        place = node.compiled.unread or node.compiled.control
+        assert place is not None
+        raise errors.gpu_general(place, node.label, node.compiled.reason or reason)
     return written(forms, node.border.rules)
 
 
@@ -136,7 +138,7 @@ def _kernel_text(one: Asked, node: Node, alone: bool = True) -> str:
     if forms is None:
         page.add(
             "path",
-            f"none: a GPU computes what is understood only, and this is not: {reason};",
+            f"none: a GPU computes no kernel that holds {reason};",
             "write it without, or give arrays of NumPy",
         )
         return "\n".join(page.lines)

@@ -26,6 +26,11 @@ class Box:
         """How many axes the offsets have."""
         return len(self.lo)
 
+    @property
+    def ends(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The least and the greatest offsets."""
+        return self.lo, self.hi
+
     def shift(self, by: tuple[int, ...]) -> Box:
         """Move every offset by `by`."""
         return Box(

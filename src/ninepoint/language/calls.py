@@ -22,7 +22,17 @@ from .missing import KNOWN
 from .positions import index
 from .source import Function, SelfReference
 from .spacings import Spacing
-from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
+from .values import (
+    Closure,
+    Coefficients,
+    Field,
+    NotUnderstood,
+    Steps,
+    Value,
+    constant,
+    is_number,
+    words,
+)
 
 _STRUCTURE = (range, len, enumerate, zip, tuple, list, reversed)
 
@@ -114,8 +124,12 @@ class Calls(Frame):
                     raise errors.bad_operand(span, f"'{name}'", words(one))
                 if isinstance(one, Coefficients):
                     raise NotUnderstood(f"'{name}' of an array", span)
-                if isinstance(one, Value) and function in (range, len):
-                    raise NotUnderstood(f"'{name}' of something that varies", span)
+                if isinstance(one, Steps):
+                    raise NotUnderstood("a loop whose range is not constant", span)
+            if function is range and any(isinstance(one, Value) for one in everything):
+                return self.steps(span, name, args, keywords)
+            if function is len and isinstance(args[0], Value):
+                raise NotUnderstood(f"'{name}' of something that varies", span)
             try:
                 return _structure(function, args, keywords)
             except (TypeError, ValueError) as error:
@@ -138,6 +152,23 @@ class Calls(Frame):
             field = next(v for v in everything if isinstance(v, Field))
             raise errors.bad_operand(span, f"'{name}'", words(field))
         return self.built(KNOWN[function], name, args, keywords)
+
+    def steps(
+        self, span: Span, name: str, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> Steps:
+        """A range whose ends are known at run time only."""
+        if keywords or not 1 <= len(args) <= 3:
+            raise errors.wrong_arguments(span, name, f"it takes 1 to 3 numbers, not {len(args)}")
+        for one in args:
+            whole = isinstance(one, int)
+            if isinstance(one, Value):
+                whole = one.shape is None and one.atom.dtype.is_integer
+            if not whole:
+                raise errors.bad_operand(span, f"'{name}'", f"{words(one)} that is not whole")
+        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        if isinstance(step, Value) or step == 0:
+            raise NotUnderstood("a loop whose step is not constant", span)
+        return Steps(start, stop, step)
 
     def window_shape(
         self, span: Span, name: str, function: Any, args: tuple[Any, ...], keywords: dict[str, Any]

@@ -99,7 +99,7 @@ def gpu_general(span: Span, name: str, reason: str) -> StencilError:
         "gpu-general",
         f"'{name}' holds {reason}, so it cannot be computed on a GPU.",
         span,
-        "this is not analysed; only the CPU computes it as it is written",
+        "only the CPU computes this",
         "Write it without, or give it arrays of NumPy, as cupy.asnumpy(x) makes them.",
     )
 

@@ -81,7 +81,8 @@ class Axes:
 class Frame(ABC):
     """One function being read, with the names it knows.
 
-    `done` is the truth that the function has returned, `result` what it then gave.
+    `done` is the truth that the function has returned, `result` what it then gave; `left` that
+    the turn of the innermost loop has ended before its time, `broken` that the loop has.
     """
 
     def __init__(
@@ -99,6 +100,8 @@ class Frame(ABC):
         self.active = (*active, function)
         self.done: Any = False
         self.result: Any = None
+        self.left: Any = False
+        self.broken: Any = False
         self.returned = function.place
 
     def at(self, node: ast.AST) -> Span:

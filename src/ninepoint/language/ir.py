@@ -1,13 +1,14 @@
 """The stencil IR: what a kernel computes at one point, and nothing about how.
 
-A `Kernel` is a straight line of named assignments, each of one operation, and the values
-that are its outputs.  There are no loops, no borders and no schedule here.
+A `Kernel` is a line of named assignments, each of one operation, and the values that are its
+outputs.  There are no borders and no schedule here.
 
     kernel := Kernel(fields, scalars, coefficients, body, outputs)      body := Assign(name, expr)*
     atom   := Const | Ref
     expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom)
             | Select(atom, atom, atom) | Cast(atom) | Call(function, atom*) | Element(array, index)
-            | Reduce(kind, shape, body, result)
+            | Reduce(kind, shape, body, result) | Gather(field, origin, index, box, active)
+            | Loop(carried, body, next) | Carried(loop, number)
     and, only inside the body of a `Reduce`, which is computed at each index of its window,
             | Tap(field, origin) | Weight(values) | Coefficient(array)
 
@@ -22,7 +23,7 @@ of offsets; *reach* is the box of all offsets an output needs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
@@ -234,9 +235,58 @@ class Reduce:
     quantile: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Gather:
+    """The element of a field that is `index` steps away from `origin`, an offset.
+
+    The index is known at run time only.  Where the point is `active` and it is not within
+    `low` .. `high`, that is an error of the user's, who reads there at `place`.
+    """
+
+    dtype: DType
+    field: str
+    origin: Offset
+    index: tuple[Atom, ...]
+    low: Offset
+    high: Offset
+    active: Atom
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Turns of a `body`, as long as the first of the values that are `carried` is true.
+
+    Each of those has a name in the body, and a value before the first turn; `next` are the values
+    after a turn.  `index` is the number of the turn, from 0.  There are no more than `most` turns,
+    if that is not 0.  The names are known inside only.
+    """
+
+    carried: tuple[tuple[Ref, Atom], ...]
+    body: tuple[Assign, ...]
+    next: tuple[Atom, ...]
+    index: Ref
+    most: int = 0
+
+    @property
+    def dtype(self) -> DType:
+        """The type of its first value, which is false at the end."""
+        return DType.BOOL
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """One of the values that a loop carries, after its last turn."""
+
+    dtype: DType
+    loop: Ref
+    number: int
+
+
 Expr: TypeAlias = (
     Read | Unary | Binary | Select | Cast | Call | Element | Tap | Weight | Coefficient | Reduce
-)
+    | Gather | Loop | Carried
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -418,11 +468,26 @@ def atoms(expr: Expr) -> tuple[Atom, ...]:
         case Call():
             return expr.args
         case Reduce():
-            inner = {assign.name for assign in expr.body}
-            used = [a for assign in expr.body for a in atoms(assign.value)] + [expr.result]
-            return tuple(a for a in used if not (isinstance(a, Ref) and a.name in inner))
+            return _outside(expr.body, (expr.result,), set())
+        case Gather():
+            return (*expr.index, expr.active)
+        case Loop():
+            inner = {expr.index.name, *(ref.name for ref, _ in expr.carried)}
+            before = tuple(atom for _, atom in expr.carried)
+            return (*before, *_outside(expr.body, expr.next, inner))
+        case Carried():
+            return (expr.loop,)
         case _:
             assert_never(expr)
+
+
+def _outside(
+    body: tuple[Assign, ...], results: tuple[Atom, ...], inner: set[str]
+) -> tuple[Atom, ...]:
+    """What a body inside an operation takes from outside."""
+    names = inner | {assign.name for assign in body}
+    used = (*(a for assign in body for a in atoms(assign.value)), *results)
+    return tuple(a for a in used if not (isinstance(a, Ref) and a.name in names))
 
 
 def renamed_atom(atom: Atom, alias: Mapping[str, Atom]) -> Atom:
@@ -448,8 +513,105 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
         case Reduce():
             body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
             return replace(expr, body=body, result=new(expr.result))
+        case Gather():
+            return replace(expr, index=tuple(map(new, expr.index)), active=new(expr.active))
+        case Loop():
+            body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
+            carried = tuple((ref, new(atom)) for ref, atom in expr.carried)
+            return replace(expr, carried=carried, body=body, next=tuple(map(new, expr.next)))
+        case Carried():
+            loop = new(expr.loop)
+            assert isinstance(loop, Ref), loop
+            return replace(expr, loop=loop)
         case _:
             return expr
+
+
+def shifted(expr: Expr, by: Offset) -> Expr:
+    """The operation at the point that lies `by` from here."""
+    match expr:
+        case Read():
+            return replace(expr, offset=_sum(expr.offset, by))
+        case Tap() | Gather():
+            return replace(expr, origin=_sum(expr.origin, by))
+        case Reduce() | Loop():
+            body = tuple(Assign(a.name, shifted(a.value, by)) for a in expr.body)
+            return replace(expr, body=body)
+        case _:
+            return expr
+
+
+def of_arrays(expr: Expr, names: Mapping[str, str]) -> Expr:
+    """The operation on other arrays in the place of some."""
+    match expr:
+        case Read() | Tap() | Gather():
+            return replace(expr, field=names.get(expr.field, expr.field))
+        case Element() | Coefficient():
+            return replace(expr, array=names.get(expr.array, expr.array))
+        case Reduce() | Loop():
+            body = tuple(Assign(a.name, of_arrays(a.value, names)) for a in expr.body)
+            return replace(expr, body=body)
+        case _:
+            return expr
+
+
+def within(body: Iterable[Assign]) -> Iterator[Assign]:
+    """All assignments, also those in the bodies of loops."""
+    for assign in body:
+        yield assign
+        if isinstance(assign.value, Loop):
+            yield from within(assign.value.body)
+
+
+def needed(body: Iterable[Assign], wanted: Iterable[Atom]) -> tuple[Assign, ...]:
+    """The assignments that some values need, in order; loops carry no more than that."""
+    names = {atom.name for atom in wanted if isinstance(atom, Ref)}
+    numbers: dict[str, set[int]] = {}
+    kept: list[Assign] = []
+    for assign in reversed(tuple(body)):
+        if assign.name not in names:
+            continue
+        value = assign.value
+        if isinstance(value, Loop):
+            value = _cut(value, numbers.setdefault(assign.name, set()))
+        elif isinstance(value, Carried):
+            numbers.setdefault(value.loop.name, set()).add(value.number)
+        kept.append(Assign(assign.name, value))
+        names |= {atom.name for atom in atoms(value) if isinstance(atom, Ref)}
+    if not numbers:
+        return tuple(reversed(kept))
+    places = {loop: sorted(found) for loop, found in numbers.items()}
+    return tuple(
+        Assign(a.name, replace(a.value, number=places[a.value.loop.name].index(a.value.number)))
+        if isinstance(a.value, Carried)
+        else a
+        for a in reversed(kept)
+    )
+
+
+def _cut(loop: Loop, numbers: set[int]) -> Loop:
+    """The loop without values that neither itself needs nor who wants those of some numbers."""
+    numbers.add(0)
+    while True:
+        body = needed(loop.body, [loop.next[k] for k in numbers])
+        results = [loop.next[k] for k in numbers]
+        used = {a.name for one in body for a in atoms(one.value) if isinstance(a, Ref)}
+        used |= {a.name for a in results if isinstance(a, Ref)}
+        more = {k for k, (ref, _) in enumerate(loop.carried) if ref.name in used} - numbers
+        if not more:
+            break
+        numbers |= more
+    kept = sorted(numbers)
+    return replace(
+        loop,
+        carried=tuple(loop.carried[k] for k in kept),
+        body=body,
+        next=tuple(loop.next[k] for k in kept),
+    )
+
+
+def _sum(one: Offset, other: Offset) -> Offset:
+    return tuple(a + b for a, b in zip(one, other, strict=True))
 
 
 def window_indices(shape: Offset) -> Iterator[Offset]:

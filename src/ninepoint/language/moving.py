@@ -14,7 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from . import ir
-from .ir import Atom, Offset, Ref
+from .ir import (
+    Atom,
+    Offset,
+    Ref,
+)
 from .values import NotUnderstood, Operations, Value
 
 
@@ -38,17 +42,28 @@ def reads(operations: Operations, atom: Atom) -> Iterator[tuple[Offset, Offset]]
             case ir.Read():
                 if expr.field not in operations.positions:
                     yield expr.offset, expr.offset
-            case ir.Reduce():
-                for inner in expr.body:
-                    if isinstance(inner.value, ir.Tap):
-                        yield inner.value.ends(expr.shape)
             case _:
-                pass
+                yield from _extents(expr)
+
+
+def _extents(expr: ir.Expr) -> Iterator[tuple[Offset, Offset]]:
+    match expr:
+        case ir.Gather():
+            yield _sum(expr.origin, expr.low), _sum(expr.origin, expr.high)
+        case ir.Reduce():
+            for inner in expr.body:
+                if isinstance(inner.value, ir.Tap):
+                    yield inner.value.ends(expr.shape)
+        case ir.Loop():
+            for inner in expr.body:
+                yield from _extents(inner.value)
+        case _:
+            pass
 
 
 def _behind(operations: Operations, atom: Atom) -> Iterator[ir.Expr]:
     """The operations that a value comes from."""
-    expressions = dict(operations.body.values)
+    expressions = operations.body.reachable()
     pending, seen = [atom], set[str]()
     while pending:
         one = pending.pop()
@@ -79,11 +94,13 @@ class _Moved:
     def __init__(self, operations: Operations, by: Offset) -> None:
         self.operations = operations
         self.by = by
-        self.expressions = dict(operations.body.values)
+        self.expressions = operations.body.reachable()
         self.known: dict[str, Atom] = {}
 
     def atom(self, atom: Atom) -> Atom:
         if not isinstance(atom, Ref) or atom.name not in self.expressions:
+            if isinstance(atom, Ref) and atom.name in self.operations.body.begins:
+                raise NotUnderstood("what a loop changes, at another point", self.operations.span)
             return atom
         if atom.name not in self.known:
             expr = self.expressions[atom.name]
@@ -102,21 +119,8 @@ class _Moved:
                     return expr
                 here = self.operations.emit(expr).atom
                 return ir.Binary(expr.dtype, "+", here, ir.Const(expr.dtype, str(step)))
-            case ir.Read():
-                return replace(expr, offset=_sum(expr.offset, self.by))
-            case ir.Reduce():
-                body = tuple(
-                    ir.Assign(
-                        assign.name,
-                        replace(assign.value, origin=_sum(assign.value.origin, self.by))
-                        if isinstance(assign.value, ir.Tap)
-                        else self.operands(assign.value),
-                    )
-                    for assign in expr.body
-                )
-                return replace(expr, body=body, result=self.atom(expr.result))
             case _:
-                return self.operands(expr)
+                return self.operands(ir.shifted(expr, self.by))
 
     def operands(self, expr: ir.Expr) -> ir.Expr:
         """The operation on operands that are moved."""
@@ -137,6 +141,8 @@ class _Window(_Moved):
     def emit(self, expr: ir.Expr) -> Atom:
         if isinstance(expr, ir.Reduce):
             raise NotUnderstood("a window of what holds a window", self.operations.span)
+        if isinstance(expr, ir.Loop | ir.Gather):
+            raise NotUnderstood("a window of what holds a loop", self.operations.span)
         if isinstance(expr, ir.Read) and expr.field in self.operations.positions:
             axis = self.operations.positions[expr.field].axis
             here = self.operations.emit(expr).atom

@@ -4,24 +4,26 @@
         d = x[1] - x[-1]        ->      t1 = read x -1
         return d if d > 0 else 0        t2 = t0 - t1;  t3 = t2 > 0;  t4 = t3 ? t2 : 0
 
-Loops over constant ranges unroll, constants fold, helper functions are read in place, and
-both sides of a branch become a selection.  A path that has returned is remembered as a truth
+Constants fold, helper functions are read in place, and both sides of a branch become a selection;
+loops are those of `control`.  A path that has returned is remembered as a truth
 (`done`), so a `return` may stand anywhere.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from . import errors, ir
 from .box import Neighborhood
+from .control import Control
 from .dtypes import DType, value_type
-from .expressions import BINARY, Expressions
+from .expressions import BINARY
 from .frame import Axes, Undefined
 from .ir import Kernel
 from .lengths import Length
@@ -66,6 +68,7 @@ def read(
     # What is written out at such length is no shorter on the general path.
     written = sum(isinstance(node, ast.expr) for node in ast.walk(function.definition))
     operations = Operations(function.place, max(UNROLLED_LIMIT, written))
+    operations.unsigned = any(_is_unsigned(argument) for argument in arguments.values())
     fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
     pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
     ndim = Axes(neighborhood, indices(function, fields), bool(pointwise))
@@ -128,6 +131,14 @@ def _results(frame: _Statements, operations: Operations) -> list[Value]:
     return values
 
 
+def _is_unsigned(argument: Argument) -> bool:
+    return (
+        argument.atom.dtype is DType.UINT
+        if isinstance(argument, Value)
+        else argument.storage == np.uint64
+    )
+
+
 def _labelled(name: str, argument: Argument) -> Argument:
     """The argument as the kernel knows it."""
     if isinstance(argument, Value):
@@ -135,7 +146,7 @@ def _labelled(name: str, argument: Argument) -> Argument:
     return argument
 
 
-class _Statements(Expressions):
+class _Statements(Control):
     """A frame that follows statements; a path that has returned is remembered as a truth."""
 
     def run(self) -> Any:
@@ -148,12 +159,6 @@ class _Statements(Expressions):
         if self.done is not True:
             raise errors.no_return(self.function.place, self.function.name)
         return self.result
-
-    def block(self, statements: list[ast.stmt]) -> None:
-        for statement in statements:
-            if self.done is True:
-                return
-            self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
         span = self.at(node)
@@ -179,11 +184,12 @@ class _Statements(Expressions):
                 self.assign(target, self.binary(BINARY.get(type(op), "@"), left, right))
             case ast.If(test=test, body=body, orelse=orelse):
                 self.branch(self.truth(test), body, orelse)
-            case ast.For(target=target, iter=iterable, body=body, orelse=orelse):
-                for item in self.items(iterable):
-                    self.assign(target, item)
-                    self.block(body)
-                self.block(orelse)
+            case ast.For() | ast.While():
+                self.loop(node)
+            case ast.Break():
+                self.left = self.broken = True
+            case ast.Continue():
+                self.left = True
             case ast.FunctionDef(name=name):
                 self.names[name] = Closure(node, self.names)
             case ast.Expr(value=ast.Constant()) | ast.Pass():
@@ -199,19 +205,22 @@ class _Statements(Expressions):
         self.returned = self.at(node)
         if len(self.active) == 1:
             self._checked_result(value)
+        self.has_returned(True, value)
+
+    def has_returned(self, done: Any, result: Any) -> None:
         if self.done is False:
-            self.result = value
-        else:
-            first, second = self.result, value
-            counts = [len(v) if isinstance(v, tuple) else 1 for v in (first, second)]
-            if counts[0] != counts[1]:
-                raise errors.return_mismatch(self.returned, counts[0], counts[1])
-            for side in (first, second):
-                for item in side if isinstance(side, tuple) else (side,):
-                    if item is None or isinstance(item, str | Field):
-                        raise errors.not_a_number(self.returned, words(item))
-            self.result = self.ops.select(self.done, first, second)
-        self.done = True
+            self.done, self.result = done, result
+            return
+        first, second = self.result, result
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (first, second)]
+        if counts[0] != counts[1]:
+            raise errors.return_mismatch(self.returned, counts[0], counts[1])
+        for side in (first, second):
+            for item in side if isinstance(side, tuple) else (side,):
+                if item is None or isinstance(item, str | Field):
+                    raise errors.not_a_number(self.returned, words(item))
+        self.result = self.ops.select(self.done, first, second)
+        self.done = self.ops.logical("|", self.done, done)
 
     def _checked_result(self, value: Any) -> None:
         """Raise for what can never be the value of a point; helpers may return more."""
@@ -225,38 +234,52 @@ class _Statements(Expressions):
         if isinstance(test, bool):
             self.block(body if test else orelse)
             return
+        self.split(test, partial(self.block, body), partial(self.block, orelse))
+
+    def split(
+        self, test: Any, then: Callable[[], None], other: Callable[[], None], *, rest: bool = False
+    ) -> None:
         names, done, result = dict(self.names), self.done, self.result
+        left, broken = self.left, self.broken
+        if rest:
+            self.left = self.broken = False
         with self.ops.assuming(test, True):
-            self.block(body)
-        then = (self.names, self.done, self.result)
+            then()
+        one = (self.names, self.done, self.result)
+        ways = self.left, self.broken
         self.names, self.done, self.result = dict(names), done, result
+        self.left, self.broken = (True, broken) if rest else (left, broken)
         with self.ops.assuming(test, False):
-            self.block(orelse)
-        other = (self.names, self.done, self.result)
-        if then[1] is True or other[1] is True:
+            other()
+        two = (self.names, self.done, self.result)
+        self.left = self._either(test, ways[0], self.left)
+        self.broken = self._either(test, ways[1], self.broken)
+        if one[1] is True or two[1] is True:
             # A side that has always returned leaves no names behind.
-            self.names = other[0] if then[1] is True else then[0]
+            self.names = two[0] if one[1] is True else one[0]
         else:
-            self.names = self._joined(test, then[0], other[0])
-        if then[1] is False and other[1] is False:
+            self.names = self._joined(test, one[0], two[0])
+        if one[1] is False and two[1] is False:
             self.done, self.result = False, None
             return
-        self.done = (
-            True
-            if then[1] is True and other[1] is True
-            else self.ops.logical(
-                "|",
-                self.ops.logical("&", test, then[1]),
-                self.ops.logical("&", self.ops.unary("not", test), other[1]),
-            )
-        )
-        if then[1] is False or other[1] is False:
-            self.result = then[2] if other[1] is False else other[2]
+        self.done = self._either(test, one[1], two[1])
+        if one[1] is False or two[1] is False:
+            self.result = one[2] if two[1] is False else two[2]
             return
-        counts = [len(v) if isinstance(v, tuple) else 1 for v in (then[2], other[2])]
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one[2], two[2])]
         if counts[0] != counts[1]:
             raise errors.return_mismatch(self.returned, counts[0], counts[1])
-        self.result = self.merge(test, then[2], other[2])
+        self.result = self.merge(test, one[2], two[2])
+
+    def _either(self, test: Any, then: Any, other: Any) -> Any:
+        """One truth where a test holds, and the other where it does not."""
+        if then is other or (isinstance(then, bool) and isinstance(other, bool) and then == other):
+            return then
+        return self.ops.logical(
+            "|",
+            self.ops.logical("&", test, then),
+            self.ops.logical("&", self.ops.unary("not", test), other),
+        )
 
     def _joined(self, test: Any, then: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         joined: dict[str, Any] = {}

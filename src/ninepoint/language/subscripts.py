@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import errors, ir
-from .dtypes import value_type
+from .dtypes import DType, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
@@ -95,6 +95,8 @@ class Subscripts(Frame):
         return tuple(known)
 
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
+        if self.axes.neighborhood is not None and any(map(_computed, indices)):
+            return self.gather(field, indices, node)
         first, last = self.box(indices, node)
         self.axes.check(field.name, first, last, self.at(node))
         dtype = value_type(field.storage)
@@ -103,6 +105,40 @@ class Subscripts(Frame):
         along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
         shape = tuple(last[axis] - first[axis] + 1 for axis in along)
         return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
+
+    def gather(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
+        """An element at an offset that is computed, which must be in the neighborhood."""
+        ndim, span = len(indices), self.at(node)
+        declared = self.axes.neighborhood or ()
+        origin, low, high = [0] * ndim, [0] * ndim, [0] * ndim
+        steps: list[ir.Atom] = [ir.Const(DType.INT, "0")] * ndim
+        for axis, (index, place) in enumerate(zip(indices, self.places(node, ndim), strict=True)):
+            if not _computed(index):
+                origin[axis], last = self.offsets(index, place)
+                if last != origin[axis] or isinstance(index, slice):
+                    raise NotUnderstood("a window at an offset that varies", span)
+            elif index.atom.dtype.is_integer and index.shape is None:
+                if on_position(self.ops, index.atom) and self.axes.factors:
+                    self.offset(index, self.at(place), place)
+                steps[axis] = self.ops.cast(index, DType.INT)
+                low[axis], high[axis] = declared[axis] if axis < len(declared) else (0, 0)
+            else:
+                raise errors.offset_type(self.at(place), words(index) + " that is not whole")
+        ends = [tuple(a + b for a, b in zip(origin, end, strict=True)) for end in (low, high)]
+        self.axes.check(field.name, ends[0], ends[1], self.at(node))
+        active = self.ops.lift(self.ops.active()).atom
+        return self.ops.emit(
+            ir.Gather(
+                value_type(field.storage),
+                field.label,
+                tuple(origin),
+                tuple(steps),
+                tuple(low),
+                tuple(high),
+                active,
+                f"{span.file}|{span.line}",
+            )
+        )
 
     def read_value(self, value: Value, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An expression of fields at another point, or over a window of points."""
@@ -131,13 +167,17 @@ class Subscripts(Frame):
         """The first and the last offset along each axis."""
         self.at(node)
         low, high = [], []
-        nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-        places = nodes if len(nodes) == len(indices) else [node.slice] * len(indices)
-        for index, place in zip(indices, places, strict=True):
+        for index, place in zip(indices, self.places(node, len(indices)), strict=True):
             start, stop = self.offsets(constant(index), place)
             low.append(start)
             high.append(stop)
         return tuple(low), tuple(high)
+
+    @staticmethod
+    def places(node: ast.Subscript, count: int) -> list[ast.expr]:
+        """Where each of so many indices stands."""
+        nodes = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        return nodes if len(nodes) == count else [node.slice] * count
 
     def offsets(self, index: Any, place: ast.expr) -> tuple[int, int]:
         """The first and the last offset along one axis."""
@@ -174,6 +214,11 @@ class Subscripts(Frame):
         if isinstance(index, bool) or not isinstance(index, int):
             raise errors.offset_type(span, words(index))
         return index
+
+
+def _computed(index: Any) -> bool:
+    """Whether an offset is known at run time only."""
+    return isinstance(index, Value) and not isinstance(index, Index)
 
 
 def _varies(index: Any) -> bool:

@@ -22,13 +22,16 @@ from .ir import (
     Atom,
     Binary,
     Call,
+    Carried,
     Cast,
     Coefficient,
     Const,
     Element,
     Expr,
+    Gather,
     Histogram,
     Kernel,
+    Loop,
     Position,
     Read,
     Reduce,
@@ -163,6 +166,23 @@ class _Printer:
                 if expr.kind in RANKED or expr.quantile:
                     kind += f" {expr.quantile!r}" if self.full else f" {expr.quantile:g}"
                 return f"{kind} of {self.atom(expr.result)} over {_size(expr.shape)} {{{inner}}}"
+            case Gather():
+                steps = zip(expr.origin, expr.index, strict=True)
+                place = ", ".join(f"{o} + {self.atom(i)}" for o, i in steps)
+                ends = f"{_numbers(expr.low)} .. {_numbers(expr.high)}"
+                where = f" at {expr.place}" if self.full else ""
+                return f"{expr.field}[{place}] if {self.atom(expr.active)}, within {ends}{where}"
+            case Loop():
+                carried = ", ".join(
+                    f"{ref.name}{f': {ref.dtype.value}' * self.full} = {self.atom(atom)}"
+                    for ref, atom in expr.carried
+                )
+                most = f" at most {expr.most}" if expr.most else ""
+                inner = "; ".join(map(self.inner, expr.body))
+                turns = f"{expr.index.name}{most}"
+                return f"loop {turns}, {carried} {{{inner}; next {self.atoms(expr.next)}}}"
+            case Carried():
+                return f"{expr.loop.name}.{expr.number}"
             case _:
                 assert_never(expr)
 

@@ -120,6 +120,15 @@ def position_label(axis: int, among: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Steps:
+    """What `range` gives where an end of it is known at run time only."""
+
+    start: Any
+    stop: Any
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
 class Closure:
     """A function defined inside the kernel, with the names it sees."""
 
@@ -128,17 +137,34 @@ class Closure:
 
 
 class Body:
-    """Assignments in order; the same operation is assigned once."""
+    """Assignments in order; the same operation is assigned once.
 
-    def __init__(self, prefix: str, span: Span, limit: int) -> None:
+    That of a loop, which `begins` with names of its own, stands in an `outer` one: there goes what
+    is the same in all turns.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        span: Span,
+        limit: int,
+        outer: Body | None = None,
+        begins: Sequence[Ref] = (),
+    ) -> None:
         self.prefix = prefix
         self.limit = limit
         self.span = span
+        self.outer = outer
         self.names: dict[ir.Expr, Ref] = {}
         self.values: dict[str, ir.Expr] = {}
+        self.begins = frozenset(ref.name for ref in begins)
 
     def emit(self, expr: ir.Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
+        if self.outer is not None and not isinstance(expr, ir.Loop | ir.Gather):
+            own = (a for a in ir.atoms(expr) if isinstance(a, Ref))
+            if not any(a.name in self.values or a.name in self.begins for a in own):
+                return self.outer.emit(expr)
         found = self.names.get(expr)
         if found is None:
             if len(self.names) >= self.limit:
@@ -150,14 +176,26 @@ class Body:
 
     def assignments(self, wanted: tuple[Atom, ...]) -> tuple[ir.Assign, ...]:
         """The assignments that `wanted` need, in order."""
-        needed: set[str] = set()
-        pending = [a.name for a in wanted if isinstance(a, Ref)]
-        while pending:
-            name = pending.pop()
-            if name in self.values and name not in needed:
-                needed.add(name)
-                pending += [a.name for a in ir.atoms(self.values[name]) if isinstance(a, Ref)]
-        return tuple(ir.Assign(n, e) for n, e in self.values.items() if n in needed)
+        return ir.needed((ir.Assign(n, e) for n, e in self.values.items()), wanted)
+
+    @property
+    def depth(self) -> int:
+        """How many loops it stands in."""
+        return 0 if self.outer is None else self.outer.depth + 1
+
+    @property
+    def size(self) -> int:
+        """How many assignments there are so far."""
+        return len(self.values)
+
+    def cut(self, size: int) -> None:
+        """Forget all assignments but the first."""
+        for name in list(self.values)[size:]:
+            del self.names[self.values.pop(name)]
+
+    def reachable(self) -> dict[str, ir.Expr]:
+        """All operations that may be used here, by their names."""
+        return self.values if self.outer is None else self.outer.reachable() | self.values
 
 
 def constant(value: Any) -> Any:
@@ -198,6 +236,12 @@ class Operations:
         self.body = Body("t", span, limit)
         self.windows = Body("w", span, limit)
         self.assumed: dict[Atom, bool] = {}
+        # What must be true, or false, for what is read now to be computed at all; since the
+        # beginning of the innermost loop.
+        self.written_out = 0
+        # Whether numbers of uint64 take part.
+        self.unsigned = False
+        self.path: tuple[tuple[Any, bool], ...] = ()
         # The fields that hold positions, by their names in the kernel.
         self.positions: dict[str, ir.Position] = {}
 
@@ -308,9 +352,37 @@ class Operations:
         if isinstance(test, Value):
             self.assumed = {**before, test.atom: holds}
         try:
-            yield
+            with self.under(test, holds):
+                yield
         finally:
             self.assumed = before
+
+    @contextmanager
+    def under(self, test: Any, holds: bool) -> Iterator[None]:
+        """Read what is computed only if a truth is this."""
+        before = self.path
+        self.path = (*before, (test, holds))
+        try:
+            yield
+        finally:
+            self.path = before
+
+    @contextmanager
+    def turn(self, body: Body) -> Iterator[None]:
+        """Read a turn of a loop, which is computed only if the turn is."""
+        before = self.body, self.path
+        self.body, self.path = body, ()
+        try:
+            yield
+        finally:
+            self.body, self.path = before
+
+    def active(self) -> Any:
+        """Whether what is read now is computed at all; within a loop, in a turn of it."""
+        found: Any = True
+        for test, holds in self.path:
+            found = self.logical("&", found, test if holds else self.unary("not", test))
+        return found
 
     # Operations.
 

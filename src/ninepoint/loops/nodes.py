@@ -84,10 +84,11 @@ class Array:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An element of an array."""
+    """An element of an array; one that other threads may write is read `anew` each time."""
 
     array: Array
     index: tuple[Value, ...]
+    anew: bool = False
 
     @property
     def type(self) -> str:

@@ -83,7 +83,7 @@ _OPERATORS: Mapping[type, str] = {
 
 # What the library has for plain Python alone: here it is an operation or a view.
 _WORDS = frozenset(
-    "row row_from row_function aligned type_of same_bits ones float32_of_bits float64_of_bits "
+    "now row row_from row_function aligned type_of same_bits ones float32_of_bits float64_of_bits "
     "bits_of_float64 float32_of_half half_of_float32".split()
 )
 
@@ -647,6 +647,9 @@ class _Body:
                 return self._row(array, index, node)
             case ("row_from", [Array() as array, tuple(index), first]):
                 return self._row(array, index, node, convert(self._as_value(first, node), "int64"))
+            case ("now", [Array() as array, place]):
+                at = convert(self._as_value(place, node), "int64")
+                return self._kept(Load(array, (at,), anew=True))
             case ("same_bits", [Array() as array, Array() as like]):
                 return self._view(array, (), array.ndim, dense=array.dense, element=like.element)
             case ("aligned", [shape, Machine(machine)]):

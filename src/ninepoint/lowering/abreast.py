@@ -26,6 +26,7 @@ from ..language.ir import (
     Values,
     renamed,
     renamed_atom,
+    shifted,
 )
 from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
 from .kept import kept_stages, rolling_axis
@@ -201,10 +202,9 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
     outputs: list[Atom] = []
     for row, column in product(range(kernel.rows), range(columns)):
         alias: dict[str, Atom] = {}
+        by = (*(0,) * (kernel.ndim - 2), row, column)[-kernel.ndim :]
         for assign in kernel.body:
-            expr = renamed(assign.value, alias)
-            if isinstance(expr, Read):
-                expr = replace(expr, offset=_moved(expr.offset, row, column))
+            expr = shifted(renamed(assign.value, alias), by)
             alias[assign.name] = lines.emit(expr)
         outputs += [renamed_atom(output, alias) for output in kernel.outputs]
     return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
@@ -229,8 +229,3 @@ def _row(assign: Assign) -> tuple[tuple[str, Offset], ...]:
     """The row that is read, if one is."""
     read = assign.value
     return ((read.field, read.offset[:-1]),) if isinstance(read, Read) else ()
-
-
-def _moved(offset: Offset, rows: int, columns: int) -> Offset:
-    along = (*offset[:-1], offset[-1] + columns)
-    return (*along[:-2], along[-2] + rows, along[-1]) if rows else along

@@ -12,9 +12,20 @@ Columns that no result reads are not made.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from ..language.ir import Assign, Atom, Kernel, Read, Reduce, Ref, RunningSum, Values, renamed
+from ..language.ir import (
+    Assign,
+    Atom,
+    Kernel,
+    Loop,
+    Read,
+    Reduce,
+    Ref,
+    RunningSum,
+    Values,
+    renamed,
+    shifted,
+)
 from .kept import Kept, kept_stages
 from .merging import OPERATIONS, ROWS
 
@@ -61,7 +72,7 @@ def _fits(kept: Kept, count: int) -> bool:
                 return True
             reads = [a.value for a in body if isinstance(a.value, Read)]
             rows = {(read.field, read.offset[:-1]) for read in reads}
-            looped = any(isinstance(a.value, Reduce) for a in body)
+            looped = any(isinstance(a.value, Reduce | Loop) for a in body)
             pointers = len(rows) + count * len(values)
             return not looped and count * len(body) <= 2 * OPERATIONS and pointers <= ROWS
         case RunningSum():
@@ -83,7 +94,7 @@ def columns_of(
         for assign in body:
             expr = renamed(assign.value, alias)
             if isinstance(expr, Read):
-                expr = replace(expr, offset=(*expr.offset[:-1], expr.offset[-1] + column))
+                expr = shifted(expr, (*(0,) * (len(expr.offset) - 1), column))
             name = f"{assign.name}_c{column}"
             origins[name] = assign.name
             alias[assign.name] = Ref(expr.dtype, name)

@@ -19,8 +19,10 @@ from ..language.ir import (
     Atom,
     Binary,
     Call,
+    Carried,
     Expr,
     Kernel,
+    Loop,
     Read,
     Ref,
     atoms,
@@ -30,6 +32,9 @@ from .machine import machine_type
 # What an operation costs, in additions: latency hidden, per element of a vector (Zen 4).
 COSTLY = {"/": 4, "//": 6, "%": 6, "**": 20, "round": 12}
 FUNCTION = 12
+
+# Nobody knows how many turns a loop has; some.
+TURNS = 16
 
 # What a load, a store, and the pass over a row that makes a stage cost, in additions.  With
 # these what is counted as less was faster: extremes, means and medians of 3 x 3 to 5 x 5
@@ -50,7 +55,9 @@ def operation(expr: Expr) -> float:
             return COSTLY.get(expr.op, 1)
         case Call():
             return FUNCTION
-        case Read():
+        case Loop():
+            return TURNS * sum(operation(assign.value) for assign in expr.body)
+        case Read() | Carried():
             return 0
         case _:
             return 1

@@ -23,6 +23,7 @@ from ..language.ir import (
     Values,
     renamed,
     renamed_atom,
+    shifted,
 )
 from .lines import Lines
 
@@ -76,14 +77,10 @@ class _Flat:
         """Some values, moved by an offset."""
         alias: dict[str, Atom] = {}
         for assign in body:
-            expr = renamed(assign.value, alias)
-            if isinstance(expr, Read):
-                expr = replace(
-                    expr, offset=tuple(a + b for a, b in zip(expr.offset, offset, strict=True))
-                )
-                if expr.field in self.stages:
-                    alias[assign.name] = self._read(expr.field, expr.offset)
-                    continue
+            expr = shifted(renamed(assign.value, alias), offset)
+            if isinstance(expr, Read) and expr.field in self.stages:
+                alias[assign.name] = self._read(expr.field, expr.offset)
+                continue
             alias[assign.name] = self.lines.emit(expr)
             if len(self.lines.body) > self.most:
                 raise _TooLong

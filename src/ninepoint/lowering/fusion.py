@@ -23,9 +23,6 @@ from ..language.ir import (
     Assign,
     Atom,
     Cast,
-    Coefficient,
-    Element,
-    Expr,
     Histogram,
     Kernel,
     Offset,
@@ -37,8 +34,10 @@ from ..language.ir import (
     Stage,
     State,
     Values,
+    of_arrays,
     renamed,
     renamed_atom,
+    shifted,
 )
 from .cost import operation, saved_by_row
 from .schedule import Schedule
@@ -159,17 +158,10 @@ class Naming:
     ) -> tuple[tuple[Assign, ...], tuple[Atom, ...]]:
         """Operations of the part, and their values."""
         alias = dict(self.scalars)
+        arrays = {**self.part.names, **self.fields}
         made: list[Assign] = []
         for assign in body:
-            expr: Expr = renamed(assign.value, alias)
-            match expr:
-                case Read():
-                    expr = replace(expr, field=self.fields[expr.field])
-                case Element() | Coefficient():
-                    array = self.part.names.get(expr.array, expr.array)
-                    expr = replace(expr, array=array)
-                case _:
-                    pass
+            expr = of_arrays(renamed(assign.value, alias), arrays)
             name = f"{assign.name}{self.suffix}"
             alias[assign.name] = Ref(expr.dtype, name)
             made.append(Assign(name, expr))
@@ -219,9 +211,7 @@ def _numbered(
     alias: dict[str, Atom] = {}
     made: list[Assign] = []
     for assign in body:
-        expr = renamed(assign.value, alias)
-        if isinstance(expr, Read):
-            expr = replace(expr, field=rows.get(expr.field, expr.field))
+        expr = of_arrays(renamed(assign.value, alias), rows)
         alias[assign.name] = Ref(expr.dtype, f"{prefix}{len(made)}")
         made.append(Assign(f"{prefix}{len(made)}", expr))
     return tuple(made), tuple(renamed_atom(value, alias) for value in values)
@@ -296,10 +286,7 @@ def _moved(
     alias: dict[str, Atom] = {}
     made: list[Assign] = []
     for assign in stage.body:
-        expr = renamed(assign.value, alias)
-        if isinstance(expr, Read):
-            offset = tuple(a + b for a, b in zip(expr.offset, by, strict=True))
-            expr = replace(expr, offset=offset)
+        expr = shifted(renamed(assign.value, alias), by)
         name = next(fresh)
         alias[assign.name] = Ref(expr.dtype, name)
         made.append(Assign(name, expr))

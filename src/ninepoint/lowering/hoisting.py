@@ -20,10 +20,13 @@ from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    Carried,
     Const,
     Expr,
+    Gather,
     Kernel,
     Lines,
+    Loop,
     Position,
     Read,
     Reduce,
@@ -165,7 +168,7 @@ def _dependence(kernel: Kernel) -> dict[str, _Axes]:
 def _axes_of(value: Expr, along: Mapping[str, int], found: Mapping[str, _Axes]) -> _Axes:
     if isinstance(value, Read):
         return frozenset((along[value.field],)) if value.field in along else None
-    if isinstance(value, Reduce) or not atoms(value):
+    if isinstance(value, Reduce | Loop | Carried | Gather) or not atoms(value):
         return None
     own = _NOWHERE
     for atom in atoms(value):

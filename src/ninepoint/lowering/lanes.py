@@ -19,6 +19,7 @@ from ..language.ir import (
     Assign,
     Histogram,
     Kernel,
+    Loop,
     Offset,
     Read,
     Reduce,
@@ -81,7 +82,7 @@ def turned(kernel: Kernel, turn: Turn, axes: Turn = lambda axes: axes, lanes: in
             case Tap():
                 origin, along = turn(expr.origin), axes(expr.axes)
                 return replace(expr, origin=origin, axes=along, lanes=expr.lanes * lanes)
-            case Reduce():
+            case Reduce() | Loop():
                 return replace(expr, body=body(expr.body))
             case _:
                 return expr

@@ -12,7 +12,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..language.ir import Assign, Atom, Read, Reduce, Ref, atoms
+from ..language.ir import (
+    Assign,
+    Atom,
+    Gather,
+    Loop,
+    Read,
+    Reduce,
+    Ref,
+    atoms,
+)
 
 # Elements that a body reads, from which on it is cut, and those of a piece.
 LONG = 96
@@ -35,7 +44,7 @@ def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     reads = sum(isinstance(assign.value, Read) for assign in body)
     if reads < LONG or not value.dtype.is_float or value.name not in {a.name for a in body}:
         return whole
-    if any(isinstance(assign.value, Reduce) for assign in body):
+    if any(isinstance(assign.value, Reduce | Loop | Gather) for assign in body):
         return whole
     ordered = _ordered(body, value.name)
     types = {assign.name: assign.value.dtype for assign in ordered}

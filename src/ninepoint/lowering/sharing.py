@@ -22,8 +22,11 @@ from ..analysis.simplify import drop_dead
 from ..language.ir import (
     Assign,
     Atom,
+    Carried,
     Expr,
+    Gather,
     Kernel,
+    Loop,
     Offset,
     Read,
     Reduce,
@@ -31,6 +34,7 @@ from ..language.ir import (
     Values,
     atoms,
     renamed,
+    shifted,
 )
 from .cost import operation, saved_by_row
 from .schedule import Schedule
@@ -103,7 +107,7 @@ def _class(
     if isinstance(expr, Read):
         shift = _last_two(expr.offset)
         return ("read", expr.dtype, expr.field, expr.offset[:-2]), shift
-    if isinstance(expr, Reduce):
+    if isinstance(expr, Reduce | Loop | Carried | Gather):
         return None
     operands = atoms(expr)
     base = next(
@@ -163,10 +167,9 @@ def _stage(kernel: Kernel, member: _Member, name: str) -> Values:
             needed.update(a.name for a in atoms(assign.value) if isinstance(a, Ref))
     alias: dict[str, Atom] = {}
     body: list[Assign] = []
+    by = _offset((0,) * kernel.ndim, member.shift, -1)
     for k, assign in enumerate(reversed(kept)):
-        expr = renamed(assign.value, alias)
-        if isinstance(expr, Read):
-            expr = replace(expr, offset=_offset(expr.offset, member.shift, -1))
+        expr = shifted(renamed(assign.value, alias), by)
         body.append(Assign(f"{name}_{k}", expr))
         alias[assign.name] = Ref(expr.dtype, f"{name}_{k}")
     return Values((name,), tuple(body), (alias[member.name],))

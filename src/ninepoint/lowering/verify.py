@@ -23,12 +23,15 @@ from ..language.ir import (
     Atom,
     Binary,
     Call,
+    Carried,
     Coefficient,
     Const,
     Element,
     Expr,
+    Gather,
     Histogram,
     Kernel,
+    Loop,
     Offset,
     Position,
     Read,
@@ -65,6 +68,7 @@ class _Check:
         self.shapes = {name: (value_type(d), shape) for name, d, shape in kernel.coefficients}
         self.scalars = dict(kernel.scalars)
         self.taken: set[str] = set()
+        self.loops: dict[str, Loop] = {}
 
     def kernel(self) -> None:
         whole = self.whole
@@ -157,12 +161,39 @@ class _Check:
                 assert inside, f"{name}: {expr.array}{expr.index} of {shape}"
             case Reduce():
                 self.window(name, expr, known)
+            case Gather():
+                self.read(name, expr, expr.field, expr.origin)
+                assert all(atom.dtype is DType.INT for atom in expr.index), f"{name}: {expr.index}"
+                assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
+            case Loop():
+                self.loop(name, expr, known)
+            case Carried():
+                carried = self.loops[expr.loop.name].carried
+                assert expr.number < len(carried), f"{name}: {expr.number} of {len(carried)}"
+                assert carried[expr.number][0].dtype is expr.dtype, f"{name}: {expr}"
             case Tap() | Weight() | Coefficient():
                 raise AssertionError(f"{name} stands outside of a window")
             case _:
                 _check_types(name, expr)
 
-    def read(self, name: str, expr: Read | Tap, field: str, offset: Offset) -> None:
+    def loop(self, name: str, loop: Loop, known: dict[str, DType]) -> None:
+        inner = {**known, loop.index.name: loop.index.dtype}
+        assert loop.index.dtype is DType.INT, name
+        assert len(loop.next) == len(loop.carried) > 0, name
+        for (ref, before), after in zip(loop.carried, loop.next, strict=True):
+            assert ref.dtype is before.dtype is after.dtype, f"{name}: {ref}, {before}, {after}"
+            assert ref.name not in inner, f"{ref.name!r} means two things"
+            inner[ref.name] = ref.dtype
+        assert loop.carried[0][0].dtype is DType.BOOL, name
+        for assign in loop.body:
+            assert assign.name not in inner, f"{assign.name!r} means two things"
+            self.expression(assign.name, assign.value, inner)
+            inner[assign.name] = assign.value.dtype
+        for after in loop.next:
+            _check_atom(name, after, inner)
+        self.loops[name] = loop
+
+    def read(self, name: str, expr: Read | Tap | Gather, field: str, offset: Offset) -> None:
         assert field in self.arrays, f"{name} reads {field}, which is not made yet"
         assert len(offset) == self.whole.ndim, f"{name}: {field}{offset}"
         assert expr.dtype in self.arrays[field], f"{name} reads {field} as {expr.dtype}"

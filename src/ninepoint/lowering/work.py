@@ -17,15 +17,18 @@ from typing import assert_never
 
 import numpy as np
 
-from ..analysis.ranges import Interval, interval, of_type, ranges
+from ..analysis.ranges import Interval, interval, of_storage, of_type, ranges, turn_ranges
 from ..language.ir import (
     Assign,
     Binary,
+    Carried,
     Const,
     Element,
     Expr,
+    Gather,
     Histogram,
     Kernel,
+    Loop,
     Read,
     Reduce,
     RunningSum,
@@ -80,6 +83,8 @@ def work(kernel: Kernel) -> Work:
 class _Count:
     def __init__(self, kernel: Kernel) -> None:
         self.known: dict[str, Interval] = ranges(kernel)
+        self.arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
+        self.arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
         self.sizes = {name: dtype.itemsize for name, dtype in kernel.fields}
         self.loads = self.stores = 0
         self.lanes: Counter[str] = Counter()
@@ -125,6 +130,13 @@ class _Count:
                 self.loads += 1
             case Reduce():
                 self._loop(expr)
+            case Loop():
+                self.known |= turn_ranges(expr, self.known, self.arrays)
+                self.body(expr.body)
+            case Gather():
+                self.loads += 1
+            case Carried():
+                pass
             case Element():
                 pass  # the same at every point
             case _:

@@ -18,7 +18,7 @@ from ninepoint.arrays.executable import Options
 from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
-from ninepoint.backends.compiled import Bound, Compiled
+from ninepoint.backends.compiled import LOOP, Bound, Compiled
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import Source
@@ -117,10 +117,10 @@ def one_call(program: Bound, options: Options) -> Work:
 
 
 def understood(compiled: Compiled) -> None:
-    """Raise where a kernel takes the general path, which leads to the CPU only."""
-    if not compiled.forms:
-        assert compiled.unread is not None
-        raise errors.gpu_general(compiled.unread, compiled.name, compiled.reason)
+    """Raise where a kernel is one for the CPU only."""
+    place = compiled.control or compiled.unread
+    if place is not None:
+        raise errors.gpu_general(place, compiled.name, compiled.reason or LOOP)
 
 
 def _converter(scalar: Any) -> Callable[[Any], Any]:

@@ -38,6 +38,30 @@ def row_from(array, index, first):
     return array[index][first:]
 
 
+def go_on(notes):
+    """Whether a loop that may never end shall go on; `threads` says what the notes are."""
+    if now(notes, 1) != 0:
+        return False
+    if notes[2] > 0:
+        notes[2] -= 1
+        if notes[2] == 0:
+            notes[1] = 1
+    return notes[1] == 0
+
+
+def note(notes, site, offset):
+    """Note a read outside its neighborhood, unless there was one before, and end all loops."""
+    if notes[0] == 0:
+        far = 2147483647
+        notes[0] = site * 8589934592 + min(max(offset, -far), far)
+    notes[1] = 1
+
+
+def now(array, place):
+    """The element of an array that another thread may write."""
+    return array[place]
+
+
 def integer_divide(a, b):
     """a // b of 64-bit integers; 0 where b is 0."""
     if b == 0:

@@ -432,6 +432,8 @@ class _Writer:
                 return constant(machine, value)
             case Op():
                 return self._operation(node)
+            case Load(array, index, anew=True):
+                return self.b.load_atomic(self._place(array, index), "monotonic", array.itemsize)
             case Load(array, index):
                 return load(self.b, array.element, self._place(array, index))
             case Size(array, axis):

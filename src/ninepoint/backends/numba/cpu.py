@@ -71,7 +71,7 @@ class Numba:
                 _types(lowered),
                 functools.partial(_signature, lowered),
                 lowered.fastmath,
-                None if module.checked else _kinds(lowered, module),
+                None if module.opaque else _kinds(lowered, module),
                 lowered.alone,
             )
         if interpreted():
@@ -92,6 +92,8 @@ class Numba:
     def takes_commands(self, lowered: Lowered, module: Module) -> bool:
         """Tell whether a text that was loaded takes whole arrays, with a list of commands."""
         if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes) and not module.halves:
+            return False
+        if module.checked:
             return False
         types = _types(lowered)
         return cache.takes_commands(module.text, lowered.name, types, lowered.fastmath)
@@ -132,6 +134,7 @@ def _kinds(lowered: Lowered, module: Module) -> tuple[Kind, ...]:
         *(Kind(stored(dtype), axes, mutable=True) for dtype in lowered.out_dtypes),
         *(Kind(stored(dtype), n) for dtype, n in lowered.coefficient_types),
         *(Kind(dtype.numpy) for dtype in lowered.scalar_types),
+        *[Kind(np.dtype("int64"), 1)] * module.checked,
     )
 
 
@@ -190,11 +193,8 @@ def _checked(
         if arguments[fields].size <= LONG:
             # A short run hears of no interrupt; if it turns out to be long it begins again.
             notes[LEFT] = LOOKS
-            try:
-                band(*arguments, notes)
-            except RuntimeError:
-                if notes[LEFT]:
-                    raise
+            if not _ended(band, arguments, notes):
+                notes[:] = 0
                 interruptible(functools.partial(band, *arguments, notes), notes)
         else:
             interruptible(functools.partial(band, *arguments, notes), notes)
@@ -205,8 +205,21 @@ def _checked(
         if notes[STOP]:
             raise Stopped(f"the kernel '{lowered.name}' was stopped by an interrupt.") from None
         raise
+    if notes[STOP] and not notes[0]:
+        raise Stopped(f"the kernel '{lowered.name}' was stopped by an interrupt.")
     if notes[0]:
         raise IndexError(_outside(lowered, places, int(notes[0])))
+
+
+def _ended(band: Callable[..., None], arguments: Sequence[Any], notes: np.ndarray) -> bool:
+    """Run a text that may look only so often whether to go on, and tell whether it has ended."""
+    try:
+        band(*arguments, notes)
+    except RuntimeError:
+        if notes[LEFT]:
+            raise
+        return False
+    return bool(notes[LEFT] or notes[0])
 
 
 def _outside(lowered: Lowered, places: tuple[str, ...], entry: int) -> str:

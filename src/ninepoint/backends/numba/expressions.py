@@ -70,9 +70,9 @@ class Expressions(Typed):
         super().__init__(known, types)
         self.names = names
 
-    def atom(self, atom: Atom) -> str:
-        """An operand."""
-        return self._print(self.operand(atom))[0]
+    def atom(self, atom: Atom, machine: str | None = None) -> str:
+        """An operand, in a given machine type."""
+        return self._print(self.operand(atom, machine))[0]
 
     def text(self, name: str, expr: Expr) -> str:
         """The text of an operation that takes atoms only."""

@@ -35,6 +35,7 @@ from typing import assert_never
 
 import numpy as np
 
+from ...analysis.control import watched
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.ir import (
@@ -56,6 +57,7 @@ from ...lowering.columns import columns_of, parts
 from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
+from .control import NOTES
 from .histograms import histogram_function, in_bins
 from .names import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
@@ -119,7 +121,10 @@ class _Writer:
         self.together = together
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
-        self.names = kernel_names(kernel)
+        self.names = {**kernel_names(kernel), NOTES: "notes"}
+        self.watched = watched(kernel)
+        # Where reads stand that may be outside of their neighborhood.
+        self.places: list[str] = []
         self.expressions = kernel_expressions(kernel, self.known, self.names)
         # Of a turn that makes several rows each stage keeps as many more.
         more = kernel.rows - 1
@@ -156,6 +161,7 @@ class _Writer:
             *(self.names[n] for n in fields),
             *outs,
             *(self.names[n] for n in (*coefficients, *scalars)),
+            *["notes"] * self.watched,
         ]
         lines = function_lines(written.values(), fastmath=fastmath)
         lines += ["", "", f"def band({', '.join(arguments)}):"]
@@ -164,7 +170,9 @@ class _Writer:
         rows = sum(
             kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
         )
-        return Module(text, self.warm, rows, halves=self.converts)
+        return Module(
+            text, self.warm, rows, self.watched, tuple(self.places), halves=self.converts
+        )
 
     @property
     def warm(self) -> int:
@@ -307,7 +315,7 @@ class _Writer:
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach, held, every, tail, self._halves(len(values)) if last else (),
+            self.reach, held, every, tail, self._halves(len(values)) if last else (), self.places,
         )  # fmt: skip
 
     def _halves(self, count: int) -> tuple[int, ...]:

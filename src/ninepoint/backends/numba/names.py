@@ -24,13 +24,13 @@ LIBRARY = (
     "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
     "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
     "float32_of_half", "half_of_float32", "absent_ends", "beyond_ends", "absent_row",
-    "beyond_rows", "nan", "inf", *SHORT.values(),
+    "beyond_rows", "go_on", "note", "nan", "inf", *SHORT.values(),
 )  # fmt: skip
 
 # Modules, built-in functions, and what the loops call their own values.
 _WORDS = (
     "np math band range min max int float bool complex abs len round pow divmod "
-    "b d i j k n far many rest value whole"
+    "b d i j k n far many rest value whole notes turns"
 )
 
 RESERVED = frozenset(

@@ -31,6 +31,7 @@ from ...language.ir import (
     Cast,
     Coefficient,
     Element,
+    Gather,
     Kernel,
     Offset,
     Read,
@@ -41,12 +42,14 @@ from ...language.ir import (
     Unary,
     Weight,
     atoms,
+    within,
 )
 from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
 from ...lowering.pieces import pieces
+from .control import EACH, NOTES, Control
 from .expressions import Expressions
-from .window_loops import WindowLoops, from_half, loaded_type, plus, to_half
+from .window_loops import WindowLoops, from_half, plus, to_half
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -126,13 +129,15 @@ def row_function(
     every: int = 1,
     tail: tuple[int, int] = (0, 0),
     halves: tuple[int, ...] = (),
+    places: list[str] | None = None,
 ) -> RowFunction:
     """Write the function; `column` is where its row begins, relative to the result's.
 
     `held` names what the row holds already, for a function that changes it.  Its columns are
     `every` so many of those that it reads; of the first values, as many as `tail` says beside the
     number of operations for them, it makes one more column.  The
-    `halves` of its results are half floats.
+    `halves` of its results are half floats.  The `places` of reads that may be outside of their
+    neighborhood are added to those that are there.
     """
     reads = _places(body, sources, column, every)
     rows = _rows(reads, sources)
@@ -140,6 +145,9 @@ def row_function(
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     converts = any(source.half for source in sources.values())
     windows = WindowLoops(expressions, storage, names, reach, converts)
+    control = Control(
+        expressions, windows, storage, names, reach, [] if places is None else places
+    )
     place = "j" if every == 1 else "q0"
     lines = [f"{held} = o0[{place}]"] if held else []
     once: list[str] = []
@@ -163,23 +171,20 @@ def row_function(
                     continue
                 element = f"{row}[{plus(place if source.parts else 'j', step)}]"
                 lines.append(f"{target} = {from_half(element) if source.half else element}")
-            case Element():
-                expressions.types[target] = loaded_type(storage[expr.array])
-                index = ", ".join(map(str, expr.index))
-                lines.append(f"{target} = {names[expr.array]}[{index}]")
-            case Reduce():
-                lines += windows.lines(target, expr)
             case Tap() | Weight() | Coefficient():
                 raise AssertionError(expr)
             case _:
-                lines.append(f"{target} = {expressions.text(target, expr)}")
+                lines += control.lines(target, expr)
         if target in stops:
             lines += [f"o0[j] = {target}", _NEXT, f"{target} = o0[j]"]
     stored = [expressions.atom(value) for value in values]
     stored = [to_half(one) if k in halves else one for k, one in enumerate(stored)]
     stores = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
-    loops = any(isinstance(assign.value, Reduce) for assign in body)
+    loops = any(isinstance(assign.value, Reduce | Gather) for assign in within(body))
     others = _others(body, values, kernel)
+    if control.looks:
+        others = (*others, NOTES)
+        once.append(f"turns = {EACH}")
     arguments = [labels[row] for row in rows]
     if loops:
         arguments += [names[n] for n, _ in kernel.fields]
@@ -207,7 +212,7 @@ def row_function(
     return RowFunction(
         name, tuple(text), tuple(windows.constants), tuple(rows), others,
         tuple(windows.buffers), loops, noalias, apart,
-        () if held or loops or every > 1 else overlap,
+        () if held or loops or control.looks or every > 1 else overlap,
     )  # fmt: skip
 
 
@@ -286,7 +291,7 @@ def _others(body: tuple[Assign, ...], values: tuple[Atom, ...], kernel: Kernel) 
     """The scalars and coefficients that a body uses."""
     used = {a.name for assign in body for a in atoms(assign.value) if isinstance(a, Ref)}
     used |= {value.name for value in values if isinstance(value, Ref)}
-    for assign in body:
+    for assign in within(body):
         inner = assign.value.body if isinstance(assign.value, Reduce) else ()
         for one in (assign, *inner):
             if isinstance(one.value, Element | Coefficient):

@@ -101,7 +101,7 @@ class General:
         if _CONSTANT.search(body):
             lines = [*heading(title, f"{body} math", MODULES), _CONSTANTS]
         text = "\n".join([*lines, body])
-        return Module(text, checked=True, places=self.places)
+        return Module(text, checked=True, places=self.places, opaque=True)
 
     def spans(self, text: str) -> dict[int, Span]:
         """The user's lines for those of a module's text."""

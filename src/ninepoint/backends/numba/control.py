@@ -1,0 +1,172 @@
+"""Loops at a point, and reads at computed offsets, in the text of a row function.
+
+    t4 = loop c = t0, k = 0      ->     t4_c0, t4_c1 = t3, f64(t0)
+           while going:                 while t4_c0:
+             u0 = c / 2                     t4_u0 = t4_c1 / 2.0
+             next u0 > 1, u0                t4_c0, t4_c1 = t4_u0 > 1.0, t4_u0
+
+A loop that may never end looks now and then whether it shall go on, and a read outside its
+neighborhood is noted: both in the `notes` that the function is called with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ...analysis.control import outside
+from ...analysis.ranges import of_storage, turn_ranges
+from ...language.box import Box
+from ...language.ir import (
+    Assign,
+    Atom,
+    Carried,
+    Element,
+    Expr,
+    Gather,
+    Loop,
+    Reduce,
+    Ref,
+    renamed,
+    renamed_atom,
+)
+from ...lowering.machine import machine_type
+from .expressions import Expressions
+from .window_loops import WindowLoops, from_half, loaded_type, plus
+
+# What the notes are called, which is no name of a kernel's, and in the text.
+NOTES = "#notes"
+
+# After so many turns a loop looks whether it shall go on.
+EACH = 256
+
+
+@dataclass
+class Control:
+    """Writes what is computed at a point, besides its reads at constant offsets.
+
+    It gathers the places of reads that may be outside, in the user's file.
+    """
+
+    expressions: Expressions
+    windows: WindowLoops
+    storage: Mapping[str, np.dtype]
+    names: Mapping[str, str]
+    reach: Box
+    places: list[str]
+    looks: bool = field(default=False, init=False)
+
+    def lines(self, name: str, expr: Expr) -> list[str]:
+        """The lines that compute one operation."""
+        match expr:
+            case Element():
+                self.expressions.types[name] = loaded_type(self.storage[expr.array])
+                index = ", ".join(map(str, expr.index))
+                return [f"{name} = {self.names[expr.array]}[{index}]"]
+            case Reduce():
+                return self.windows.lines(name, expr)
+            case Gather():
+                return self._gather(name, expr)
+            case Loop():
+                return self._loop(name, expr)
+            case Carried():
+                self.expressions.declare(name, expr)
+                return [f"{name} = {_value(expr.loop.name, expr.number)}"]
+            case _:
+                return [f"{name} = {self.expressions.text(name, expr)}"]
+
+    def _loop(self, name: str, loop: Loop) -> list[str]:
+        known, types = self.expressions.known, self.expressions.types
+        self.expressions.declare(name, loop)
+        bounds = turn_ranges(loop, known, {n: of_storage(d) for n, d in self.storage.items()})
+        turn = Ref(loop.index.dtype, f"{name}_n0")
+        known[turn.name], types[turn.name] = bounds[loop.index.name], "int64"
+        alias: dict[str, Atom] = {loop.index.name: turn}
+        owns = [Ref(ref.dtype, _value(name, k)) for k, (ref, _) in enumerate(loop.carried)]
+        before: list[str] = []
+        for own, (ref, atom) in zip(owns, loop.carried, strict=True):
+            alias[ref.name] = own
+            known[own.name] = bounds[ref.name]
+            types[own.name] = machine_type(ref.dtype, known[own.name])
+            before.append(f"{own.name} = {self._as(atom, own)}")
+        before.append(f"{turn.name} = 0")
+        lines: list[str] = []
+        for assign in loop.body:
+            made = Ref(assign.value.dtype, f"{name}_{assign.name}")
+            expr = renamed(assign.value, alias)
+            alias[assign.name] = made
+            known[made.name] = bounds[assign.name]
+            lines += self.lines(
+                made.name, _apart(expr, made.name) if isinstance(expr, Reduce) else expr
+            )
+        results = [renamed_atom(atom, alias) for atom in loop.next]
+        after = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
+        lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(after)}")
+        lines.append(f"{turn.name} = {turn.name} + 1")
+        if not loop.most:
+            self.looks = True
+            lines += [
+                "turns = turns - 1",
+                "if turns == 0:",
+                f"    turns = {EACH} if go_on(notes) else 1",
+                "    if turns == 1:",
+                f"        {owns[0].name} = False",
+            ]
+        return [*before, f"while {owns[0].name}:", *("    " + line for line in lines)]
+
+    def _as(self, atom: Atom, like: Atom) -> str:
+        """An operand in the type of another."""
+        return self.expressions.atom(atom, self.expressions.machine(like))
+
+    def _gather(self, name: str, expr: Gather) -> list[str]:
+        known, storage = self.expressions.known, self.storage[expr.field]
+        self.expressions.types[name] = loaded_type(storage)
+        ndim = self.reach.ndim
+        points = [*(f"i{a}" for a in range(ndim - 2)), "i", "j"][-ndim:]
+        lines: list[str] = []
+        index = ["b"]
+        for axis, point in enumerate(points):
+            own = f"{name}_i{axis}"
+            step = expr.index[axis]
+            start = expr.origin[axis] - self.reach.lo[axis]
+            lines.append(f"{own} = {self.expressions.atom(step, 'int64')}")
+            if outside(expr, axis, known):
+                lines += self._checked(own, expr, axis)
+            index.append(f"{plus(point, start)} + {own}")
+        text = f"{self.names[expr.field]}[{', '.join(index)}]"
+        half = self.windows.halves and storage == np.float16
+        return [*lines, f"{name} = {from_half(text) if half else text}"]
+
+    def _checked(self, own: str, expr: Gather, axis: int) -> list[str]:
+        """Note an offset that is outside, and take one that is not."""
+        low, high = expr.low[axis], expr.high[axis]
+        self.looks = True
+        place = f"{axis}|{expr.place}"
+        if place not in self.places:
+            self.places.append(place)
+        active = self.expressions.atom(expr.active)
+        return [
+            f"if {own} < {low} or {own} > {high}:",
+            f"    if {active}:",
+            f"        note(notes, {self.places.index(place) + 1}, {own})",
+            "        turns = 1",
+            f"    {own} = {low}",
+        ]
+
+
+def _value(loop: str, number: int) -> str:
+    """The name of what a loop carries."""
+    return f"{loop}_c{number}"
+
+
+def _apart(reduce: Reduce, prefix: str) -> Reduce:
+    """The reduction, with names inside its window that nothing else has."""
+    alias: dict[str, Atom] = {}
+    body: list[Assign] = []
+    for assign in reduce.body:
+        value = renamed(assign.value, alias)
+        alias[assign.name] = Ref(value.dtype, f"{prefix}_{assign.name}")
+        body.append(Assign(f"{prefix}_{assign.name}", value))
+    return replace(reduce, body=tuple(body), result=renamed_atom(reduce.result, alias))
