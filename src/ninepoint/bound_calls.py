@@ -31,13 +31,6 @@ from .options import Place
 from .undisturbed import Later
 
 if TYPE_CHECKING:
-    from . import planning
-    from .ghosts import alike
-else:
-    alike = Later(".ghosts.alike", __package__)
-    planning = Later(".planning", __package__)
-
-if TYPE_CHECKING:
     from .arrays import ghosts
 else:
     ghosts = Later(".arrays.ghosts", __package__)
@@ -142,10 +135,15 @@ def _with_ghosts(
     run = ghosts.GhostCall(node, program, fields, node.boundary, axes, place.out, place.threads)
     taken = taken_of(node.compiled, node.call.scalars, core, names.index)
 
+    last: list[Any] = [None, node.boundary]
+
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         boundary = node.boundary
         if len(values) > count:
-            boundary = ghosts.given_boundary(values[-1])
+            given, boundary = last
+            if values[-1] is not given:
+                boundary = ghosts.given_boundary(values[-1])
+                last[:] = values[-1], boundary
         return run([values[k] for k in at], numbers_of(taken, values), boundary, out)
 
     return call

@@ -37,17 +37,21 @@ from ninepoint import limits
 from ninepoint.arrays.borders import Index
 from ninepoint.arrays.gathering import Run, source_indices, split
 from ninepoint.arrays.layout import Layout, Region, Shape, around
-from ninepoint.arrays.shells import Shell, strides_of
+from ninepoint.arrays.shells import VALUE, Laid, Shell
+from ninepoint.arrays.shells import Part as Ghosts
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
 # that costs less than to start on a thousand short rows.
 FLAT_ROWS = 4
 
-_MOVE, _RUN = 0, 1
+_MOVE, _RUN, _GHOSTS = 0, 1, 2
 _LINE = 64
 
 # Words of the head of a list.
 _HEAD = 5
+
+# Where arrays are that are none of the caller's.
+_IN_LIST, _IN_MEMORY, _ELSEWHERE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,8 @@ class Machine:
     how many rows are made before the first of a result; `flat` says whether rows may be computed
     as one: positions are those of one row.  Of the last fields, positions, it says `along` which
     axis they have other elements: along others the first of equal ones is read.  The arrays of the
-    numbers `moved` are read and written by moves alone, in whatever strides.  With a `shell`
-    the strips of its ghosts follow the list in memory; `together` puts several lists before them.
+    numbers `moved` are read and written by moves alone, in whatever strides.  With a `shell` its
+    strips are made first, of floats whose `kinds` say which they are.
     """
 
     sizes: tuple[int, ...]
@@ -72,6 +76,7 @@ class Machine:
     along: tuple[int, ...] = ()
     moved: tuple[int, ...] = ()
     shell: Shell | None = None
+    kinds: tuple[int, ...] = ()
 
     @property
     def copied(self) -> int:
@@ -102,21 +107,6 @@ def commands(plan: Layout, machine: Machine, part: Part) -> np.ndarray:
     return found
 
 
-def together(lists: Sequence[np.ndarray], shell: Shell) -> tuple[np.ndarray, list[slice]]:
-    """Put lists before the strips of their ghosts; gives all of it, and where each list is."""
-    total = sum(map(len, lists))
-    made, cuts, at = np.zeros(total + -(-shell.length // 8), np.int64), [], 0
-    for one in lists:
-        cuts.append(slice(at, at + len(one)))
-        own = made[cuts[-1]]
-        own[:] = one
-        # The strips are the first of all arrays but the caller's.
-        axes, at = int(one[0]), at + len(one)
-        for k in range(len(shell.sizes) * len(shell.strips)):
-            own[_HEAD + k * (2 + axes) + 1] += 8 * (total - at)
-    return made, cuts
-
-
 def band_rows(plan: Layout, machine: Machine, images: int) -> int:
     """How many rows of so many images are made before they are moved over a field."""
     sizes = machine.sizes[machine.fields :]
@@ -127,9 +117,12 @@ def band_rows(plan: Layout, machine: Machine, images: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Own:
-    """An array that is none of the caller's: where it begins, and its strides."""
+    """An array that is none of the caller's: where it begins, and its strides.
 
-    constant: bool
+    It lies in the list, in memory for blocks, or elsewhere.
+    """
+
+    where: int
     start: int
     strides: Shape
 
@@ -160,22 +153,16 @@ class _Writer:
         # Bytes of memory that the blocks of a piece take, and that those of any piece did.
         self.used = self.memory = 0
         self.shell = machine.shell
-        for begins, size in zip(
-            self.shell.begins if self.shell else (), machine.sizes, strict=False
-        ):
-            assert self.shell is not None
-            for strip, begin in zip(self.shell.strips, begins, strict=True):
-                shape = (self.shell.stack, *strip.region.shape)
-                self.own.append(_Own(True, begin, strides_of(shape, size)))
-        # Arrays of as many numbers have all images of the stack.
-        self.whole = self.given + len(self.own)
         # Bytes that stay, and the blocks for the results of a band that begins at a row.
         self.held = 0
+        # The strips of each field, by number.
+        self.strips: list[list[int]] = []
         self.band: tuple[int, Sequence[int]] | None = None
         self.over = part.over
 
     def written(self, first: int, last: int) -> np.ndarray:
         """The list."""
+        self._make_strips()
         if self.over:
             self._make_over(first, last)
         else:
@@ -183,12 +170,58 @@ class _Writer:
         length = _HEAD + len(self.own) * (2 + self.axes) + len(self.words)
         constants = np.frombuffer(self.constant_bytes, np.int64)
         head = [self.axes, self.given, len(self.own), self.memory, self.count]
-        for number, one in enumerate(self.own, self.given):
-            start = one.start + 8 * length if one.constant else one.start
-            # Strips follow the list.
-            start += 8 * len(constants) if number < self.whole else 0
-            head += [int(not one.constant), start, *one.strides]
+        for one in self.own:
+            start = one.start + 8 * length if one.where == _IN_LIST else one.start
+            head += [one.where, start, *one.strides]
         return np.concatenate([np.array([*head, *self.words], np.int64), constants])
+
+    def _make_strips(self) -> None:
+        """Make the ghosts around the fields, which stay as long as the list is carried out."""
+        shell, machine = self.shell, self.machine
+        if shell is None:
+            return
+        strips = range(len(shell.strips))
+        self.strips = [
+            [self._new_block(shell.strips[k].region.shape, machine.sizes[field]) for k in strips]
+            for field in range(machine.copied)
+        ]
+        self.held = self.used
+        for field, own in enumerate(self.strips):
+            for number in strips:
+                laid = shell.laid[field][number]
+                values = [self._elsewhere(one) for one in (laid.alpha, laid.beta)]
+                for part in shell.parts(number):
+                    self._make_ghosts(field, own[number], number, part, laid, values)
+
+    def _make_ghosts(
+        self, field: int, block: int, number: int, part: Ghosts, laid: Laid, values: Sequence[int]
+    ) -> None:
+        """Make a part of a strip of a field."""
+        assert self.shell is not None
+        origin = self.shell.strips[number].region.start
+        to = self._all(block, tuple(a - b for a, b in zip(part.start, origin, strict=True)))
+        alpha, beta = (
+            _Part(one, (0, *(a for a, _ in part.values)), (1, *(step for _, step in part.values)))
+            for one in values
+        )
+        if laid.how == VALUE:
+            self._move(field, part.shape, to, beta)
+            return
+        source = field if part.source < 0 else self.strips[field][part.source]
+        steps = (1, *(step for _, step in part.places))
+        at = _Part(source, (0, *(a for a, _ in part.places)), steps)
+        placed = [self._placed(one.array, one.first) for one in (to, at, alpha, beta)]
+        self.words += (_GHOSTS, self.machine.kinds[field], laid.how)
+        self.words += (*(array for array, _ in placed), self.stack, *part.shape)
+        for (_, first), one in zip(placed, (to, at, alpha, beta), strict=True):
+            self.words += (*first, *one.step)
+        self.count += 1
+
+    def _elsewhere(self, values: tuple[int, Shape]) -> int:
+        """An array of values at an address."""
+        address, strides = values
+        self.own.append(_Own(_ELSEWHERE, address + self.image * strides[0], strides))
+        return self.given + len(self.own) - 1
 
     def _make_over(self, first: int, last: int) -> None:
         """Make results in the place of fields."""
@@ -372,9 +405,7 @@ class _Writer:
             to = self._all(block, tuple(a - b for a, b in zip(piece.start, start, strict=True)))
             at = self._constant(field)
             if piece.strip is not None:
-                number = field
-                if piece.strip >= 0:
-                    number = self.given + field * len(self.shell.strips) + piece.strip
+                number = field if piece.strip < 0 else self.strips[field][piece.strip]
                 at = _Part(number, (0, *piece.first), (1, *piece.step))
             self._move(field, piece.shape, to, at)
 
@@ -534,20 +565,29 @@ class _Writer:
 
     def _block(self, shape: Shape, size: int) -> int:
         """An array in the memory for blocks."""
-        strides = [size]
-        for n in reversed(shape):
-            strides.insert(0, strides[0] * n)
-        own = _Own(False, self.used, tuple(strides))
-        self.used += -(-self.stack * strides[0] // _LINE) * _LINE
-        self.memory = max(self.memory, self.used)
+        own = self._taken(shape, size)
         if own not in self.blocks:
             self.own.append(own)
             self.blocks[own] = self.given + len(self.own) - 1
         return self.blocks[own]
 
+    def _new_block(self, shape: Shape, size: int) -> int:
+        """The same, which nothing else is kept in."""
+        self.own.append(self._taken(shape, size))
+        return self.given + len(self.own) - 1
+
+    def _taken(self, shape: Shape, size: int) -> _Own:
+        strides = [size]
+        for n in reversed(shape):
+            strides.insert(0, strides[0] * n)
+        own = _Own(_IN_MEMORY, self.used, tuple(strides))
+        self.used += -(-self.stack * strides[0] // _LINE) * _LINE
+        self.memory = max(self.memory, self.used)
+        return own
+
     def _line(self, axis: int, length: int, size: int) -> int:
         """An array in the memory for blocks whose elements differ along one axis only."""
-        self.own.append(_Own(False, self.used, self._only(axis, size)))
+        self.own.append(_Own(_IN_MEMORY, self.used, self._only(axis, size)))
         self.used += -(-length * size // _LINE) * _LINE
         self.memory = max(self.memory, self.used)
         return self.given + len(self.own) - 1
@@ -560,7 +600,7 @@ class _Writer:
         """The constant of a field or an output, at every place."""
         if k not in self.constants:
             strides = (0,) * self.axes
-            self.own.append(_Own(True, len(self.constant_bytes), strides))
+            self.own.append(_Own(_IN_LIST, len(self.constant_bytes), strides))
             self.constant_bytes += self.machine.values[k].ljust(16, b"\0")
             self.constants[k] = self.given + len(self.own) - 1
         return _Part(self.constants[k], (0,) * self.axes, (0,) * self.axes)
@@ -585,7 +625,7 @@ class _Writer:
     def _placed(self, array: int, first: Shape) -> tuple[int, Shape]:
         """An array and its first element, of the images of this part where it has all."""
         if array >= self.given:
-            return array, (self.image if array < self.whole else 0, *first[1:])
+            return array, (0, *first[1:])
         if self.band is None or array < self.machine.fields:
             return array, (self.image, *first[1:])
         start, blocks = self.band

@@ -48,6 +48,7 @@ from ninepoint.arrays.parts import (
     write_zones,
 )
 from ninepoint.arrays.recognise import listed
+from ninepoint.arrays.shells import Shell
 from ninepoint.backends.backend import Code
 from ninepoint.backends.compiled import Bound
 from ninepoint.backends.memory import LEAST, empty
@@ -103,6 +104,7 @@ class Executable:
         axes: Any = None,
         out: Any = None,
         threads: int | None = None,
+        shell: Shell | None = None,
     ) -> None:
         # What it was bound to, to be bound anew without `out`.
         self._bound = program, border, cval, axes, threads
@@ -111,6 +113,7 @@ class Executable:
         plan = layout(core, program.reaches, border, itemsize_of(program), every=program.every)
         dtypes = program.field_dtypes, program.out_dtypes
         values = check_values(plan, cval, *dtypes, program.positions)
+        values.shell = shell
         if out is not None:
             order = None if axes is None else core_axes(axes, len(shape), program.ndim)
             along = order or range(len(shape) - program.ndim, len(shape))
@@ -249,7 +252,8 @@ class Executable:
         check_writable(targets)
         if not self._takes_place(fields, numbers, targets):
             program, border, cval, axes, threads = self._bound
-            made = Executable(program, fields, border, cval, axes, None, threads)
+            shell = self._values.shell
+            made = Executable(program, fields, border, cval, axes, None, threads, shell)
             for target, one in zip(targets, listed(made(fields, numbers)), strict=True):
                 write(target, one)
         return targets[0] if len(targets) == 1 else tuple(targets)

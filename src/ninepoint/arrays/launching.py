@@ -27,7 +27,7 @@ from .fused import bind_pass
 from .in_turn import InTurn
 from .lanes import width_of
 from .layout import Region, Shape
-from .single import NOTHING, Given, OneCall, Step, bind_call
+from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call
 from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
 
 
@@ -116,9 +116,10 @@ class Launches:
             if not isinstance(step, OneCall) or not step.targets:
                 step = self._bound(group, values, outs)
             for one in step.bound(values, outs) if isinstance(step, InTurn) else [step]:
-                if not isinstance(one, OneCall) or not isinstance(one.run, Executable):
+                call = one.fixed(values, outs) if isinstance(one, BorderedCall) else one
+                if not isinstance(call, OneCall) or not isinstance(call.run, Executable):
                     return None
-                found.append(one)
+                found.append(call)
         return found
 
     def _bound(self, group: Group, values: Mapping[int, Array], outs: Mapping[int, Array]) -> Step:

@@ -21,6 +21,7 @@ from ninepoint.arrays.borders import Array
 from ninepoint.arrays.commands import Machine, Part, band_rows, commands
 from ninepoint.arrays.copying import copied
 from ninepoint.arrays.layout import Layout, Region
+from ninepoint.arrays.shells import Shell
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 from ninepoint.backends.threads import run_parallel
@@ -41,13 +42,14 @@ PART_POINTS = 32_768
 
 
 class Values:
-    """`cval` as every field and every output holds it."""
+    """`cval` as every field and every output holds it; and what else stands outside, a `shell`."""
 
-    __slots__ = ("fields", "outs")
+    __slots__ = ("fields", "outs", "shell")
 
     def __init__(self, fields: list[Any], outs: list[Any]) -> None:
         self.fields = fields
         self.outs = outs
+        self.shell: Shell | None = None
 
 
 def over_stack(
@@ -279,6 +281,11 @@ def _run_commands(
         return
     for k in range(part.start, part.stop, together):
         cut = slice(k, min(k + together, part.stop))
+        if machine.shell is not None:
+            # Values at the border may be others for each image.
+            told = commands(plan, machine, replace(part, start=cut.start, stop=cut.stop))
+            program.run(fields, outs, told)
+            continue
         told = commands(plan, machine, replace(part, start=0, stop=cut.stop - cut.start))
         program.run([field[cut] for field in fields], [out[cut] for out in outs], told)
 
@@ -334,7 +341,13 @@ def machine_of(
         not program.positions,
         program.along,
         moved,
+        values.shell,
+        tuple(_FLOATS.get(dtype.char, 0) for dtype in fields),
     )
+
+
+# The kinds of floats, as machine code counts them.
+_FLOATS = {"f": 0, "d": 1, "F": 2, "D": 3}
 
 
 def _as_bytes(value: Any, dtype: np.dtype[Any], used: bool) -> bytes:

@@ -38,11 +38,15 @@ Turns: TypeAlias = Sequence[Sequence[Held]]
 class Repeats:
     """Steps on arrays that stay where they are; the next one is of the turn `turn`."""
 
-    def __init__(self, turns: Sequence[Turns], threads: int) -> None:
+    def __init__(
+        self, calls: Sequence[Sequence[Calling]], turns: Sequence[Turns], threads: int
+    ) -> None:
         """Take the calls as they are done on this thread, and as several share them, if they can.
 
         All give the same; what proves to be the fastest is done.
         """
+        # Which hold what machine code reads.
+        self._calls = calls
         self.turn = 0
         self._ways, self._threads = turns, threads
         self._paces = [math.inf for _ in turns]
@@ -57,7 +61,7 @@ class Repeats:
         points = max(outs[0].size for _, _, outs, _ in calls[0])
         count = thread_count(threads) if points >= SPLIT_POINTS else 1
         shared = _turns(calls, count) if count > 1 and crew_address(count) else None
-        return Repeats([alone] if shared is None else [alone, shared], count)
+        return Repeats(calls, [alone] if shared is None else [alone, shared], count)
 
     def __call__(self, most: int) -> int:
         """Do some steps, as many as end soon and `most` at the most; how many they were."""

@@ -12,17 +12,18 @@ where its rules have names.  Names hold for what is extended so.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 from ninepoint.arrays.borders import Border
 from ninepoint.arrays.gathering import runs
 from ninepoint.arrays.layout import Layout, Region, Shape
 
-# Strips begin at lines of the cache.
-_LINE = 64
+# How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it; or that
+# they are the values themselves.
+FACE, SLOPE, MIX, VALUE = range(4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,34 @@ class Strip:
     axis: int
     side: int
     region: Region
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """How the ghosts of a strip are made: values that lie in memory, with strides for all axes.
+
+    Each is an address and strides, the stack's first.  Along the axis of the strip there may be
+    one for each ghost.
+    """
+
+    how: int
+    alpha: tuple[int, Shape]
+    beta: tuple[int, Shape]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a strip, by its positions, and what it mirrors: of the array, -1, or of a strip.
+
+    `places` are for each axis the first element there and how far the next is, and `values` the
+    same for values along the edge: beyond its ends the last ones stand.
+    """
+
+    start: Shape
+    shape: Shape
+    source: int
+    places: tuple[tuple[int, int], ...]
+    values: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,31 +80,56 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """The strips of fields of some sizes of an element, for a stack of so many of them.
+    """The strips of fields, and how the ghosts of each are made: `laid`, field by field.
 
-    `begins` are the bytes at which they begin, field by field; they end before `length`.
+    `memory` is where values lie.
     """
 
     shape: Shape
     border: Border
     strips: tuple[Strip, ...]
-    sizes: tuple[int, ...]
-    stack: int
-    begins: tuple[tuple[int, ...], ...]
-    length: int
+    laid: tuple[tuple[Laid, ...], ...] = ()
+    memory: Any = field(default=None, compare=False, repr=False)
 
     @staticmethod
-    def of(plan: Layout, sizes: tuple[int, ...], stack: int) -> Shell:
+    def of(plan: Layout) -> Shell:
         """Those that the calls of a layout look at."""
         strips = strips_of(plan.shape, plan.reach.lo, plan.reach.hi, plan.border)
-        begins, at = [], 0
-        for size in sizes:
-            own = []
-            for strip in strips:
-                own.append(at)
-                at += -(-stack * strip.region.points * size // _LINE) * _LINE
-            begins.append(tuple(own))
-        return Shell(plan.shape, plan.border, strips, sizes, stack, tuple(begins), at)
+        return Shell(plan.shape, plan.border, strips)
+
+    def parts(self, number: int) -> list[Part]:
+        """The parts of a strip: beside the array, and beside each strip of the axes before."""
+        strip = self.strips[number]
+        boxes = [(-1, Region((0,) * len(self.shape), self.shape))]
+        boxes += [
+            (k, other.region)
+            for k, other in enumerate(self.strips[:number])
+            if other.axis < strip.axis
+        ]
+        return [
+            part
+            for source, box in boxes
+            for runs_ in itertools.product(*self._runs_along(strip, box))
+            for part in [_part(source, runs_)]
+        ]
+
+    def _runs_along(self, strip: Strip, box: Region) -> Iterator[list[_Along]]:
+        """Runs along each axis: position, length, place and step of elements, and of values."""
+        for axis, (a, b) in enumerate(zip(box.start, box.stop, strict=True)):
+            n = self.shape[axis]
+            if axis == strip.axis:
+                first, last = strip.region.start[axis], strip.region.stop[axis]
+                # As far inside as the ghost is outside.
+                mirrored = -1 - first if first < 0 else 2 * n - 1 - first
+                yield [(first, last - first, mirrored - a, -1, 0, 1)]
+                continue
+            inside = max(a, 0), min(b, n), max(a, 0), 1
+            ends = (a, min(b, 0), 0, 0), inside, (max(a, n), b, n - 1, 0)
+            yield [
+                (low, high - low, low - a, 1, value, step)
+                for low, high, value, step in ends
+                if low < high
+            ]
 
     def pieces(self, start: Sequence[int], stop: Sequence[int]) -> Iterator[Piece]:
         """Where what stands at the positions from `start` to `stop` along each axis is found."""
@@ -142,6 +196,15 @@ def strips_of(shape: Shape, low: Shape, high: Shape, border: Border) -> tuple[St
     return tuple(found)
 
 
-def strides_of(shape: Sequence[int], size: int) -> Shape:
-    """The strides of an array of a shape whose elements lie one after the other."""
-    return tuple(size * math.prod(shape[k + 1 :]) for k in range(len(shape)))
+# A run along an axis: position, length, and the place and the step of elements and of values.
+_Along: TypeAlias = tuple[int, int, int, int, int, int]
+
+
+def _part(source: int, along: Sequence[_Along]) -> Part:
+    return Part(
+        tuple(start for start, *_ in along),
+        tuple(length for _, length, *_ in along),
+        source,
+        tuple((place, step) for _, _, place, step, _, _ in along),
+        tuple((value, step) for *_, value, step in along),
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from ..parts import write
 from ..recognise import listed
 from ..regions import Node
 from .extending import all_extended
-from .ready import Ready
+from .laid import LaidCall, border_of, plan_of, takes
 from .sides import Edges, Sides
 from .turning import moved, turned
 
@@ -56,20 +57,23 @@ class GhostCall:
             outline = geometry.outline
             self._plain = Executable(program, fields, outline, edges.cval, None, None, threads)
         outs = [self._moved(one) for one in listed(out)]
-        self._ready = Ready.of(program, fields, outs, geometry, edges.cval, threads)
-        if self._ready is not None and out is not None:
-            checked_out(tuple(outs), self._ready.shapes, program.out_dtypes, None)
+        plan = plan_of(program, geometry, border_of(geometry))
+        if out is not None:
+            shapes = [(*shape[: len(shape) - ndim], *one) for one in plan.out_shapes]
+            checked_out(tuple(outs), shapes, program.out_dtypes, None)
+        self._laid = takes(program, fields, outs, geometry)
+        # What does calls on each thread: values of the border lie in memory of its own.
+        self._here = threading.local()
 
     def __call__(
         self, fields: Sequence[Array], numbers: Sequence[Any], boundary: Boundary, out: Any
     ) -> Any:
         """What a call gives: one array for each output, bare if there is one."""
-        program = self._program.with_numbers(numbers) if numbers else self._program
         targets = listed(out)
         check_writable(targets)
         apart = not any(may_overlap(one, field) for one in targets for field in fields)
         results = [self._moved(one) for one in targets] if apart else []
-        made = self._made(program, self._given(fields), numbers, boundary, results)
+        made = self._made(self._given(fields), numbers, boundary, results)
         if not results:
             made = [moved(one, self._ends, self._axes) if self._axes else one for one in made]
         for target, one in zip(targets, made, strict=False):
@@ -78,9 +82,19 @@ class GhostCall:
         found = targets or made
         return found[0] if len(found) == 1 else tuple(found)
 
+    def fixed(
+        self, fields: Sequence[Array], boundary: Boundary, outs: Sequence[Array]
+    ) -> Executable | None:
+        """What does calls whose border stays the same, if machine code can by itself."""
+        if self._plain is not None or not self._laid or self._axes is not None:
+            return None
+        fields, sides = self._given(fields), self._sides(boundary)
+        call = LaidCall(self._program, fields, outs, sides, self._threads)
+        call.fill(sides)
+        return call.run
+
     def _made(
         self,
-        program: Bound,
         fields: Sequence[Array],
         numbers: Sequence[Any],
         boundary: Boundary,
@@ -91,10 +105,13 @@ class GhostCall:
             made = listed(self._plain(fields, numbers, None))
         else:
             sides = self._sides(boundary)
-            ready = self._ready
-            found = None if ready is None else ready(program, fields, sides, results)
-            if found is not None:
-                return found
+            if self._laid:
+                run = getattr(self._here, "run", None)
+                if run is None:
+                    run = LaidCall(self._program, fields, results, sides, self._threads)
+                    self._here.run = run
+                return listed(run(fields, numbers, sides, results))
+            program = self._program.with_numbers(numbers) if numbers else self._program
             made = self._extended(program, fields, sides)
         for result, one in zip(results, made, strict=False):
             result[...] = one
@@ -139,6 +156,8 @@ class GhostCall:
 
     def _given(self, fields: Sequence[Array]) -> list[Array]:
         """The fields, of one shape, with core axes last."""
+        if self._axes is None and all(field.shape == self._whole for field in fields):
+            return list(fields)
         whole = [
             field if field.shape == self._whole else np.broadcast_to(field, self._whole)
             for field in fields

@@ -7,11 +7,14 @@ their size, arrays by their addresses, and a kernel by a function that computes 
 
     head      axes (the stack's is one of them), arrays of the caller, other arrays,
               bytes of memory for these, commands
-    array     1 if it lies in that memory, or 0 if it lies in the list; its first byte there;
-              its strides
+    array     1 if it lies in that memory, 0 if it lies in the list, 2 if it lies elsewhere; its
+              first byte there, or its address; its strides
     move      0, the size of an element, the array that is written and the one that is read, the
               shape; for both the first element, and then the step, along each axis
     run       1; for each array of the kernel which one it is, the first element and the shape
+    ghosts    2, a kind of floats, how; the array that is written, that which is mirrored, and
+              alpha and beta, of double precision; the shape; for each of them the first element
+              and the step, along each axis
 
 Arrays are numbered: the fields, the results, then the others.  It is written for LLVM, as to let
 Numba compile it takes 0.8 s, and this 0.2 s (Zen 4).
@@ -49,7 +52,7 @@ def commands_module() -> ir.Module:
     """The module whose function `native.COMMANDS` carries out commands."""
     module = ir.Module("ninepoint.commands")
     move = _move(module, _apart(module))
-    _carry_out(module, move, _view(module))
+    _carry_out(module, move, _view(module), _ghosts(module))
     return module
 
 
@@ -253,7 +256,104 @@ def _view(module: ir.Module) -> ir.Function:
     return function
 
 
-def _carry_out(module: ir.Module, move: ir.Function, view: ir.Function) -> None:
+# Ghosts are beta - mirrored, mirrored + beta, or alpha * mirrored + beta.
+FACE, SLOPE, MIX = range(3)
+
+# The floats of which ghosts are made: a type, and of how many parts.
+_FLOATS = (
+    (ir.FloatType(), 1), (ir.DoubleType(), 1), (ir.FloatType(), 2), (ir.DoubleType(), 2),
+)  # fmt: skip
+
+# Words of a command for ghosts, besides those for each axis.
+_GHOSTS = 6
+
+
+def _ghosts(module: ir.Module) -> ir.Function:
+    """Make ghosts: axes, the table of arrays, the command's address."""
+    function, b = _function(module, "ghosts", 3, ir.VoidType())
+    function.linkage = "internal"
+    axes, table, command = function.args
+    width, last = b.add(axes, _WORD(1)), b.sub(axes, _WORD(1))
+    kind, how = _word(b, command), _word(b, command, 1)
+    shape = _plus(b, command, _GHOSTS)
+    arrays, steps, starts = [], [], []
+    for k in range(4):
+        array = _plus(b, table, b.mul(width, _word(b, command, 2 + k)))
+        first = _plus(b, shape, b.mul(axes, _WORD(2 * k + 1)))
+        start = variable(b, _WORD, _word(b, array))
+        arrays.append(_plus(b, array, 1))
+        steps.append(_plus(b, first, axes))
+        with loop(b, axes) as inside:
+            stride = _word(b, arrays[k], inside.index)
+            _add_to(b, start, b.mul(_word(b, first, inside.index), stride))
+        starts.append(b.load(start))
+
+    def distance(k: int, axis: Any) -> Any:
+        return b.mul(_word(b, steps[k], axis), _word(b, arrays[k], axis))
+
+    across = [distance(k, last) for k in range(4)]
+    rows = variable(b, _WORD, _WORD(1))
+    with loop(b, last) as inside:
+        b.store(b.mul(b.load(rows), _word(b, shape, inside.index)), rows)
+    rest = variable(b, _WORD)
+    ends = [variable(b, _WORD) for _ in range(4)]
+    with loop(b, b.load(rows)) as row:
+        b.store(row.index, rest)
+        for end, start in zip(ends, starts, strict=True):
+            b.store(start, end)
+        with loop(b, last) as inside:
+            axis = b.sub(b.sub(last, _WORD(1)), inside.index)
+            length, left = _word(b, shape, axis), b.load(rest)
+            for k, end in enumerate(ends):
+                _add_to(b, end, b.mul(b.srem(left, length), distance(k, axis)))
+            b.store(b.sdiv(left, length), rest)
+        here = [b.load(end) for end in ends]
+        for number, (element, parts) in enumerate(_FLOATS):
+            with b.if_then(b.icmp_signed("==", kind, _WORD(number))):
+                _row_of_ghosts(b, element, parts, how, _word(b, shape, last), here, across)
+    b.ret_void()
+    return function
+
+
+def _row_of_ghosts(
+    b: Any, element: Any, parts: int, how: Any, columns: Any, here: Any, across: Any
+) -> None:
+    """Make a row of ghosts, with double precision."""
+    double = ir.DoubleType()
+    mixed = b.icmp_signed("==", how, _WORD(MIX))
+    faced = b.icmp_signed("==", how, _WORD(FACE))
+    with loop(b, columns) as inside:
+        far = [b.mul(inside.index, step) for step in across]
+        to, at, alpha, beta = (b.add(one, other) for one, other in zip(here, far, strict=True))
+
+        def loaded(address: Any, kind: Any) -> list[Any]:
+            size = 4 if kind == ir.FloatType() else 8
+            places = (b.add(address, _WORD(size * part)) for part in range(parts))
+            found = [b.load(_place(b, place, kind), align=1) for place in places]
+            return found if kind == double else [b.fpext(one, double) for one in found]
+
+        mirrored, values = loaded(at, element), loaded(beta, double)
+        products, made = _product(b, loaded(alpha, double), mirrored), []
+        for product, one, value in zip(products, mirrored, values, strict=True):
+            scaled = b.select(mixed, product, one)
+            made.append(b.select(faced, b.fsub(value, scaled), b.fadd(scaled, value)))
+        for part, one in enumerate(made):
+            size = 4 if element == ir.FloatType() else 8
+            stored = one if element == double else b.fptrunc(one, element)
+            b.store(stored, _place(b, b.add(to, _WORD(size * part)), element), align=1)
+
+
+def _product(b: Any, some: Any, others: Any) -> list[Any]:
+    """The product of numbers of one part, or of two."""
+    if len(some) == 1:
+        return [b.fmul(some[0], others[0])]
+    (a, c), (d, e) = some, others
+    return [b.fsub(b.fmul(a, d), b.fmul(c, e)), b.fadd(b.fmul(a, e), b.fmul(c, d))]
+
+
+def _carry_out(
+    module: ir.Module, move: ir.Function, view: ir.Function, ghosts: ir.Function
+) -> None:
     """Carry out the commands at an address; 0 if all went well.
 
     The second argument is where the address and the strides of each array of the caller stand;
@@ -282,27 +382,31 @@ def _carry_out(module: ir.Module, move: ir.Function, view: ir.Function) -> None:
         here = b.load(at)
         to = _plus(b, table, b.mul(width, b.add(given, inside.index)))
         in_memory = b.icmp_signed("==", _word(b, here), _WORD(1))
-        start = b.add(b.select(in_memory, memory_at, commands), _word(b, here, 1))
+        elsewhere = b.icmp_signed("==", _word(b, here), _WORD(2))
+        base = b.select(elsewhere, _WORD(0), b.select(in_memory, memory_at, commands))
+        start = b.add(base, _word(b, here, 1))
         b.store(start, _place(b, to))
         _copy(b, _plus(b, to, 1), _plus(b, here, 2), b.mul(axes, _WORD(8)))
         b.store(_plus(b, here, b.add(axes, _WORD(2))), at)
     status = variable(b, _WORD, _WORD(0))
     with loop(b, count) as inside:
-        is_move = b.icmp_signed("==", _word(b, b.load(at)), _WORD(0))
+        code = _word(b, b.load(at))
         b.store(_plus(b, b.load(at), 1), at)
-        with b.if_else(is_move) as (moves, runs):
-            with moves:
-                b.call(move, [axes, table, b.load(at)])
-                b.store(_plus(b, b.load(at), b.add(_WORD(3), b.mul(axes, _WORD(5)))), at)
-            with runs:
-                with loop(b, given) as array:
-                    to = _plus(b, views, b.mul(size, array.index))
-                    b.call(view, [axes, table, b.load(at), to])
-                    b.store(_plus(b, b.load(at), size), at)
-                kind = ir.FunctionType(_WORD, [_WORD, _WORD])
-                b.store(b.call(_place(b, block, kind), [views, values]), status)
-                failed = b.icmp_signed("!=", b.load(status), _WORD(0))
-                with b.if_then(failed, likely=False):
-                    inside.leave()
+        with b.if_then(b.icmp_signed("==", code, _WORD(2)), likely=False):
+            b.call(ghosts, [axes, table, b.load(at)])
+            b.store(_plus(b, b.load(at), b.add(_WORD(_GHOSTS), b.mul(axes, _WORD(9)))), at)
+        with b.if_then(b.icmp_signed("==", code, _WORD(0))):
+            b.call(move, [axes, table, b.load(at)])
+            b.store(_plus(b, b.load(at), b.add(_WORD(3), b.mul(axes, _WORD(5)))), at)
+        with b.if_then(b.icmp_signed("==", code, _WORD(1))):
+            with loop(b, given) as array:
+                to = _plus(b, views, b.mul(size, array.index))
+                b.call(view, [axes, table, b.load(at), to])
+                b.store(_plus(b, b.load(at), size), at)
+            kind = ir.FunctionType(_WORD, [_WORD, _WORD])
+            b.store(b.call(_place(b, block, kind), [views, values]), status)
+            failed = b.icmp_signed("!=", b.load(status), _WORD(0))
+            with b.if_then(failed, likely=False):
+                inside.leave()
     b.call(free, [room])
     b.ret(b.load(status))
