@@ -20,7 +20,7 @@ from dask.callbacks import Callback
 
 import ninepoint as npt
 from ninepoint.arrays.layout import Region
-from ninepoint.arrays.run import Block, Domain
+from ninepoint.arrays.work import Block, Domain
 from ninepoint.calls import Call
 from ninepoint.slabs.motion import Motion
 
