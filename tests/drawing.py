@@ -315,7 +315,7 @@ def conditions(
         return f"lambda step, *places: {text}[places] * ((step + START) % 2 == 0)"
 
     def side(axis: int) -> str:
-        way = rng.randrange(5) if floats else rng.randrange(2)
+        way = rng.randrange(6) if floats else rng.randrange(2)
         dx = rng.choice([1.0, 0.5])
         match way:
             case 0:
@@ -326,6 +326,8 @@ def conditions(
                 return f"npt.dirichlet({value(axis)})"
             case 3:
                 return f"npt.neumann({value(axis)}, dx={dx})"
+            case 4:
+                return f"npt.extrapolate({rng.randrange(min(4, core[axis]))})"
         a, b = rng.choice([0.0, 1.5, 2]), rng.choice([1, 0.25])
         return f"npt.robin({a}, {b}, {value(axis)}, dx={dx})"
 

@@ -20,7 +20,7 @@ from .undisturbed import imported
 if TYPE_CHECKING:
     from . import filters, shapes
     from .api import Stencil
-    from .arrays.conditions import Condition, dirichlet, neumann, robin
+    from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
     from .gufuncs.api import Gufunc
@@ -62,6 +62,7 @@ __all__ = [
     "compute",
     "dirichlet",
     "distribute",
+    "extrapolate",
     "filters",
     "gufunc",
     "imread",
@@ -96,6 +97,7 @@ _LAZY = {
     "Ufunc": ".pointwise",
     "compute": ".recording",
     "dirichlet": ".arrays.conditions",
+    "extrapolate": ".arrays.conditions",
     "distribute": ".slabs.ranks",
     "gufunc": ".gufuncs.decorate",
     "imread": ".files",

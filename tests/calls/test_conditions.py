@@ -31,6 +31,11 @@ def line(u):
     return u[-3] + 2 * u[-1] + 4 * u[2]
 
 
+@npt.stencil
+def line_slope(u):
+    return (u[1] - u[-1]) / 2
+
+
 def wall(step: int, j: Any) -> Any:
     return np.sin(0.3 * step) + j
 
@@ -45,6 +50,7 @@ BORDERS = [
     (("valid", npt.dirichlet(columns, at="face")), "wrap"),
     ("mirror", (npt.robin(rows, 1, 2.0), "reflect")),
     (npt.robin(1.0, 0.5, wall), (npt.dirichlet(1.0, at="cell"), npt.dirichlet(2.0, at="cell"))),
+    ((npt.extrapolate(2), "keep"), (npt.dirichlet(rows), npt.extrapolate(1))),
 ]
 
 
@@ -61,7 +67,7 @@ def done(way: str, limited: Any) -> None:
         limited(whole_bytes=(0, 0, 0))
 
 
-@pytest.mark.parametrize("border", BORDERS, ids=map(str, range(5)))
+@pytest.mark.parametrize("border", BORDERS, ids=map(str, range(6)))
 @pytest.mark.parametrize("way", ["slabs and ends", "one block"])
 def test_every_path(border: Any, way: str, limited: Any) -> None:
     done(way, limited)
@@ -301,8 +307,9 @@ def test_a_stage_with_a_function_at_the_border() -> None:
         lambda wall: (npt.dirichlet(wall, at="cell"), npt.neumann(rows)),
         lambda wall: (npt.robin(1, 2, wall), "wrap"),
         lambda wall: npt.dirichlet(2.0, at="cell"),
+        lambda wall: ((npt.extrapolate(1), npt.dirichlet(2.0)), npt.extrapolate(0)),
     ],
-    ids=["values", "function", "number"],
+    ids=["values", "function", "number", "polynomial"],
 )
 def test_steps(border: Any) -> None:
     wanted = field
@@ -360,6 +367,24 @@ def test_what_flows_is_what_is_gained() -> None:
     np.testing.assert_allclose(still.sum(), field.sum())
     fed = heat.iterate(field, 0.2, steps=9, boundary=((npt.neumann(0.5), npt.neumann(0)), "wrap"))
     np.testing.assert_allclose(fed.sum() - field.sum(), 9 * 0.2 * 0.5 * len(columns))
+
+
+@pytest.mark.parametrize("q", [1, 2])
+@pytest.mark.parametrize("shape", [(3, 4), (17, 19), (70, 300)])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_differences_on_a_polynomial_are_those_of_numpy(q: int, shape: Any, dtype: str) -> None:
+    u = (rng.random(shape) * (1 + 1j) if dtype == "c16" else rng.random(shape)).astype(dtype)
+    made = line_slope(u, boundary=npt.extrapolate(q))
+    np.testing.assert_allclose(made, np.gradient(u, axis=1, edge_order=q), rtol=1e-4, atol=1e-6)
+    made = line_slope(u, boundary=npt.extrapolate(q), axes=0)
+    np.testing.assert_allclose(made, np.gradient(u, axis=0, edge_order=q), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("q", range(4))
+def test_polynomials_go_on(q: int) -> None:
+    x = np.arange(9.0)
+    made = line(x**q, boundary=npt.extrapolate(q))
+    np.testing.assert_allclose(made, (x - 3) ** q + 2 * (x - 1) ** q + 4 * (x + 2) ** q)
 
 
 def _gives(*values: Any) -> Callable[..., Any]:
@@ -462,6 +487,28 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         ValueError,
         "npt.robin(a, b, c) has b = -a * 0.5 somewhere, with which no value outside has the mix "
         "that is asked for; a and b of one sign are right for a normal that points outward.",
+    ),
+    "polynomial of integers": (
+        lambda: line(np.arange(5), boundary=npt.extrapolate(1)),
+        TypeError,
+        "npt.extrapolate(1) makes values that integers need not hold, and field 'u' is int64; "
+        'convert it with .astype("float32"), or name the rule "nearest".',
+    ),
+    "short for a polynomial": (
+        lambda: line(np.ones(2), boundary=npt.extrapolate(2)),
+        ValueError,
+        "npt.extrapolate(2) needs 3 elements along an axis, and the fields have the shape (2,); "
+        'give a lower degree, or name the rule "nearest".',
+    ),
+    "degree": (
+        lambda: npt.extrapolate(4),
+        ValueError,
+        "q=4 must be from 0 to 3: a polynomial of a higher degree swings too far.",
+    ),
+    "degree that is no number": (
+        lambda: npt.extrapolate("linear"),  # type: ignore[arg-type]
+        TypeError,
+        "q='linear' must be a whole number: the degree of a polynomial.",
     ),
     "masked": (
         lambda: npt.dirichlet(np.ma.masked_array([1.0])),

@@ -187,6 +187,8 @@ class Boundary:
             return self, cval
 
         def name(one: Condition) -> Rule:
+            if one.kind == "extrapolate":
+                return "nearest"
             return "constant" if one.kind == "dirichlet" else "reflect"
 
         said = tuple(one for one in self.conditions if one.kind == "dirichlet")[:1]

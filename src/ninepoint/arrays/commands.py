@@ -37,7 +37,7 @@ from ninepoint import limits
 from ninepoint.arrays.borders import Index
 from ninepoint.arrays.gathering import Run, source_indices, split
 from ninepoint.arrays.layout import Layout, Region, Shape, around
-from ninepoint.arrays.shells import VALUE, Laid, Shell
+from ninepoint.arrays.shells import COPY, VALUE, Laid, Shell
 from ninepoint.arrays.shells import Part as Ghosts
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
@@ -210,9 +210,15 @@ class _Writer:
         source = field if part.source < 0 else self.strips[field][part.source]
         steps = (1, *(step for _, step in part.places))
         at = _Part(source, (0, *(a for a, _ in part.places)), steps)
+        if laid.how == COPY:
+            self._move(field, part.shape, to, at)
+            return
         placed = [self._placed(one.array, one.first) for one in (to, at, alpha, beta)]
+        strip = self.shell.strips[number]
         self.words += (_GHOSTS, self.machine.kinds[field], laid.how)
-        self.words += (*(array for array, _ in placed), self.stack, *part.shape)
+        self.words += (*(array for array, _ in placed), *laid.terms)
+        # From the end of the array on, or from what is mirrored: there is but one term of this.
+        self.words += (strip.axis + 1, -1 if strip.side else 1, self.stack, *part.shape)
         for (_, first), one in zip(placed, (to, at, alpha, beta), strict=True):
             self.words += (*first, *one.step)
         self.count += 1

@@ -3,9 +3,10 @@
     dirichlet(v)        u = v                  half way to what is outside, or there itself
     neumann(s)          du/dn = s              n points outward
     robin(a, b, c)      a u + b du/dn = c
+    extrapolate(q)      u goes on as a polynomial
 
-Each says what a ghost is, an element outside: `alpha * mirrored + beta`, of the element as far
-inside of the face of the array as the ghost is outside.
+Each of the first three says what a ghost is, an element outside: `alpha * mirrored + beta`, of the
+element as far inside of the face of the array as the ghost is outside.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ import numpy as np
 
 from ..tracebacks import door
 
+# The highest degree of a polynomial that an array goes on as.
+HIGHEST = 3
+
 # A number, an array along the edge, or a function of the step and the positions along the edge.
 Value: TypeAlias = Any
-Kind: TypeAlias = Literal["dirichlet", "neumann", "robin"]
+Kind: TypeAlias = Literal["dirichlet", "neumann", "robin", "extrapolate"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +40,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition:
-    """What holds at one side of an array: `a * u + b * du/dn = c`.
+    """What holds at one side of an array: `a * u + b * du/dn = c`, or a polynomial of an order.
 
-    Made by `dirichlet`, `neumann` and `robin`, and given to `boundary=` in the place of a name.
+    Made by `dirichlet`, `neumann`, `robin` and `extrapolate`, and given to `boundary=` in place of
+    a name.
 
     Examples
     --------
@@ -54,9 +59,12 @@ class Condition:
     dx: float = 1.0
     at: Literal["cell", "face"] = "face"
     step: int = field(default=0, repr=False)
+    order: int = 0
 
     def __repr__(self) -> str:
         """Give it as one would write it."""
+        if self.kind == "extrapolate":
+            return f"npt.extrapolate({self.order})"
         given = self.abc if self.kind == "robin" else (self.c,)
         parts = [_shown(value) for value in given]
         if self.dx != 1.0:
@@ -85,7 +93,7 @@ class Condition:
         """What tells a plain condition from others; None for those with arrays and functions."""
         if not self.plain:
             return None
-        return self.kind, self.dx, self.at, *((type(v), repr(v)) for v in self.abc)
+        return self.kind, self.dx, self.at, self.order, *((type(v), repr(v)) for v in self.abc)
 
     @property
     def form(self) -> Any:
@@ -93,7 +101,7 @@ class Condition:
 
         None if it has arrays of other kinds than NumPy's.
         """
-        parts: list[Any] = [self.kind, self.dx, self.at, self.step]
+        parts: list[Any] = [self.kind, self.dx, self.at, self.step, self.order]
         for value in self.abc if self.kind == "robin" else (self.c,):
             if type(value) in (float, int):
                 parts.append(float)
@@ -112,6 +120,8 @@ class Condition:
         """Whether a rule with a name may say the same."""
         if self.kind == "dirichlet":
             return self.at == "cell" and self.plain
+        if self.kind == "extrapolate":
+            return not self.order
         return self.plain and bool(self.a == 0 and self.c == 0)
 
     def after(self, step: int) -> Condition:
@@ -267,6 +277,72 @@ def robin(a: Value, b: Value, c: Value, *, dx: float = 1.0) -> Condition:
             "value, or name a border rule."
         )
     return Condition("robin", a, b, c, _spacing(dx))
+
+
+@door
+def extrapolate(q: int) -> Condition:
+    """Let an array go on beyond its end as a polynomial, as a border rule.
+
+    Parameters
+    ----------
+    q : {0, 1, 2, 3}
+        The degree of the polynomial, which goes through the last ``q + 1`` elements: with 0 the
+        last one stands for all, as with "nearest", with 1 they go on along a line.
+
+    Returns
+    -------
+    Condition
+        To be given to ``boundary=``, for all sides or in the place of any name.
+
+    Raises
+    ------
+    TypeError
+        If `q` is no whole number.
+    ValueError
+        If `q` is not from 0 to 3.
+
+    Notes
+    -----
+    A central difference is with 1 what ``np.gradient(x, edge_order=1)`` gives at the ends, and
+    with 2 what ``edge_order=2`` gives.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import ninepoint as npt
+    >>> @npt.stencil(boundary=npt.extrapolate(2))
+    ... def slope(x):
+    ...     return (x[1] - x[-1]) / 2
+    >>> squares = np.array([0.0, 1.0, 4.0, 9.0])
+    >>> slope(squares)
+    array([0., 2., 4., 6.])
+    >>> np.gradient(squares, edge_order=2)
+    array([0., 2., 4., 6.])
+    """
+    if isinstance(q, bool) or not isinstance(q, int | np.integer):
+        raise TypeError(f"q={q!r} must be a whole number: the degree of a polynomial.")
+    if not 0 <= q <= HIGHEST:
+        raise ValueError(
+            f"q={q} must be from 0 to {HIGHEST}: a polynomial of a higher degree swings too far."
+        )
+    return Condition("extrapolate", 0, 0, 0, order=int(q))
+
+
+def weights(order: int, distance: int) -> tuple[float, ...]:
+    """By how much each of the last elements counts, so far beyond them, from the last one on.
+
+    Examples
+    --------
+    >>> from ninepoint.arrays.conditions import weights
+    >>> weights(1, 1), weights(2, 1)
+    ((2.0, -1.0), (3.0, -3.0, 1.0))
+    """
+    nodes = range(order + 1)
+    found = []
+    for k in nodes:
+        above = math.prod(distance + j for j in nodes if j != k)
+        found.append(above / math.prod(j - k for j in nodes if j != k))
+    return tuple(found)
 
 
 def named_function(value: Value) -> Value:

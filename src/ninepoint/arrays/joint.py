@@ -49,6 +49,11 @@ class Joint:
         return Boundary(self.border.rules, False)
 
     @property
+    def thick(self) -> int:
+        """It has no conditions."""
+        return 1
+
+    @property
     def every(self) -> Steps:
         """It makes all points."""
         return (1,) * len(self.along)

@@ -50,6 +50,10 @@ class Node(Protocol):
         """The same with its conditions."""
 
     @property
+    def thick(self) -> int:
+        """How many elements at an end what stands outside depends on, at least."""
+
+    @property
     def every(self) -> Steps:
         """Along each axis, of how many points one is made."""
 
@@ -137,7 +141,7 @@ def needed(
                 made = hull(made, values[value])
         if made is None:
             continue
-        read = (0, n) if whole else grown(made, n, look(node, axis), ring)
+        read = (0, n) if whole else grown(made, n, look(node, axis), ring, node.thick)
         if ring and not whole and read[1] - read[0] >= n:
             # The same points again and again: the axis is done as a whole.
             return needed(nodes, wanted, (0, n), n, axis)
@@ -159,13 +163,16 @@ def fields_span(
     return span if found is None else found
 
 
-def grown(span: Span, n: int, looks: Span, ring: bool) -> Span:
-    """What a node that looks so far needs of its fields, along an axis of length `n`."""
+def grown(span: Span, n: int, looks: Span, ring: bool, least: int = 1) -> Span:
+    """What a node that looks so far needs of its fields, along an axis of length `n`.
+
+    At an end of the axis these are `least` so many.
+    """
     low, high = looks
     first, last = span[0] + low, span[1] + high
     if ring or low == high == 0:
         return first, last
-    thick = high - low + 1
+    thick = max(high - low + 1, least)
     if first <= 0:
         first, last = 0, max(last, thick)
     if last >= n:

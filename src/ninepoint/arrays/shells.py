@@ -23,7 +23,7 @@ from ninepoint.arrays.layout import Layout, Region, Shape
 
 # How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it; or that
 # they are the values themselves.
-FACE, SLOPE, MIX, VALUE = range(4)
+FACE, SLOPE, MIX, VALUE, COPY = range(5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +40,15 @@ class Laid:
     """How the ghosts of a strip are made: values that lie in memory, with strides for all axes.
 
     Each is an address and strides, the stack's first.  Along the axis of the strip there may be
-    one for each ghost.
+    one for each ghost.  A mix may have several terms, so many and alpha of the next so many bytes
+    on: of the elements from the end of the array on, where `from_end`, else of what is mirrored.
     """
 
     how: int
     alpha: tuple[int, Shape]
     beta: tuple[int, Shape]
+    terms: tuple[int, int] = (1, 0)
+    from_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Shell:
 
     def parts(self, number: int) -> list[Part]:
         """The parts of a strip: beside the array, and beside each strip of the axes before."""
-        strip = self.strips[number]
+        strip, from_end = self.strips[number], self.laid[0][number].from_end
         boxes = [(-1, Region((0,) * len(self.shape), self.shape))]
         boxes += [
             (k, other.region)
@@ -109,19 +112,21 @@ class Shell:
         return [
             part
             for source, box in boxes
-            for runs_ in itertools.product(*self._runs_along(strip, box))
+            for runs_ in itertools.product(*self._runs_along(strip, box, from_end))
             for part in [_part(source, runs_)]
         ]
 
-    def _runs_along(self, strip: Strip, box: Region) -> Iterator[list[_Along]]:
+    def _runs_along(self, strip: Strip, box: Region, from_end: bool) -> Iterator[list[_Along]]:
         """Runs along each axis: position, length, place and step of elements, and of values."""
         for axis, (a, b) in enumerate(zip(box.start, box.stop, strict=True)):
             n = self.shape[axis]
             if axis == strip.axis:
                 first, last = strip.region.start[axis], strip.region.stop[axis]
                 # As far inside as the ghost is outside.
-                mirrored = -1 - first if first < 0 else 2 * n - 1 - first
-                yield [(first, last - first, mirrored - a, -1, 0, 1)]
+                at, step = (-1 - first if first < 0 else 2 * n - 1 - first), -1
+                if from_end:
+                    at, step = (0 if first < 0 else n - 1), 0
+                yield [(first, last - first, at - a, step, 0, 1)]
                 continue
             inside = max(a, 0), min(b, n), max(a, 0), 1
             ends = (a, min(b, 0), 0, 0), inside, (max(a, n), b, n - 1, 0)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...backends.memory import empty
 from ..borders import Rule
-from ..conditions import Condition
+from ..conditions import Condition, weights
 from ..fitting import fitting_cval
 from ..gathering import source_indices
 from .sides import CONDITION, Sides, wide
@@ -47,8 +47,11 @@ def extended(
     ]
     # What is read of each axis: the part itself, and what ghosts are made of.
     has = []
-    for a, b, n, read in zip(start, stop, geometry.core, sources, strict=True):
+    for a, b, n, read, pair in zip(start, stop, geometry.core, sources, sides.rules, strict=True):
         there = [*(p for p in read if p >= 0), max(a, 0), min(b, n) - 1]
+        orders = [one.order if isinstance(one, Condition) else 0 for one in pair]
+        there += [min(orders[0], n - 1)] if a < 0 else []
+        there += [max(0, n - 1 - orders[1])] if b > n else []
         has.append((min(there), max(there) + 1))
     made = field[(..., *(slice(a, b) for a, b in has))]
     if made.dtype != dtype:
@@ -113,6 +116,8 @@ def _ghost(
     def part(value: Any) -> Any:
         return _part(value, sides.geometry.core, has, axis - k, k)
 
+    if one.kind == "extrapolate":
+        return _extrapolated(made, one.order, position, sides.geometry.core[k], has[k][0], axis)
     if one.at == "cell":
         return _filled(shape, part(one.c), dtype)
     mirrored = wide(made[_at(made, axis, slice(at, at + 1))])
@@ -127,6 +132,26 @@ def _ghost(
                 b, half = part(one.b), part(one.a) * (distance / 2)
                 ghost = (b - half) / (b + half) * mirrored + part(one.c) * distance / (b + half)
         return ghost.astype(dtype)
+
+
+def _extrapolated(made: Any, order: int, position: int, n: int, first: int, axis: int) -> Any:
+    """What stands at a position on the polynomial through the last elements of an axis."""
+    end, step = (0, 1) if position < 0 else (n - 1, -1)
+    elements = [
+        made[_at(made, axis, slice(at, at + 1))]
+        for at in (end + step * k - first for k in range(order + 1))
+    ]
+    if not order:
+        return elements[0]
+    with np.errstate(all="ignore"):
+        terms = [
+            weight * wide(one)
+            for weight, one in zip(weights(order, abs(position - end)), elements, strict=True)
+        ]
+        total = terms[0] + terms[1]
+        for one in terms[2:]:
+            total = total + one
+        return total.astype(made.dtype)
 
 
 def _part(

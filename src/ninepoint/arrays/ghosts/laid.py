@@ -12,11 +12,11 @@ import numpy as np
 from ...backends.backend import Code
 from ..arranging import Arrangement
 from ..borders import Array, Border, Rule
-from ..conditions import Condition
+from ..conditions import Condition, weights
 from ..executable import Executable
 from ..layout import Layout, Shape, layout
 from ..parts import itemsize_of, moved_arrays
-from ..shells import FACE, MIX, SLOPE, VALUE, Laid, Shell, Strip
+from ..shells import COPY, FACE, MIX, SLOPE, VALUE, Laid, Shell, Strip
 from .sides import CONDITION, Geometry, Sides
 
 # How ghosts are made, and alpha and beta.
@@ -62,7 +62,7 @@ class LaidCall:
             own = []
             for how, alpha, beta in said:
                 kind = dtype
-                if how != VALUE:
+                if how not in (VALUE, COPY):
                     kind = np.dtype("complex128" if dtype.kind == "c" else "float64")
                 pair = []
                 for value in (alpha, beta):
@@ -75,8 +75,8 @@ class LaidCall:
         address = self._memory.ctypes.data
         laid = tuple(
             tuple(
-                Laid(how, *((address + place.start, place.strides()) for place in pair))
-                for (how, _, _), pair in zip(said, own, strict=True)
+                _laid(address, sides.rules[strip.axis][strip.side], how, *pair)
+                for strip, (how, _, _), pair in zip(shell.strips, said, own, strict=True)
             )
             for own in self._places
         )
@@ -108,7 +108,7 @@ class LaidCall:
     def _lay(self, value: Any, place: _Place) -> None:
         count = math.prod(place.shape)
         target = np.ndarray(place.shape, place.dtype, self._memory, place.start)
-        if count > 1 and np.ndim(value):
+        if count > 1 and np.ndim(value) and np.shape(value) != place.shape:
             core = place.shape[1:]
             lead = self._lead if place.shape[0] > 1 else (1,) * max(1, len(self._lead))
             value = np.broadcast_to(value, (*lead, *core)).reshape(place.shape)
@@ -119,6 +119,8 @@ class LaidCall:
         core = len(plan.shape)
         if not np.ndim(value):
             return (1,) * (core + 1)
+        if isinstance(value, _Weights):
+            return tuple(value.shape)
         shape = (1,) * (len(self._lead) + core - np.ndim(value)) + np.shape(value)
         lead = shape[: len(self._lead)]
         stack = 1 if all(n == 1 for n in lead) else math.prod(self._lead)
@@ -163,9 +165,21 @@ def border_of(geometry: Geometry) -> Border:
     return Border(pairs, ghosts=ghosts)
 
 
+def _laid(address: int, one: Condition, how: int, alpha: _Place, beta: _Place) -> Laid:
+    """Where what a condition says lies."""
+    at_alpha, strides = address + alpha.start, alpha.strides()
+    at_beta = address + beta.start, beta.strides()
+    if one.kind != "extrapolate":
+        return Laid(how, (at_alpha, strides), at_beta)
+    terms = one.order + 1, strides[0]
+    return Laid(how, (at_alpha, (0, *strides[1:])), at_beta, terms, from_end=True)
+
+
 def _said(sides: Sides, strip: Strip) -> _Said:
     """What the condition at a side says of ghosts, for how far they are from what they mirror."""
     one: Condition = sides.rules[strip.axis][strip.side]
+    if one.kind == "extrapolate":
+        return (MIX, _weights(one.order, strip), 0.0) if one.order else (COPY, None, None)
     if one.at == "cell":
         return VALUE, None, one.c
     if one.kind == "dirichlet":
@@ -176,6 +190,19 @@ def _said(sides: Sides, strip: Strip) -> _Said:
     half = one.a * (d / 2)
     below = one.b + half
     return MIX, (one.b - half) / below, one.c * d / below
+
+
+class _Weights(np.ndarray[Any, Any]):
+    """By how much each of the last elements counts for ghosts: these first, then all axes."""
+
+
+def _weights(order: int, strip: Strip) -> _Weights:
+    axis, count = strip.axis, strip.region.shape[strip.axis]
+    far = range(1, count + 1) if strip.side else range(count, 0, -1)
+    found = np.array([weights(order, distance) for distance in far]).T
+    shape = [1] * len(strip.region.shape)
+    shape[axis] = count
+    return found.reshape(order + 1, *shape).view(_Weights)
 
 
 def _distances(strip: Strip) -> Any:

@@ -155,6 +155,11 @@ class Edges:
 
     def _laid(self, one: Condition, axis: int, far: int, lazy: bool) -> Condition:
         """A condition laid along the end of an axis, beyond which calls look so far."""
+        if one.order >= self.shape[axis] > 0:
+            raise ValueError(
+                f"{one} needs {one.order + 1} elements along an axis, and the fields have the "
+                f'shape {self.shape}; give a lower degree, or name the rule "nearest".'
+            )
         one = _laid(one, self.shape, len(self.shape) - len(self.geometry.core), axis, lazy)
         for dtype, name in self.types:
             _check(one, name, dtype)
@@ -269,6 +274,13 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where ghosts of a condition do not fit the type of a field."""
+    if dtype.kind not in "fc" and one.kind == "extrapolate" and one.order:
+        raise TypeError(
+            f"{one} makes values that integers need not hold, and field '{name}' is {dtype}; "
+            'convert it with .astype("float32"), or name the rule "nearest".'
+        )
+    if one.kind == "extrapolate":
+        return
     if dtype.kind not in "fc" and not (one.kind == "dirichlet" and one.at == "cell"):
         cure = (
             ', or give the values themselves, npt.dirichlet(..., at="cell")'

@@ -77,6 +77,8 @@ def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> 
         return array[tuple(inside)]
     # Later axes extend what earlier ones have extended.
     axis, rule = beyond[-1]
+    if rule.kind == "extrapolate":
+        return _on_polynomial(array, inside, axis, rule.order, rules, cval)
     source = outside(inside[axis], array.shape[axis], "reflect")
     distance = abs(inside[axis] - source) * rule.dx
     a, b, c = (_on_edge(value, array.shape, inside, first, axis, rule.step) for value in rule.abc)
@@ -97,6 +99,28 @@ def neighbour(array: Array, place: tuple[int, ...], rules: Rules, cval: Any) -> 
             half = a * (distance / 2)
             ghost = (b - half) / (b + half) * mirrored + c * distance / (b + half)
     return array.dtype.type(ghost)
+
+
+def _on_polynomial(
+    array: Array, inside: list[int], axis: int, order: int, rules: Rules, cval: Any
+) -> Any:
+    """What stands at a place on the polynomial through the last elements of an axis."""
+    position, size = inside[axis], array.shape[axis]
+    nodes = [k if position < 0 else size - 1 - k for k in range(order + 1)]
+    elements = [
+        neighbour(array, (*inside[:axis], node, *inside[axis + 1 :]), rules, cval)
+        for node in nodes
+    ]
+    if order == 0:
+        return elements[0]
+    total: Any = None
+    for node, element in zip(nodes, elements, strict=True):
+        # Lagrange's polynomial of this node, which is 0 at all others.
+        others = [other for other in nodes if other != node]
+        above = np.prod([position - other for other in others])
+        term = above / np.prod([node - other for other in others]) * _wide(element)
+        total = term if total is None else total + term
+    return array.dtype.type(total)
 
 
 def _on_edge(
