@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -123,3 +124,37 @@ def test_functions_of_integers(kernel, way, dtype):
     if np.dtype(dtype).kind == "i":
         x = np.concatenate([x, -x])
     agrees(kernel, x.astype(dtype), way)
+
+
+def of_infinities(x):
+    return (
+        np.nan_to_num(x[0]),
+        np.nan_to_num(x[0], nan=1.5, posinf=2, neginf=-3.0),
+        np.heaviside(x[0], 0.5),
+        np.nextafter(x[0], x[1]),
+        np.isclose(x[0], x[1], rtol=0.1),
+        np.isclose(x[0], x[1], equal_nan=True),
+    )
+
+
+def of_angles(x):
+    return np.degrees(x[0]), np.radians(x[0]), math.degrees(x[0]), np.sinc(x[0]), np.angle(x[0])
+
+
+def of_logarithms(x):
+    return np.logaddexp(x[0], x[1]), np.logaddexp(x[0], 2), math.nextafter(x[0], 3.0)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int16", "uint8"])
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("kernel", [of_infinities, of_angles, of_logarithms])
+def test_functions_that_are_made_of_others(kernel, way, dtype):
+    x = PARTS if kernel is not of_angles else PARTS[np.isfinite(PARTS)]
+    if dtype in ("int16", "uint8"):
+        x = np.array([0, 1, 2, 90, 127, 3, 0])
+    agrees(kernel, x.astype(dtype), way)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_angles_of_complex_numbers(way):
+    agrees(lambda z: (np.angle(z[0]), np.angle(z[0], deg=True)), FINITE.astype("complex64"), way)

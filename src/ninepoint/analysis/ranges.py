@@ -22,6 +22,7 @@ from typing import TypeAlias, assert_never
 import numpy as np
 
 from ..language.dtypes import DType
+from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -417,9 +418,11 @@ def _call(expr: Call, args: list[Interval]) -> Interval:
         return _stepped(arg, WHOLE[expr.function])
     if expr.function == "sqrt" and arg.low >= 0:
         return _settled(Interval(math.sqrt(arg.low), math.sqrt(arg.high), arg.nan), expr.dtype)
-    if expr.function in ("sin", "cos", "tanh", "sign", "erf"):
+    row = FLOAT_FUNCTIONS.get(expr.function)
+    if expr.function == "sign" or (row and row.bounds[1] < math.inf):
+        low, high = row.bounds if row else (-1.0, 1.0)
         nan = arg.nan or (expr.function in ("sin", "cos") and math.isinf(max(-arg.low, arg.high)))
-        return Interval(-1.0, 1.0, nan)
+        return Interval(low, high, nan)
     if expr.function == "exp":
         return Interval(0.0, math.inf if arg.high > 0 or arg.nan else 1.0, arg.nan)
     return ANY

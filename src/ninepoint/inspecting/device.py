@@ -17,16 +17,15 @@ from ..chaining import unfit
 from ..device_groups import passes
 from ..graph import Node
 from ..language import errors
+from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import Assign, Binary, Call, Kernel, Ref, Unary
 from ..onepass import OnePass, longest_steps, outputs_of, together
 from .asked import Asked
 from .describing import Lines, box_text, bytes_moved, numbers, types_text
 
 # The functions that are rounded correctly, or are the same operations on every target.
-_EXACT = frozenset(
-    "sqrt exp rint fabs floor ceil trunc fmod fmin fmax copysign deg2rad rad2deg signbit sign "
-    "isnan isinf isfinite minimum maximum".split()
-)
+_EXACT = frozenset("signbit sign isnan isinf isfinite".split())
+_EXACT |= {name for name, row in FLOAT_FUNCTIONS.items() if row.exact}
 
 _UNKNOWN = "unknown before a compiler has made machine code for some GPU"
 

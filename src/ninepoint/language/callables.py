@@ -15,6 +15,7 @@ import numpy as np
 
 from . import errors, ir, unsigned
 from .dtypes import DType, promote, value_type
+from .functions import FLOAT_FUNCTIONS
 from .ir import Offset, ReduceKind
 from .picking import as_box
 from .values import (
@@ -30,27 +31,6 @@ from .values import (
 
 Builder: TypeAlias = Callable[..., Any]
 
-# NumPy's name for each function of one float; `math` has most of them under another name.
-_FLOAT_FUNCTIONS = (
-    "sqrt cbrt exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh "
-    "tanh arcsinh arccosh arctanh rint fabs deg2rad rad2deg"
-).split()
-_COMPLEX_FUNCTIONS = frozenset("sqrt exp log sin cos tan sinh cosh tanh".split())
-_MATH_NAMES = {
-    "asin": "arcsin",
-    "acos": "arccos",
-    "atan": "arctan",
-    "asinh": "arcsinh",
-    "acosh": "arccosh",
-    "atanh": "arctanh",
-    "degrees": "rad2deg",
-    "radians": "deg2rad",
-    "erf": "erf",
-    "erfc": "erfc",
-    "gamma": "gamma",
-    "lgamma": "lgamma",
-}
-_MATH_PAIRS = {"pow": "power", "atan2": "arctan2", "hypot": "hypot", "fmod": "fmod"}
 _OPERATORS = {
     "add": "+",
     "subtract": "-",
@@ -95,7 +75,7 @@ def _numpy_float(name: str) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
         lifted = _strong(ops, value)
         dtype = _float_of(lifted.atom.dtype)
-        if dtype.is_complex and name not in _COMPLEX_FUNCTIONS:
+        if dtype.is_complex and not FLOAT_FUNCTIONS[name].of_complex:
             raise errors.bad_operand(ops.span, f"np.{name}", "complex numbers")
         return ops.call(name, dtype, lifted)
 
@@ -311,6 +291,95 @@ def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any
     if high is not None:
         value = _extreme("minimum")(ops, value, high)
     return _made_strong(value)
+
+
+def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
+    """Operands of a function of floats in their common type, which is a float's."""
+    lifted = [_real(ops, value, f"np.{name}") for value in values]
+    dtype, weak = lifted[0].atom.dtype, lifted[0].weak
+    for one in lifted[1:]:
+        dtype, weak = promote(dtype, one.atom.dtype, weak, one.weak), weak and one.weak
+    dtype = _float_of(dtype)
+    return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
+
+
+def _nan_to_num(
+    ops: Operations, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None,
+    neginf: Any = None,
+) -> Any:  # fmt: skip
+    """`np.nan_to_num`: numbers in place of NaN and of infinities."""
+    value = _made_strong(_real(ops, x, "np.nan_to_num"))
+    dtype = value.atom.dtype
+    if dtype.is_integer:
+        return value
+    most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
+    above, below = (most if posinf is None else posinf), (-most if neginf is None else neginf)
+    found = ops.select(ops.binary("==", value, math.inf), above, value)
+    found = ops.select(ops.binary("==", value, -math.inf), below, found)
+    return _made_strong(ops.select(_test("isnan")(ops, value), nan, found))
+
+
+def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
+    """`np.heaviside`: 0 below 0, 1 above it, `at_zero` at it, and NaN of NaN."""
+    value, middle = _floats(ops, "heaviside", x, at_zero)
+    above = ops.select(
+        ops.binary(">", value, 0), 1.0, ops.select(ops.binary("==", value, 0), middle, value)
+    )
+    return _made_strong(ops.select(ops.binary("<", value, 0), 0.0, above))
+
+
+def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
+    """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
+    a, b = _floats(ops, "logaddexp", left, right)
+    dtype = a.atom.dtype
+    apart = ops.unary("-", _absolute(ops, ops.binary("-", a, b)))
+    more = ops.call("log1p", dtype, ops.call("exp", dtype, apart))
+    found = ops.binary("+", _extreme("maximum")(ops, a, b), more)
+    # Of infinities that are alike there is no difference.
+    alike = ops.binary("+", a, math.log(2.0))
+    return _made_strong(ops.select(ops.binary("==", a, b), alike, found))
+
+
+def _sinc(ops: Operations, value: Any) -> Any:
+    """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
+    (x,) = _floats(ops, "sinc", value)
+    angle = ops.lift(ops.binary("*", x, math.pi))
+    ratio = ops.binary("/", ops.call("sin", x.atom.dtype, angle), angle)
+    return _made_strong(ops.select(ops.binary("==", x, 0), 1.0, ratio))
+
+
+def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
+    """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
+    real, imag = (_part(op)(ops, _strong(ops, value)) for op in ("real", "imag"))
+    found = _numpy_pair("arctan2")(ops, imag, real)
+    return _scaled(180 / math.pi, False)(ops, found) if deg else found
+
+
+def _is_close(
+    ops: Operations, a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: Any = False
+) -> Any:
+    """`np.isclose`: |a - b| <= atol + rtol * |b|, or both are the same infinity."""
+    x, y = _floats(ops, "isclose", a, b)
+    apart = _absolute(ops, ops.binary("-", x, y))
+    near = ops.binary("<=", apart, ops.binary("+", atol, ops.binary("*", rtol, _absolute(ops, y))))
+    found = ops.binary("&", near, _test("isfinite")(ops, y))
+    found = ops.binary("|", found, ops.binary("==", x, y))
+    if equal_nan:
+        both = ops.binary("&", _test("isnan")(ops, x), _test("isnan")(ops, y))
+        found = ops.binary("|", found, both)
+    return found
+
+
+def _scaled(factor: float, weak: bool) -> Builder:
+    """Degrees to radians, or back; a function of `math` gives a weak float."""
+
+    def build(ops: Operations, value: Any) -> Any:
+        if weak:
+            return ops.binary("*", _cast(float)(ops, value), factor)
+        (x,) = _floats(ops, "degrees", value)
+        return _made_strong(ops.binary("*", x, factor))
+
+    return build
 
 
 def _logical(op: str) -> Builder:
@@ -563,6 +632,18 @@ def _table() -> dict[Any, Builder]:
         np.sign: _sign,
         np.where: _where,
         np.clip: _clip,
+        np.nan_to_num: _nan_to_num,
+        np.heaviside: _heaviside,
+        np.logaddexp: _logaddexp,
+        np.sinc: _sinc,
+        np.angle: _angle,
+        np.isclose: _is_close,
+        np.degrees: _scaled(180 / math.pi, False),
+        np.rad2deg: _scaled(180 / math.pi, False),
+        np.radians: _scaled(math.pi / 180, False),
+        np.deg2rad: _scaled(math.pi / 180, False),
+        math.degrees: _scaled(180 / math.pi, True),
+        math.radians: _scaled(math.pi / 180, True),
         np.square: _square,
         np.reciprocal: _reciprocal,
         np.round: _numpy_round,
@@ -583,16 +664,12 @@ def _table() -> dict[Any, Builder]:
     }
     for name, op in _OPERATORS.items():
         table[getattr(np, name)] = _operator(op)
-    for name in _FLOAT_FUNCTIONS:
-        table.setdefault(getattr(np, name), _numpy_float(name))
-        if name != "fabs" and hasattr(math, name):
-            table.setdefault(getattr(math, name), _math_float(name))
-    for name, numpy in _MATH_NAMES.items():
-        table[getattr(math, name)] = _math_float(numpy)
-    for name, numpy in _MATH_PAIRS.items():
-        table[getattr(math, name)] = _math_pair(numpy)
-    for name in ("arctan2", "hypot", "fmod", "fmin", "fmax"):
-        table[getattr(np, name)] = _numpy_pair(name)
+    for name, row in FLOAT_FUNCTIONS.items():
+        pair = row.arguments == 2
+        if row.numpy:
+            table.setdefault(getattr(np, name), (_numpy_pair if pair else _numpy_float)(name))
+        if row.python:
+            table[getattr(math, row.python)] = (_math_pair if pair else _math_float)(name)
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
     table[np.signbit] = _test("signbit")

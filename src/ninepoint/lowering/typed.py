@@ -378,13 +378,8 @@ class Typed:
                     return apply("&", number, apply("!=", zero, Whole(0)))
         if function == "exp" and expr.dtype.is_float:
             return called(f"exp_{own}", *args)
-        if function in MATH or function == "complex" or expr.dtype.is_float:
-            return To(own, called(function, *args))
-        return called(function, *args)
-
-
-# Functions that C has and NumPy has not.
-MATH = frozenset(("erf", "erfc", "gamma", "lgamma"))
+        found = called(function, *args)
+        return To(own, found) if function == "complex" or expr.dtype.is_float else found
 
 
 def _as(node: Node, machine: str, own: str) -> Node:

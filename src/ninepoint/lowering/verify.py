@@ -17,6 +17,7 @@ import numpy as np
 from ..analysis.footprint import extents
 from ..language.box import Box
 from ..language.dtypes import DType, value_type
+from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -49,9 +50,6 @@ from .kept import full, height, needed
 
 # Operators whose operands need not have one type.
 _MIXED = frozenset({"**", "<<", ">>"})
-
-# How many arguments a function takes, if not one.
-_ARGUMENTS = dict.fromkeys(("arctan2", "hypot", "fmod", "fmin", "fmax", "complex"), 2)
 
 
 def verify(kernel: Kernel, reach: Box | None = None) -> None:
@@ -242,7 +240,9 @@ def _check_types(name: str, expr: Expr) -> None:
         case Unary(op="not"):
             assert types[0] is DType.BOOL, f"{name}: not of {types[0]}"
         case Call():
-            assert len(types) == _ARGUMENTS.get(expr.function, 1), f"{name}: {expr}"
+            row = FLOAT_FUNCTIONS.get(expr.function)
+            count = row.arguments if row else 2 if expr.function == "complex" else 1
+            assert len(types) == count, f"{name}: {expr}"
             alike = expr.dtype is DType.BOOL or expr.function == "complex"
             assert alike or all(one is expr.dtype for one in types), f"{name}: {types}"
             assert not any(one.is_integer for one in types), f"{name}: {types}"

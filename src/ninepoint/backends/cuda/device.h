@@ -99,54 +99,8 @@ template <class T> NPT npt_uint64 npt_nearest_multiple(T a, T step) {
 
 // Floats.
 
-#define NPT_FUNCTION(name, single, plain) \
-  NPT float npt_##name(float x) { return single(x); } \
-  NPT double npt_##name(double x) { return plain(x); }
-#define NPT_FUNCTION_OF_TWO(name, single, plain) \
-  NPT float npt_##name(float x, float y) { return single(x, y); } \
-  NPT double npt_##name(double x, double y) { return plain(x, y); }
+#include "functions.h"
 
-NPT_FUNCTION(sqrt, sqrtf, sqrt)
-NPT_FUNCTION(cbrt, cbrtf, cbrt)
-NPT_FUNCTION(exp2, exp2f, exp2)
-NPT_FUNCTION(expm1, expm1f, expm1)
-NPT_FUNCTION(log, logf, log)
-NPT_FUNCTION(log2, log2f, log2)
-NPT_FUNCTION(log10, log10f, log10)
-NPT_FUNCTION(log1p, log1pf, log1p)
-NPT_FUNCTION(sin, sinf, sin)
-NPT_FUNCTION(cos, cosf, cos)
-NPT_FUNCTION(tan, tanf, tan)
-NPT_FUNCTION(arcsin, asinf, asin)
-NPT_FUNCTION(arccos, acosf, acos)
-NPT_FUNCTION(arctan, atanf, atan)
-NPT_FUNCTION(sinh, sinhf, sinh)
-NPT_FUNCTION(cosh, coshf, cosh)
-NPT_FUNCTION(tanh, tanhf, tanh)
-NPT_FUNCTION(arcsinh, asinhf, asinh)
-NPT_FUNCTION(arccosh, acoshf, acosh)
-NPT_FUNCTION(arctanh, atanhf, atanh)
-NPT_FUNCTION(rint, rintf, rint)
-NPT_FUNCTION(fabs, fabsf, fabs)
-NPT_FUNCTION(floor, floorf, floor)
-NPT_FUNCTION(ceil, ceilf, ceil)
-NPT_FUNCTION(trunc, truncf, trunc)
-NPT_FUNCTION(erf, erff, erf)
-NPT_FUNCTION(erfc, erfcf, erfc)
-NPT_FUNCTION(gamma, tgammaf, tgamma)
-NPT_FUNCTION(lgamma, lgammaf, lgamma)
-NPT_FUNCTION_OF_TWO(power, powf, pow)
-NPT_FUNCTION_OF_TWO(arctan2, atan2f, atan2)
-NPT_FUNCTION_OF_TWO(hypot, hypotf, hypot)
-NPT_FUNCTION_OF_TWO(fmod, fmodf, fmod)
-NPT_FUNCTION_OF_TWO(fmin, fminf, fmin)
-NPT_FUNCTION_OF_TWO(fmax, fmaxf, fmax)
-NPT_FUNCTION_OF_TWO(copysign, copysignf, copysign)
-
-NPT float npt_deg2rad(float x) { return x * 0x1.1df46ap-6f; }
-NPT double npt_deg2rad(double x) { return x * 0x1.1df46a2529d39p-6; }
-NPT float npt_rad2deg(float x) { return x * 0x1.ca5dc2p+5f; }
-NPT double npt_rad2deg(double x) { return x * 0x1.ca5dc1a63c1f8p+5; }
 NPT bool npt_signbit(float x) { return __float_as_int(x) < 0; }
 NPT bool npt_signbit(double x) { return __double_as_longlong(x) < 0; }
 template <class T> NPT T npt_sign(T x) { return x > 0 ? T(1) : x < 0 ? T(-1) : x == 0 ? T(0) : x; }

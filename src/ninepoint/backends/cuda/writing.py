@@ -10,6 +10,7 @@ from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Kernel
 from ...lowering.algorithms import is_ordered
 from ...lowering.exchanges import exchanged
@@ -74,4 +75,19 @@ def support() -> str:
     """What every text begins with: ninepoint's arithmetic, and what the warps of strips do."""
     folder = resources.files(__package__)
     files = [folder.joinpath(name) for name in ("device.h", "vectors.h", "strips.h")]
-    return "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
+    text = "".join(file.read_text(encoding="utf-8") + "\n" for file in files)
+    return text.replace('#include "functions.h"\n', _functions())
+
+
+def _functions() -> str:
+    """C's functions of floats, by the names that texts have for them."""
+    lines = []
+    for name, row in FLOAT_FUNCTIONS.items():
+        if name == "exp":
+            continue  # It has bits of its own.
+        for kind, end in (("float", "f"), ("double", "")):
+            names = ("x", "y")[: row.arguments]
+            taken = ", ".join(f"{kind} {one}" for one in names)
+            call = f"{row.c}{end}({', '.join(names)})"
+            lines.append(f"NPT {kind} npt_{name}({taken}) {{ return {call}; }}\n")
+    return "".join(lines)

@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from ...language.functions import FLOAT_FUNCTIONS
 from ...loops.nodes import COMPARISONS, PARTS
 from . import halves
 from .building import WORD, function
@@ -18,29 +19,13 @@ from .values import FLOATS, Held, chosen, compared, constant, convert, held, sig
 _INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and_", "|": "or_", "^": "xor", "<<": "shl"}
 _FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 
-# Functions that LLVM knows.
-_INTRINSICS = frozenset(
-    "exp exp2 log log10 log2 sin cos sqrt fabs floor ceil trunc rint copysign".split()
-)
-
-# The names that C's library has for others; that of float32 has an "f" behind it.
-_LIBRARY = {
-    "tan": "tan", "arcsin": "asin", "arccos": "acos", "arctan": "atan", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
-    "expm1": "expm1", "log1p": "log1p", "cbrt": "cbrt", "erf": "erf", "erfc": "erfc",
-    "gamma": "tgamma", "lgamma": "lgamma", "hypot": "hypot", "arctan2": "atan2",
-}  # fmt: skip
-_FACTORS = {"deg2rad": math.pi / 180, "rad2deg": 180 / math.pi}
-
 _ENDS = {"float32": "f32", "float64": "f64"}
 _SUFFIX = {"float32": "f", "float64": ""}
 
 QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 
 # All functions of floats that have a name.
-NAMED = frozenset(
-    {*_INTRINSICS, *_LIBRARY, *_FACTORS, *QUESTIONS, "fmod", "power", "fmin", "fmax"}
-)
+NAMED = QUESTIONS | FLOAT_FUNCTIONS.keys()
 
 
 def applied(
@@ -95,21 +80,15 @@ def _divided(b: Any, op: str, first: Any, last: Any) -> Any:
 def _of_floats(b: Any, op: str, machine: str, args: list[Held], flags: tuple[str, ...]) -> Held:
     if op in _FLOATING and len(args) == 2:
         return getattr(b, _FLOATING[op])(*args, flags=flags)
-    if op in _INTRINSICS:
-        return _called(b, f"llvm.{op}.{_ENDS[machine]}", args)
-    if op in _LIBRARY:
-        return _called(b, _LIBRARY[op] + _SUFFIX[machine], args)
     match op:
         case "-":
             return b.fneg(args[0])
         case "abs":
             return _called(b, f"llvm.fabs.{_ENDS[machine]}", args)
-        case "power" | "**":
+        case "**":
             return _called(b, f"llvm.pow.{_ENDS[machine]}", args)
         case "fmod":
             return b.frem(*args)
-        case "deg2rad" | "rad2deg":
-            return b.fmul(args[0], constant(machine, _FACTORS[op]))
         case "fmin" | "fmax":
             return _extreme(b, "<=" if op == "fmin" else ">=", machine, args)
         case "isnan":
@@ -121,8 +100,10 @@ def _of_floats(b: Any, op: str, machine: str, args: list[Held], flags: tuple[str
         case "signbit":
             bits = ir.IntType(32 if machine == "float32" else 64)
             return b.icmp_signed("<", b.bitcast(args[0], bits), bits(0))
-        case _:
-            raise AssertionError(op)
+    row = FLOAT_FUNCTIONS[op]
+    if row.intrinsic:
+        return _called(b, f"llvm.{row.c}.{_ENDS[machine]}", args)
+    return _called(b, row.c + _SUFFIX[machine], args)
 
 
 def _called(b: Any, name: str, values: list[Any]) -> Any:

@@ -15,9 +15,9 @@ from typing import assert_never
 import numpy as np
 
 from ...analysis.ranges import Interval
+from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Atom, Const, Expr
 from ...lowering.typed import (
-    MATH,
     Apply,
     Choose,
     Function,
@@ -91,7 +91,9 @@ class Expressions(Typed):
                 return f"{SHORT[machine]}({self._print(arg)[0]})", _CLOSED
             case Function(name, args):
                 listed = ", ".join(self._print(arg)[0] for arg in args)
-                room = "" if name in _SUPPORTED else "math." if name in MATH else "np."
+                row = FLOAT_FUNCTIONS.get(name)
+                room = "np." if row is None or row.numpy else "math."
+                room = "" if name in _SUPPORTED else room
                 return f"{room}{name}({listed})", _CLOSED
             case Part(which, arg):
                 return f"{self._within(arg, _CLOSED)}.{which}", _CLOSED

@@ -263,6 +263,7 @@ EXACT: dict[Any, Callable[..., Any]] = {
     np.signbit: _only_floats(np.signbit, lambda value: value < 0),
     np.isfinite: _only_floats(np.isfinite, lambda value: Number(True)),
     np.conjugate: _only_floats(np.conjugate, lambda value: value),
+    np.nan_to_num: _only_floats(np.nan_to_num, lambda value: value),
     np.real: lambda value: see(plain(value).real),
     np.imag: lambda value: see(plain(value).imag),
 }
