@@ -27,7 +27,7 @@ from ..parts import write
 from ..recognise import is_cupy
 from ..work import Block, Domain
 from .job import Job, Work, bare
-from .pieces import Offset, Piece, Slices, Source, lacking_of, pieces
+from .pieces import Offset, Piece, Slices, Source, lacking_of, pieces, ranked
 from .places import in_memory, nothing
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
@@ -116,8 +116,7 @@ def block_of(
     around: list[dict[Offset, Faces]] = []
     taken = iter(given)
     for beside in offsets:
-        chunk = in_memory(next(taken))
-        chunks.append(chunk[(None,) * (ndim - chunk.ndim)] if chunk.ndim < ndim else chunk)
+        chunks.append(ranked(in_memory(next(taken)), ndim))
         around.append({offset: next(taken) for offset in beside})
     there = any(map(is_cupy, chunks))
     size = sum(chunk.nbytes for chunk in chunks) if job.work.parted and not there else 0

@@ -78,7 +78,8 @@ class Axis:
     @property
     def far(self) -> int:
         """The most that a block takes of another."""
-        return max(max(self.before(k), self.after(k)) for k in range(len(self.cuts)))
+        pairs = zip(self.cuts, self.spans, strict=True)
+        return max(max(a - first, last - b) for (a, b), (first, last) in pairs)
 
     @property
     def fits(self) -> bool:

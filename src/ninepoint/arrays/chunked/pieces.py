@@ -122,7 +122,10 @@ def spans_read(job: Job, region: Region, shapes: Sequence[Shape]) -> list[list[S
 
     Positions are those in the whole; beyond the ends of a ring these are counted on.
     """
-    (piece,) = pieces(job, region, lacking_of(shapes, job.shape), 0).pieces
+    return _spans(pieces(job, region, lacking_of(shapes, job.shape), 0).pieces[0], region, shapes)
+
+
+def _spans(piece: Piece, region: Region, shapes: Sequence[Shape]) -> list[list[Span]]:
     # It is made in an array in which the block stands elsewhere.
     starts = zip(piece.start, region.start, piece.region.start, strict=True)
     begin = [a + b - c for a, b, c in starts]
@@ -145,12 +148,16 @@ def computed(
     found = pieces(job, region, lacking_of(shapes, job.shape), 0)
     if not region.points:
         return bare([np.empty(*result) for result in found.results])
-    (piece,) = found.pieces
-    arrays = []
-    for k, spans in enumerate(spans_read(job, region, shapes)):
-        arrays.append(read(k, spans)[(None,) * (len(job.shape) - len(spans))])
+    piece, ndim = found.pieces[0], len(job.shape)
+    arrays = [read(k, spans) for k, spans in enumerate(_spans(piece, region, shapes))]
+    block = Block(tuple([ranked(array, ndim) for array in arrays]), piece.start, found.domain)
     with serial():
-        return bare(job.work.run(Block(tuple(arrays), piece.start, found.domain), piece.region))
+        return bare(job.work.run(block, piece.region))
+
+
+def ranked(array: Array, ndim: int) -> Array:
+    """The array with axes of one element for those that it lacks."""
+    return array[(None,) * (ndim - array.ndim)] if array.ndim < ndim else array
 
 
 def _place(work: Work, shape: Shape, region: Region) -> tuple[Shape, Region]:

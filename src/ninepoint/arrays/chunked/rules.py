@@ -208,9 +208,9 @@ def rules_of(
     groups = grouped(job.work, chunks)
     direct = len(outputs) == 1 and groups == chunks
     direct = direct and outputs[0].blocks(groups) == outputs[0].chunks(groups)
-    depths = [
-        [axis.depths(k) for k in range(len(axis.cuts))] for axis in axes_of(job.work, groups)
-    ]
+    axes = axes_of(job.work, groups)
+    # A text: Dask takes long to go through many numbers.
+    thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
     recut: list[Recut] = []
     fields = []
     for (source, own), dtype in zip(inputs, job.work.field_dtypes, strict=True):
@@ -222,7 +222,7 @@ def rules_of(
             joined = f"joined-{tokenize(source, wanted)}"
             recut.append(Recut(joined, source, dtype, own, wanted))
             source = joined
-        faces = f"faces-{tokenize(source, cut, depths)}"
+        faces = f"faces-{tokenize(source, cut, thick)}"
         fields.append(Field(source, faces, len(own), cut))
     blocks = Blocks(names[0] if direct else whole, job, groups, tuple(fields))
     results = [] if direct else [
