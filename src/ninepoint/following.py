@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .arrays.chunked import chunks_of
+from .arrays.chunked import cut_values
 from .arrays.chunked.computation import made_further
 from .arrays.chunked.grid import Chunks, cut_as
 from .arrays.chunked.layer import Lazy, Origin, origin_of
 from .arrays.recognise import is_cupy
+from .dividing import divided
 from .graph import Graph
-from .program import Program, divided
+from .program import Program
 
 # More calls than these are not made one: a plan of many takes its time, at each call.
 MOST = 8
@@ -118,9 +119,7 @@ def _is_one(
         graph.shapes(given),
         {value: cut_as(n, blocks) for value, n in enumerate(given)},
     )
-    for node in nodes:
-        found = chunks_of(node, [chunks[v] for v in node.fields], [shapes[v] for v in node.fields])
-        chunks |= zip(node.outputs, found, strict=True)
+    cut_values(nodes, shapes, chunks)
     return len(divided(graph, wanted, nodes, shapes, chunks)) == 1
 
 

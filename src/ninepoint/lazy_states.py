@@ -15,7 +15,8 @@ import numpy as np
 from . import limits
 from .arrays import accepted
 from .arrays.chunked.grid import grid
-from .arrays.engines import engine_of
+from .arrays.engines import check as check_fields
+from .arrays.engines import engine_of, refuse_unknown
 from .arrays.recognise import is_dask, is_expression, library_of
 from .cadence import Steps
 from .graph import has_conditions
@@ -51,13 +52,10 @@ class InChunks:
         self._count = len(compiled.out_dtypes)
         check(compiled, dtypes, self._count)
         plan.border(compiled.ndim)
-        engine_of(fields).check(fields)
-        for field in fields:
-            if is_dask(field):
-                # Imported here: Dask is optional, and the caller has it.
-                from .arrays.chunked.places import refuse_unknown
-
-                refuse_unknown(field)
+        engine_of(fields)
+        check_fields(fields)
+        for field in filter(is_dask, fields):
+            refuse_unknown(field)
         self._states = self._before = list(fields)
         shape = state_shape(graph, wanted, fields)
         self.chunks = chunks = grid([getattr(field, "chunks", None) for field in fields], shape)

@@ -14,18 +14,19 @@ from .arrays.axes import Behind, behind, stretched, whole_shape
 from .arrays.borders import Array, Boundary
 from .arrays.channels import working_axes
 from .arrays.conditions import Condition, Slot
-from .arrays.engines import engine_of
+from .arrays.engines import check, engine_of, refuse_unknown
 from .arrays.every import thinned
 from .arrays.parts import write
-from .arrays.phases import check_device, cut_chunks, cut_fields, cut_shapes, finer_values
+from .arrays.phases import check_device, cut_fields, finer_values
 from .arrays.recognise import is_chunked, is_cupy, is_dask, is_device, is_xarray
 from .arrays.work import Block
 from .backends.memory import empty
 from .calls import Call
+from .dividing import divided
 from .graph import Graph, Node, has_conditions, repeated, with_boundaries
 from .lowering.schedule import Schedule
 from .options import Place
-from .program import Program, divided
+from .program import Program
 
 if TYPE_CHECKING:
     from .arrays.xarray import Named
@@ -286,25 +287,18 @@ def _on_chunks(
     """Lazy arrays, by as few tasks a chunk as can be."""
     # Imported here: Dask is optional, and the caller has it.
     from .arrays import chunked
-    from .arrays.chunked import Work, chunks_of
 
     engine = engine_of(arrays)
-    engine.check(arrays)
+    check(arrays)
     if engine is chunked:
-        chunked.check_known(arrays, graph.nodes)
+        along = {axis for node in graph.nodes for axis in node.along}
+        for array in filter(is_dask, arrays):
+            refuse_unknown(array, along)
     values: dict[int, Any] = dict(enumerate(arrays))
     chunks = {value: array.chunks for value, array in values.items() if is_chunked(array)}
     shapes = graph.shapes([array.shape for array in arrays])
     fine = finer_values(graph.nodes)
-    lazily = []
-    for node in graph.needed(wanted):
-        fields = [chunks.get(value) for value in node.fields]
-        if any(sizes is not None for sizes in fields):
-            own = cut_shapes([shapes[value] for value in node.fields], node.fields, fine)
-            fields = [c and cut_chunks(c, n) for c, n in zip(fields, own, strict=True)]
-            found = chunks_of(node, fields, own)
-            chunks |= zip(node.outputs, found, strict=True)
-            lazily.append(node)
+    lazily = chunked.cut_values(graph.needed(wanted), shapes, chunks)
     # What depends on arrays of NumPy alone is done at once.
     read = {value for node in lazily for value in node.fields}
     ready = [
@@ -332,7 +326,7 @@ def _on_chunks(
         order = sorted(inside & outside)
         program = Program(part, tuple(numbers[v] for v in order), schedule, part.token)
         sources = [value for value in numbers if value not in inside]
-        work: Work = program
+        work: chunked.Work = program
         if device is not None and not any(is_cupy(getattr(a, "_meta", a)) for a in arrays):
             # Imported here: CuPy is optional.
             from .sending import Sent

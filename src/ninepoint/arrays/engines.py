@@ -4,16 +4,18 @@ dask.array    `chunked`       a graph of tasks
 dask-array    `expressions`   a node of an expression, which makes the tasks
 Cubed         `on_cubed`      an operation that reads the chunks of stores
 
-An engine is a module with two functions: `check(fields)` raises where a field cannot be computed
-with, and `lazily(work, fields)` gives the wanted values as arrays of the same kind.
+An engine is a module with a function: `lazily(work, fields)` gives the wanted values as arrays of
+the same kind, of fields that were checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from .recognise import is_chunked, is_cubed, is_dask, is_expression
+from . import accepted
+from .recognise import is_chunked, is_cubed, is_cupy, is_dask, is_expression
 
 if TYPE_CHECKING:
     from .chunked import Work
@@ -22,11 +24,34 @@ if TYPE_CHECKING:
 class Engine(Protocol):
     """A module that computes the lazy arrays of a library."""
 
-    def check(self, fields: Sequence[Any]) -> None:
-        """Raise where a field is no array that one can compute with."""
-
     def lazily(self, work: Work, fields: Sequence[Any]) -> list[Any]:
         """Give the wanted values as lazy arrays, in the chunks of the fields."""
+
+
+def check(fields: Sequence[Any]) -> None:
+    """Raise where a field is no array that one can compute with, or lies where others do not."""
+    there = [is_cupy(getattr(field, "_meta", field)) for field in fields]
+    if any(there) and not all(there):
+        raise TypeError(
+            "some of these arrays lie on a GPU and others in the memory of the CPU, and a stencil "
+            "takes neither to the other: give x.map_blocks(cupy.asarray) of the latter."
+        )
+    for field in fields:
+        if is_chunked(field):
+            accepted.refuse_mask(getattr(field, "_meta", None))
+            accepted.check_dtype(field.dtype)
+        elif not is_cupy(field):
+            accepted.as_field(field)
+
+
+def refuse_unknown(field: Any, along: Collection[int] | None = None) -> None:
+    """Raise where nobody knows how long chunks are, along these axes, counted from the end."""
+    for axis, sizes in enumerate(field.chunks, -field.ndim):
+        if (along is None or axis in along) and any(map(math.isnan, sizes)):
+            raise ValueError(
+                f"a Dask array has chunks of unknown size along its axis {axis + field.ndim}, so "
+                "its borders cannot be found; call .compute_chunk_sizes() on it first."
+            )
 
 
 def engine_of(fields: Sequence[Any]) -> Engine:

@@ -24,8 +24,9 @@ from .chunked.grid import Chunks, cut_as, grid_of
 from .chunked.job import Work
 from .chunked.layer import Rule
 from .chunked.outputs import Output
-from .chunked.places import check_places, meta_of, refuse_unknown
+from .chunked.places import meta_of
 from .chunked.rules import rules_of
+from .engines import refuse_unknown
 from .recognise import is_expression, library_of
 
 
@@ -69,22 +70,12 @@ class Results(ArrayExpr):
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in the chunks of the fields; see `chunked.lazily`."""
     library = library_of(next(filter(is_expression, fields)))
+    for field in filter(is_expression, fields):
+        refuse_unknown(field)
     shape, chunks = grid_of(fields)
     one = Computation.of(work, shape, chunks)
     sources = [_lazy(field, chunks, library).expr for field in fields]
     return [new_collection(Results(one, k, *sources)) for k in range(len(one.outputs))]
-
-
-def check(fields: Sequence[Any]) -> None:
-    """Raise where a field is no array that one can compute with."""
-    check_places(fields)
-    for field in fields:
-        if not is_expression(field):
-            accepted.as_field(field)
-            continue
-        accepted.refuse_mask(field._meta)
-        accepted.check_dtype(field.dtype)
-        refuse_unknown(field)
 
 
 def _lazy(field: Any, chunks: Chunks, library: Any) -> Any:

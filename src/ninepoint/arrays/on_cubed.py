@@ -33,15 +33,6 @@ from .recognise import is_cubed
 from .regions import Span
 
 
-def check(fields: Sequence[Any]) -> None:
-    """Raise where a field is no array that one can compute with."""
-    for field in fields:
-        if is_cubed(field):
-            accepted.check_dtype(field.dtype)
-        else:
-            accepted.as_field(field)
-
-
 def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """Give the wanted values as lazy arrays, in chunks as large as those of the fields.
 
@@ -52,7 +43,6 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     TypeError
         As for arrays of NumPy.
     """
-    check(fields)
     shape, chunks = grid_of(fields)
     outputs = outputs_of(work, shape)
     first = next(filter(is_cubed, fields))

@@ -17,19 +17,21 @@ from typing import Any
 import dask.array as da
 
 from .. import accepted
-from .. import numpy as on_numpy
+from ..engines import refuse_unknown
 from ..layout import Shape
+from ..numpy import broadcast_shape
+from ..phases import cut_chunks, cut_shapes, finer_values
 from ..recognise import is_cupy
 from ..regions import Node
 from .computation import Computation, by_faces, by_reading, on_whole_cores
 from .grid import Chunks, cut_as, grid, grid_of
 from .job import Work
 from .outputs import results_of
-from .places import check_places, meta_of, refuse_unknown, uploaded
+from .places import meta_of, uploaded
 from .planner import note
 from .sources import readable
 
-__all__ = ["Work", "check", "check_known", "chunks_of", "lazily", "takes_whole"]
+__all__ = ["Work", "cut_values", "lazily", "taken_to", "takes_whole"]
 
 # Most of Dask's functions carry no annotations.
 untyped: Any = da
@@ -49,11 +51,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     ------
     ValueError
         As for NumPy arrays, and if a field has chunks of unknown size.
-    TypeError
-        As for NumPy arrays.
     """
-    check(fields)
-    check_known(fields, work.nodes)
     shape, chunks = grid_of(fields)
     arrays = [_as_dask(field, chunks) for field in fields]
     one = Computation.of(work, shape, chunks, fields, arrays)
@@ -94,33 +92,24 @@ def takes_whole(nodes: Sequence[Node], fields: Sequence[Any]) -> bool:
     return all(len(chunks[axis]) == 1 for axis in core)
 
 
-def chunks_of(
-    node: Node, fields: Sequence[Chunks | None], shapes: Sequence[Shape]
-) -> list[Chunks]:
-    """How each result of a node is cut, for fields of these shapes that are cut so, or not."""
-    shape = on_numpy.broadcast_shape(shapes)
-    chunks = grid(fields, shape)
-    return [output.chunks(chunks) for output in results_of(node, shape)]
+def cut_values(
+    nodes: Sequence[Node], shapes: Sequence[Shape], chunks: dict[int, Chunks]
+) -> list[Any]:
+    """Say how values are cut that nodes make of such, and which nodes these are.
 
-
-def check(fields: Sequence[Any]) -> None:
-    """Raise where a field is no array that one can compute with."""
-    check_places(fields)
-    for field in fields:
-        if not isinstance(field, da.Array):
-            if not is_cupy(field):
-                accepted.as_field(field)
-            continue
-        accepted.refuse_mask(field._meta)
-        accepted.check_dtype(field.dtype)
-
-
-def check_known(fields: Sequence[Any], nodes: Sequence[Node]) -> None:
-    """Raise where nobody knows how long chunks are along an axis that a node works along."""
-    along = {axis for node in nodes for axis in node.along}
-    for field in fields:
-        if isinstance(field, da.Array):
-            refuse_unknown(field, along)
+    `shapes` are those of all values, and `chunks` those of what is cut.
+    """
+    fine = finer_values(nodes)
+    found = []
+    for node in nodes:
+        if chunks.keys() & node.fields:
+            own = cut_shapes([shapes[value] for value in node.fields], node.fields, fine)
+            cuts = zip(map(chunks.get, node.fields), own, strict=True)
+            whole = grid([c and cut_chunks(c, n) for c, n in cuts], broadcast_shape(own))
+            outputs = results_of(node, tuple(map(sum, whole)))
+            chunks |= {v: one.chunks(whole) for v, one in zip(node.outputs, outputs, strict=True)}
+            found.append(node)
+    return found
 
 
 def taken_to(fields: Sequence[da.Array], arrays: Sequence[Any]) -> list[Any]:
