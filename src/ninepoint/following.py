@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arrays.chunked import cut_values
-from .arrays.chunked.computation import made_further
+from .arrays.chunked.building import made_further
 from .arrays.chunked.grid import Chunks, cut_as
 from .arrays.chunked.layer import Lazy, Origin, origin_of
 from .arrays.recognise import is_cupy
@@ -41,10 +41,10 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     if found is None or not isinstance(found[0].layer, Lazy) or _asks(program):
         return
     own, _ = found
-    if any(is_cupy(array._meta) for array in own.arrays):
+    if any(is_cupy(array._meta) for array in own.one.arrays):
         return
     for far in (True, False):
-        makers = [_maker(array, program, own, far=far) for array in own.arrays]
+        makers = [_maker(array, program, own, far=far) for array in own.one.arrays]
         if not any(makers):
             return
         passed = frozenset().union(*(maker[0].names for maker in makers if maker is not None))
@@ -56,12 +56,12 @@ def follow(program: Program, made: Sequence[Any]) -> None:
 def _maker(array: Any, program: Program, own: Origin, *, far: bool) -> tuple[Origin, int] | None:
     """What made a field, and as which result, where that may be one with what it is given to."""
     found = origin_of(array)
-    if found is None or not isinstance(found[0].work, Program):
+    if found is None or not isinstance(found[0].one.work, Program):
         return None
     origin, position = found
-    if origin.layer.annotations != own.layer.annotations or _asks(found[0].work):
+    if origin.layer.annotations != own.layer.annotations or _asks(found[0].one.work):
         return None
-    if found[0].work.schedule != program.schedule:
+    if found[0].one.work.schedule != program.schedule:
         return None
     return (origin.further if far and origin.further is not None else origin), position
 
@@ -80,25 +80,27 @@ def _composed(
     """
     inputs: dict[str, tuple[Any, Any]] = {}
     types: dict[str, Any] = {}
-    given = zip(own.fields, own.arrays, program.field_dtypes, makers, strict=True)
+    given = zip(own.one.fields, own.one.arrays, program.field_dtypes, makers, strict=True)
     for field, array, dtype, maker in given:
         pairs: Any = [(field, array, dtype)]
         if maker is not None:
             origin = maker[0]
-            pairs = zip(origin.fields, origin.arrays, origin.work.field_dtypes, strict=True)
+            pairs = zip(
+                origin.one.fields, origin.one.arrays, origin.one.work.field_dtypes, strict=True
+            )
         for one, lazy, kind in pairs:
             inputs.setdefault(lazy.name, (one, lazy))
             types.setdefault(lazy.name, kind)
     numbers = {name: k for k, name in enumerate(inputs)}
     graph = Graph([f"f{k}" for k in range(len(inputs))], list(types.values()))
     starts: list[int] = []
-    for array, maker in zip(own.arrays, makers, strict=True):
+    for array, maker in zip(own.one.arrays, makers, strict=True):
         if maker is None:
             starts.append(numbers[array.name])
             continue
         origin, position = maker
-        work: Any = origin.work
-        starts.append(_added(graph, work, [numbers[a.name] for a in origin.arrays])[position])
+        work: Any = origin.one.work
+        starts.append(_added(graph, work, [numbers[a.name] for a in origin.one.arrays])[position])
     wanted = _added(graph, program, starts)
     nodes = graph.needed(wanted)
     arrays = [lazy for _, lazy in inputs.values()]

@@ -57,7 +57,7 @@ class Results(ArrayExpr):
     def _layer(self) -> dict[Any, Any]:
         one, which, _, sources = self._one
         inputs = [(source.name, source.chunks) for source in sources]
-        whole = f"{one.job.work.name}-all-{tokenize(one, inputs)}"
+        whole = f"{one.work.name}-all-{tokenize(one, inputs)}"
         names = [self._name] * len(one.outputs)
         recut, blocks, results = rules_of(one.job, one.outputs, one.chunks, inputs, whole, names)
         tasks: dict[Any, Any] = {}
@@ -73,7 +73,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     for field in filter(is_expression, fields):
         refuse_unknown(field)
     shape, chunks = grid_of(fields)
-    one = Computation.of(work, shape, chunks)
+    one = Computation(work, shape, chunks)
     sources = [_lazy(field, chunks, library).expr for field in fields]
     return [new_collection(Results(one, k, *sources)) for k in range(len(one.outputs))]
 

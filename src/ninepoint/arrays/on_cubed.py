@@ -89,10 +89,10 @@ class _Operation:
             tuple((b - a) * k for a, b in axis) for axis, k in zip(self.cuts, factors, strict=True)
         )
         # No block reads more than one in the middle, nor has more if all values were kept.
-        middle = self._spans([(len(axis) - 1) // 2 for axis in self.cuts])
+        middle = self._reads([(len(axis) - 1) // 2 for axis in self.cuts])
         types = list(self.job.work.field_dtypes)
         types += [dtype for node in self.job.work.nodes for dtype in node.out_dtypes]
-        points = max(math.prod(b - a for a, b in spans) for spans in middle)
+        points = max(math.prod(part.length for part in own) for own in middle)
         made = general_blockwise(
             self,
             partial(self.keys, [array.name for array in arrays]),
@@ -101,48 +101,44 @@ class _Operation:
             dtypes=[output.dtype for output in outputs],
             chunkss=[chunks] * count,
             target_stores=[None] * count if count > 1 else None,
-            num_input_blocks=tuple(
-                math.prod(len(part.chunks) for part in self._parts(field, spans))
-                for field, spans in enumerate(middle)
-            ),
+            num_input_blocks=tuple(math.prod(len(part.chunks) for part in own) for own in middle),
             extra_projected_mem=points * sum(dtype.itemsize for dtype in types),
             op_name=self.job.work.name,
         )
         return made if isinstance(made, tuple) else (made,)
+
+    def _shapes(self) -> list[tuple[int, ...]]:
+        return [tuple(map(sum, chunks)) for chunks in self.fields]
 
     def _region(self, block: Sequence[int]) -> Region:
         """The points of a block."""
         spans = [axis[k] for axis, k in zip(self.cuts, block, strict=True)]
         return Region(tuple(a for a, _ in spans), tuple(b for _, b in spans))
 
-    def _shapes(self) -> list[tuple[int, ...]]:
-        return [tuple(map(sum, chunks)) for chunks in self.fields]
-
-    def _spans(self, block: Sequence[int]) -> list[list[Span]]:
-        """What a block reads of each field."""
-        return spans_read(self.job, self._region(block), self._shapes())
-
-    def _parts(self, field: int, spans: Sequence[Span]) -> list[Part]:
-        """How what a block reads of a field is put together."""
-        whole = self.job.shape[len(self.job.shape) - len(spans) :]
-        axes = zip(self.fields[field], spans, whole, strict=True)
-        return [parts(sizes, [span], n)[0] for sizes, span, n in axes]
+    def _reads(self, block: Sequence[int]) -> list[list[Part]]:
+        """How what a block reads of each field is put together."""
+        found = []
+        spans = spans_read(self.job, self._region(block), self._shapes())
+        for chunks, own in zip(self.fields, spans, strict=True):
+            axes = zip(chunks, own, self.job.shape[len(self.job.shape) - len(own) :], strict=True)
+            found.append([parts(sizes, [span], n)[0] for sizes, span, n in axes])
+        return found
 
     def keys(self, names: Sequence[str], key: Any) -> Any:
         """Tell Cubed which chunks of the arrays of these names a block reads."""
         found = []
-        for field, (name, own) in enumerate(zip(names, self._spans(key.coords), strict=True)):
-            places = itertools.product(*(part.chunks for part in self._parts(field, own)))
+        for name, own in zip(names, self._reads(key.coords), strict=True):
+            places = itertools.product(*(part.chunks for part in own))
             found.append(iter([ChunkKey(name, place) for place in places]))
         return FunctionArgs(*found, output_name=key.name)
 
     def __call__(self, *chunks: Iterable[Array], block_id: Sequence[int]) -> Any:
         """Compute a block from the chunks that it reads."""
-        types = self.job.work.field_dtypes
+        types, reads = self.job.work.field_dtypes, self._reads(block_id)
 
         def read(field: int, spans: Sequence[Span]) -> Array:
             make = partial(empty, dtype=types[field])
-            return put_together(self._parts(field, spans), map(np.asarray, chunks[field]), make)
+            return put_together(reads[field], map(np.asarray, chunks[field]), make)
 
         made = computed(self.job, self._region(block_id), self._shapes(), read)
         results = made if isinstance(made, tuple) else (made,)

@@ -23,7 +23,8 @@ from ..numpy import broadcast_shape
 from ..phases import cut_chunks, cut_shapes, finer_values
 from ..recognise import is_cupy
 from ..regions import Node
-from .computation import Computation, by_faces, by_reading, on_whole_cores
+from .building import by_faces, by_reading, on_whole_cores
+from .computation import Computation
 from .grid import Chunks, cut_as, grid, grid_of
 from .job import Work
 from .outputs import results_of
@@ -54,15 +55,16 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     """
     shape, chunks = grid_of(fields)
     arrays = [_as_dask(field, chunks) for field in fields]
-    one = Computation.of(work, shape, chunks, fields, arrays)
+    one = Computation(work, shape, chunks, fields, arrays)
     if takes_whole(work.nodes, arrays):
         note("whole cores", one)
         return on_whole_cores(one)
     for field in arrays:
         # A block has a place, which is not known behind such a chunk.
         refuse_unknown(field)
-    if readable(work, fields, chunks) is not None:
-        made = by_reading(one)
+    sources = readable(work, fields, chunks)
+    if sources is not None:
+        made = by_reading(one, sources)
         if made is not None:
             note("regions", one)
             return made

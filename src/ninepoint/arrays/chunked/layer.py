@@ -24,7 +24,7 @@ from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
 if TYPE_CHECKING:
-    from .job import Work
+    from .computation import Computation
 
 Place: TypeAlias = tuple[int, ...]
 Key: TypeAlias = tuple[Any, ...]
@@ -36,15 +36,13 @@ blockwise: Any = core_blockwise
 
 @dataclass(eq=False, slots=True)
 class Origin:
-    """What made arrays: a program of fields, by a layer that has the blocks.
+    """What made arrays: a computation, by a layer that has the blocks.
 
-    `arrays` are the fields as arrays of Dask, and `names` those of all arrays of the call, and of
-    what it passes by.  The same blocks may be made from `further` up.
+    `names` are those of all arrays that it gives, and of those that it passes by.  The same blocks
+    may be made from `further` up.
     """
 
-    work: Work
-    fields: tuple[Any, ...]
-    arrays: tuple[Any, ...]
+    one: Computation
     names: frozenset[str]
     layer: Any
     further: Origin | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,19 +61,24 @@ def outputs_of(work: Work, shape: Shape) -> list[Output]:
 
 def results_of(node: Node, shape: Shape) -> list[Output]:
     """What each result of a node is, for fields of one shape together."""
-    every, factors = [1] * len(shape), [1] * len(shape)
-    for axis, step in zip(node.along, node.every, strict=True):
-        every[axis] = step
-    for axis, factor in zip(node.along, node.factors, strict=False):
-        factors[axis] = factor
-    core = tuple(shape[axis] for axis in node.along)
-    outputs = []
-    for dtype, one in zip(
-        node.out_dtypes, layout(core, tuple(node.reaches), node.border).outputs, strict=True
-    ):
-        start, stop = [0] * len(shape), list(shape)
-        for k, axis in enumerate(node.along):
-            start[axis], stop[axis] = one.extent.start[k], one.extent.stop[k]
-        extent = Region(tuple(start), tuple(stop))
-        outputs.append(Output(dtype, extent, tuple(every), tuple(factors) if node.factors else ()))
-    return outputs
+    ones, core = (1,) * len(shape), tuple(shape[axis] for axis in node.along)
+    every = _placed(ones, node.along, node.every)
+    factors = _placed(ones, node.along, node.factors) if node.factors else ()
+    found = layout(core, tuple(node.reaches), node.border).outputs
+    extents = [
+        Region(
+            _placed((0,) * len(shape), node.along, one.extent.start),
+            _placed(shape, node.along, one.extent.stop),
+        )
+        for one in found
+    ]
+    pairs = zip(node.out_dtypes, extents, strict=True)
+    return [Output(dtype, extent, every, factors) for dtype, extent in pairs]
+
+
+def _placed(numbers: Shape, along: Sequence[int], others: Sequence[int]) -> Shape:
+    """Numbers of the axes, with others for those along which a node works."""
+    found = list(numbers)
+    for axis, number in zip(along, others, strict=True):
+        found[axis] = number
+    return tuple(found)

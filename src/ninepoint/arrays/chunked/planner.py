@@ -46,7 +46,7 @@ class Chosen:
 
 def _chosen(plan: str, one: Computation) -> Chosen:
     """What a plan costs."""
-    work, chunks = one.job.work, one.chunks
+    work, chunks = one.work, one.chunks
     results = len(one.outputs)
     read = sum(dtype.itemsize for dtype in work.field_dtypes)
     made = sum(output.dtype.itemsize for output in one.outputs)

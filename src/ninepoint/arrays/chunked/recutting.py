@@ -1,0 +1,86 @@
+"""The same array in other chunks, by other reads of what it is made from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import dask.array as da
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
+from dask.layers import ArraySliceDep
+
+from ... import limits
+from .building import by_reading, with_nodes
+from .computation import Computation
+from .grid import Chunks
+from .job import Work
+from .layer import blockwise, origin_of
+from .sources import Source, costs, source_of, sources_of
+
+# Most of Dask's functions carry no annotations.
+untyped: Any = da
+
+
+def recut(array: Any, chunks: Chunks) -> Any:
+    """Give the same values in other chunks, without moving any; None where that cannot be.
+
+    It can be for what is a plain view of a source, and for what a program made of such views: its
+    tasks then read other regions.  It is not where these would decode twice what there is.
+
+    Parameters
+    ----------
+    array : dask.array.Array
+    chunks : tuple of tuple of int
+        Sizes along each axis, which add up to those of the array.
+    """
+    chunks = tuple(tuple(map(int, sizes)) for sizes in chunks)
+    assert tuple(map(sum, chunks)) == array.shape, (chunks, array.shape)
+    if array.chunks == chunks:
+        return array
+    source = source_of(array)
+    if source is not None:
+        return None if _is_dear(None, [source], chunks) else _sliced(source, chunks, array._meta)
+    origin, position = origin_of(array) or (None, 0)
+    for way in (origin and origin.further, origin):
+        sources = sources_of(way.one.fields) if way else None
+        if way and sources:
+            return _read_so(way.one, sources, position, chunks)
+    return None
+
+
+def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks: Chunks) -> Any:
+    """A result of a computation on sources in these chunks."""
+    output = one.outputs[position]
+    ends = zip(chunks, output.extent.start, output.extent.stop, one.shape, strict=True)
+    fields = tuple(_around(sizes, a, n - b) for sizes, a, b, n in ends)
+    # What stands in a chunk of a finer result need be no whole number of elements.
+    if output.factors or _is_dear(one.work, sources, fields):
+        return None
+    made = by_reading(replace(one, chunks=fields), sources)
+    return None if made is None else made[position]
+
+
+def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
+    """Whether much more is decoded than there is."""
+    bytes_ = sum(s.dtype.itemsize * math.prod(s.shape) for s in sources)
+    return costs(work, sources, chunks)[1] > limits.current.recut_ratio * bytes_
+
+
+def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
+    """The chunks of fields of which a result has so much less at its ends."""
+    return (*([before] if before else []), *sizes, *([after] if after else []))
+
+
+def _sliced(source: Source, chunks: Chunks, meta: Any) -> Any:
+    """The array that Dask itself would make of a source, with other chunks."""
+    name = f"{source.name}-{tokenize(chunks)}"
+    indices = tuple(range(len(chunks)))
+    layer = blockwise(
+        source.getter, name, indices, source.ref, None, ArraySliceDep(chunks), indices,
+        numblocks={}, _data_producer=True, **dict(source.options),
+    )  # fmt: skip
+    graph = with_nodes(HighLevelGraph({name: layer}, {name: set()}), name, source.node)
+    return untyped.Array(graph, name, chunks, meta=meta)
