@@ -17,6 +17,7 @@ from typing import Any
 
 from .arrays.chunked import cut_values
 from .arrays.chunked.building import made_further
+from .arrays.chunked.computation import Computation
 from .arrays.chunked.grid import Chunks, cut_as
 from .arrays.chunked.layer import Lazy, Origin, origin_of
 from .arrays.recognise import is_cupy
@@ -43,27 +44,26 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     own, _ = found
     if any(is_cupy(array._meta) for array in own.one.arrays):
         return
-    for far in (True, False):
-        makers = [_maker(array, program, own, far=far) for array in own.one.arrays]
-        if not any(makers):
-            return
+    makers = [_maker(array, own) for array in own.one.arrays]
+    if any(makers):
         passed = frozenset().union(*(maker[0].names for maker in makers if maker is not None))
-        one, inputs = _composed(program, own, makers)
-        if one is not None and made_further(made, one, inputs, passed):
-            return
+        whole = _composed(own.one, own.layer.rule.chunks, makers)
+        if whole is not None:
+            made_further(made, *whole, passed)
 
 
-def _maker(array: Any, program: Program, own: Origin, *, far: bool) -> tuple[Origin, int] | None:
+def _maker(array: Any, own: Origin) -> tuple[Origin, int] | None:
     """What made a field, and as which result, where that may be one with what it is given to."""
     found = origin_of(array)
-    if found is None or not isinstance(found[0].one.work, Program):
+    if found is None:
         return None
     origin, position = found
-    if origin.layer.annotations != own.layer.annotations or _asks(found[0].one.work):
+    work: Any = origin.one.work
+    if not isinstance(work, Program) or _asks(work):
         return None
-    if found[0].one.work.schedule != program.schedule:
+    if origin.layer.annotations != own.layer.annotations or work.schedule != own.one.work.choices:
         return None
-    return (origin.further if far and origin.further is not None else origin), position
+    return origin.further or origin, position
 
 
 def _asks(program: Program) -> bool:
@@ -72,40 +72,30 @@ def _asks(program: Program) -> bool:
 
 
 def _composed(
-    program: Program, own: Origin, makers: Sequence[tuple[Origin, int] | None]
-) -> tuple[Program | None, list[tuple[Any, Any]]]:
-    """What makers and a program do, as one program of what the makers were given.
+    one: Computation, blocks: Chunks, makers: Sequence[tuple[Origin, int] | None]
+) -> tuple[Program, list[Any]] | None:
+    """What makers and a program do, as one program, and what that is given.
 
     There is none where the calls are better done in several tasks a chunk.
     """
-    inputs: dict[str, tuple[Any, Any]] = {}
-    types: dict[str, Any] = {}
-    given = zip(own.one.fields, own.one.arrays, program.field_dtypes, makers, strict=True)
-    for field, array, dtype, maker in given:
-        pairs: Any = [(field, array, dtype)]
-        if maker is not None:
-            origin = maker[0]
-            pairs = zip(
-                origin.one.fields, origin.one.arrays, origin.one.work.field_dtypes, strict=True
-            )
-        for one, lazy, kind in pairs:
-            inputs.setdefault(lazy.name, (one, lazy))
-            types.setdefault(lazy.name, kind)
+    program: Any = one.work
+    fields = list(zip(one.inputs, makers, strict=True))
+    given = [maker[0].one.inputs if maker else [own] for own, maker in fields]
+    inputs = {entry[1].name: entry for entries in given for entry in entries}
     numbers = {name: k for k, name in enumerate(inputs)}
-    graph = Graph([f"f{k}" for k in range(len(inputs))], list(types.values()))
+    graph = Graph([f"f{k}" for k in range(len(inputs))], [e[2] for e in inputs.values()])
     starts: list[int] = []
-    for array, maker in zip(own.one.arrays, makers, strict=True):
-        if maker is None:
-            starts.append(numbers[array.name])
-            continue
-        origin, position = maker
-        work: Any = origin.one.work
-        starts.append(_added(graph, work, [numbers[a.name] for a in origin.one.arrays])[position])
+    for entries, maker in zip(given, makers, strict=True):
+        values = [numbers[array.name] for _, array, _ in entries]
+        if maker is not None:
+            origin, position = maker
+            values = [_added(graph, origin.one.work, values)[position]]
+        starts += values
     wanted = _added(graph, program, starts)
     nodes = graph.needed(wanted)
-    arrays = [lazy for _, lazy in inputs.values()]
-    if len(nodes) > MOST or not _is_one(graph, wanted, nodes, arrays, own.layer.rule.chunks):
-        return None, []
+    arrays = [array for _, array, _ in inputs.values()]
+    if len(nodes) > MOST or not _is_one(graph, wanted, nodes, arrays, blocks):
+        return None
     part, inside = graph.part(nodes)
     order = list(inputs.values())
     whole = Program(part, tuple(inside[v] for v in wanted), program.schedule, part.token)
@@ -125,7 +115,7 @@ def _is_one(
     return len(divided(graph, wanted, nodes, shapes, chunks)) == 1
 
 
-def _added(graph: Graph, program: Program, fields: Sequence[int]) -> list[int]:
+def _added(graph: Graph, program: Any, fields: Sequence[int]) -> list[int]:
     """Add the calls of a program on some values; gives what is wanted of it."""
     numbers = dict(enumerate(fields))
     for node in program.graph.needed(program.wanted):

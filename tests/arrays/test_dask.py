@@ -230,7 +230,7 @@ def test_a_layer_is_a_rule_until_it_is_scheduled() -> None:
     layer = pickle.loads(pickle.dumps(y.dask.layers[y.name]))
     culled, needs = layer.cull({(y.name, 0, 0)}, set())
     assert not layer.is_materialized()
-    assert not culled.is_materialized()
+    assert len(pickle.dumps(culled)) < 20_000
     assert culled.get_output_keys() == {(y.name, 0, 0)}
     assert set().union(*needs.values()) == {(x.name, i, j) for i in (0, 1) for j in (0, 1)}
 

@@ -131,9 +131,11 @@ def _arrays(
 
 
 def made_further(
-    made: Sequence[Any], work: Work, inputs: Sequence[tuple[Any, Any]], passed: frozenset[str]
-) -> bool:
+    made: Sequence[Any], work: Work, inputs: Sequence[tuple[Any, ...]], passed: frozenset[str]
+) -> None:
     """Let arrays be made from what is further up, where nobody asks for those `passed` by.
+
+    That is done where blocks can be read, or are made of faces of chunks that the graph has.
 
     Parameters
     ----------
@@ -141,21 +143,15 @@ def made_further(
         Results of one call, made of blocks with faces.
     work : Work
         A program that gives the same of other fields.
-    inputs : sequence of pairs
-        These fields, each also as an array of Dask.
+    inputs : sequence
+        These fields, each also as an array of Dask; see `Computation.inputs`.
     passed : frozenset
         Names of arrays.
-
-    Returns
-    -------
-    bool
-        Whether there is a way: their blocks can be read, or are made of faces of chunks that the
-        graph has.
     """
     found = origin_of(made[0])
     assert found is not None, made
     origin, rule = found[0], found[0].layer.rule
-    fields, arrays = [field for field, _ in inputs], [array for _, array in inputs]
+    fields, arrays, _ = map(list, zip(*inputs, strict=True))
     one = Computation(work, rule.job.shape, rule.chunks, fields, arrays)
     sources = readable(work, fields, rule.chunks)
     layer: Any = None
@@ -172,7 +168,6 @@ def made_further(
         if known and blocks.chunks == rule.chunks:
             layer = Lazy(replace(blocks, name=rule.name))
     if layer is None:
-        return False
+        return
     origin.layer.further = layer, passed, reads
     origin.further = Origin(one, origin.names | passed, layer)
-    return True

@@ -48,6 +48,11 @@ class Computation:
         return self.identity
 
     @property
+    def inputs(self) -> list[tuple[Any, Any, Any]]:
+        """Each field, the same as an array of Dask, and the type that the program takes it as."""
+        return list(zip(self.fields, self.arrays, self.work.field_dtypes, strict=True))
+
+    @property
     def names(self) -> list[str]:
         """The names of the results."""
         name, count = self.work.name, len(self.outputs)

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .computation import Computation
 
 Place: TypeAlias = tuple[int, ...]
-Key: TypeAlias = tuple[Any, ...]
 
 
 # Partly typed: Any, or mypy finds the gaps.
@@ -61,9 +60,6 @@ class Rule(Protocol):
 
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The tasks that make the blocks at these places."""
-
-    def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
-        """Keys of those tasks, and between them all keys of other layers that they need."""
 
 
 class Lazy(Layer):
@@ -136,7 +132,9 @@ class Lazy(Layer):
             others = {key[0] for key in keys if type(key) is tuple}
             if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
-        return Lazy(self.rule, asked, self.annotations), self.rule.sources(asked)
+        culled = Lazy(self.rule, asked, self.annotations)
+        tasks = culled._written
+        return culled, {key: task.dependencies - tasks.keys() for key, task in tasks.items()}
 
     def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
         """The same tasks under other keys, which may wait for one more; see `Layer.clone`.

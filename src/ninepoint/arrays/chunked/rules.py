@@ -15,7 +15,7 @@ Nothing is rechunked for good: a group lives for as long as it is computed with.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,9 +28,9 @@ from ..blocks import parts, put_together
 from ..borders import Array
 from .faces import block_of, cut
 from .grid import Chunks, cut_as, cuts_of
-from .halos import Axis, axes_of, grouped
+from .halos import axes_of, grouped
 from .job import Job
-from .layer import Key, Place
+from .layer import Place
 from .outputs import Output
 from .pieces import Offset
 from .places import in_memory, nothing
@@ -54,6 +54,10 @@ class Field:
         own = [k if cut else 0 for k, cut in zip(place, self.cut, strict=True)]
         return tuple(own[len(own) - self.ndim :])
 
+    def has(self, offset: Offset) -> bool:
+        """Whether it has a chunk of its own where another one stands."""
+        return not any(at and not cut for at, cut in zip(offset, self.cut, strict=True))
+
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
@@ -69,13 +73,10 @@ class Blocks:
         """How many blocks there are along each axis."""
         return tuple(map(len, self.chunks))
 
-    def _axes(self) -> tuple[list[Axis], list[list[list[tuple[int, int]]]]]:
-        axes = axes_of(self.job.work, self.chunks)
-        return axes, [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
-
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places, and the faces that they need."""
-        axes, near = self._axes()
+        axes = axes_of(self.job.work, self.chunks)
+        near = [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
         made: dict[Any, Any] = {}
         job: Any = self.job
         if self.job.apart:
@@ -83,26 +84,20 @@ class Blocks:
             job = TaskRef(self.job.apart)
         refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
         for place in places:
-            beside = list(
-                itertools.product(*[table[k] for table, k in zip(near, place, strict=True)])
-            )
+            around = itertools.product(*[table[k] for table, k in zip(near, place, strict=True)])
+            beside = [tuple(zip(*found, strict=True)) for found in around][1:]
             needed: list[TaskRef] = []
             offsets: list[tuple[Offset, ...]] = []
             for field, known in zip(self.fields, refs, strict=True):
-                needed.append(TaskRef((field.name, *field.at(place))))
-                there: list[Offset] = []
-                for found in beside[1:]:
-                    offset = tuple([at for at, _ in found])
-                    if any(at and not cut for at, cut in zip(offset, field.cut, strict=True)):
-                        continue
-                    at = tuple([k for _, k in found])
+                there = [pair for pair in beside if field.has(pair[0])]
+                for _, at in there:
                     if at not in known:
                         known[at] = TaskRef((field.faces, *field.at(at)))
-                    there.append(offset)
-                    needed.append(known[at])
-                offsets.append(tuple(there))
-            start = tuple([axis.cuts[k][0] for axis, k in zip(axes, place, strict=True)])
-            stop = tuple([axis.cuts[k][1] for axis, k in zip(axes, place, strict=True)])
+                offsets.append(tuple([offset for offset, _ in there]))
+                needed.append(TaskRef((field.name, *field.at(place))))
+                needed += [known[at] for _, at in there]
+            spans = [axis.cuts[k] for axis, k in zip(axes, place, strict=True)]
+            start, stop = tuple([a for a, _ in spans]), tuple([b for _, b in spans])
             key = (self.name, *place)
             made[key] = Task(key, block_of, job, start, stop, tuple(offsets), *needed)
         for field, known in zip(self.fields, refs, strict=True):
@@ -115,24 +110,6 @@ class Blocks:
                 chunk = TaskRef((field.name, *field.at(at)))
                 made[ref.key] = Task(ref.key, cut, chunk, own)
         return made
-
-    def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
-        """The chunks that the blocks are made of, and of which there are faces."""
-        _, near = self._axes()
-        asked = list(places)
-        found: dict[Key, set[Key]] = {
-            (self.name, *place): {(field.name, *field.at(place)) for field in self.fields}
-            for place in asked
-        }
-        # Along one axis after the other: a block far away is reached through those between.
-        around = set(asked)
-        for k, table in enumerate(near):
-            around |= {
-                (*block[:k], at, *block[k + 1 :]) for block in around for _, at in table[block[k]]
-            }
-        for field in self.fields:
-            found |= {(field.faces, *field.at(at)): {(field.name, *field.at(at))} for at in around}
-        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,27 +131,20 @@ class Recut:
         """How many blocks there are along each axis."""
         return tuple(map(len, self.chunks))
 
-    def _parts(self, places: Iterable[Place]) -> Iterator[tuple[Key, tuple[Any, ...], list[Key]]]:
-        """Each block: its key, how it is put together, and of what."""
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+        """The blocks at these places."""
         axes = [
             parts(before, cuts_of(sizes), sum(before))
             for before, sizes in zip(self.before, self.chunks, strict=True)
         ]
+        made: dict[Any, Any] = {}
         for place in places:
             own = tuple([axis[k] for axis, k in zip(axes, place, strict=True)])
             needed = itertools.product(*[part.chunks for part in own])
-            yield (self.name, *place), own, [(self.source, *at) for at in needed]
-
-    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
-        """The blocks at these places."""
-        return {
-            key: Task(key, _recut, own, self.dtype, self.number, *map(TaskRef, needed))
-            for key, own, needed in self._parts(places)
-        }
-
-    def sources(self, places: Iterable[Place]) -> dict[Key, set[Key]]:
-        """The chunks that the blocks are put together from."""
-        return {key: set(needed) for key, _, needed in self._parts(places)}
+            refs = [TaskRef((self.source, *at)) for at in needed]
+            key = (self.name, *place)
+            made[key] = Task(key, _recut, own, self.dtype, self.number, *refs)
+        return made
 
 
 def _recut(own: Sequence[Any], dtype: np.dtype[Any], number: int | None, *chunks: Any) -> Array:
