@@ -20,6 +20,7 @@ from .arrays.chunked.building import made_further
 from .arrays.chunked.computation import Computation
 from .arrays.chunked.grid import Chunks, cut_as
 from .arrays.chunked.layer import Lazy, Origin, origin_of
+from .arrays.chunked.sources import sources_of
 from .arrays.recognise import is_cupy
 from .dividing import divided
 from .graph import Graph
@@ -44,18 +45,27 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     own, _ = found
     if any(is_cupy(array._meta) for array in own.one.arrays):
         return
-    makers = [_maker(array, own) for array in own.one.arrays]
-    if any(makers):
+    for reads in (True, False):
+        makers = [_maker(array, own, reads) for array in own.one.arrays]
+        pairs = zip(own.one.inputs, makers, strict=True)
+        given = [maker[0].one.inputs if maker else [field] for field, maker in pairs]
+        fields = [field for entries in given for field, *_ in entries]
+        if not any(makers) or (reads and sources_of(fields) is None):
+            continue
         passed = frozenset().union(*(maker[0].names for maker in makers if maker is not None))
-        whole = _composed(own.one, own.layer.rule.chunks, makers)
-        if whole is not None:
-            made_further(made, *whole, passed)
+        whole = _composed(own.one, given, makers, own.layer.rule.chunks)
+        if whole is not None and made_further(made, *whole, passed, reads=reads):
+            return
 
 
-def _maker(array: Any, own: Origin) -> tuple[Origin, int] | None:
-    """What made a field, and as which result, where that may be one with what it is given to."""
+def _maker(array: Any, own: Origin, reads: bool) -> tuple[Origin, int] | None:
+    """What made a field, and as which result, where that may be one with what it is given to.
+
+    What Dask makes one with something else is not there for others, so it can be passed by only
+    if nothing but sources is read.
+    """
     found = origin_of(array)
-    if found is None:
+    if found is None or not (reads or isinstance(found[0].layer, Lazy)):
         return None
     origin, position = found
     work: Any = origin.one.work
@@ -72,15 +82,16 @@ def _asks(program: Program) -> bool:
 
 
 def _composed(
-    one: Computation, blocks: Chunks, makers: Sequence[tuple[Origin, int] | None]
+    one: Computation,
+    given: Sequence[Sequence[tuple[Any, ...]]],
+    makers: Sequence[tuple[Origin, int] | None],
+    blocks: Chunks,
 ) -> tuple[Program, list[Any]] | None:
-    """What makers and a program do, as one program, and what that is given.
+    """What makers and a program do, as one program of what these were given, and all of that.
 
-    There is none where the calls are better done in several tasks a chunk.
+    There is none where the calls are better done in several tasks a block.
     """
     program: Any = one.work
-    fields = list(zip(one.inputs, makers, strict=True))
-    given = [maker[0].one.inputs if maker else [own] for own, maker in fields]
     inputs = {entry[1].name: entry for entries in given for entry in entries}
     numbers = {name: k for k, name in enumerate(inputs)}
     graph = Graph([f"f{k}" for k in range(len(inputs))], [e[2] for e in inputs.values()])

@@ -285,6 +285,17 @@ def test_calls_that_follow_each_other_are_done_at_once_where_nobody_asks_between
     equal(first + second, sum(far(mean(a), mean(a))))
 
 
+def test_calls_that_dask_makes_one_are_not_passed_by() -> None:
+    a = image(30, 24)
+    x = da.from_array(a, chunks=(10, 24)).map_blocks(np.positive)
+    y, b = (
+        line(line(x, axes=1, boundary="wrap"), axes=1),
+        line(line(a, axes=1, boundary="wrap"), axes=1),
+    )
+    for kernel in (mean, wide):
+        equal(kernel(y, boundary="reflect"), kernel(b, boundary="reflect"))
+
+
 @pytest.mark.parametrize("chunks", [(2, 6, 6), (10, 6, 6)])
 def test_chunks_of_unknown_size_along_a_stack(chunks: tuple[int, ...]) -> None:
     a = image(10, 6, 6)

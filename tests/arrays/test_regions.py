@@ -164,6 +164,18 @@ def test_calls_one_after_another_are_one_that_reads() -> None:
     assert decoded(held) == 0
 
 
+def test_blocks_of_which_a_result_has_nothing() -> None:
+    a = whole(41, 60, dtype="int64")
+    x = sliced(a, ((1, 20, 19, 1), (30, 30)))
+    for kernel in (near, far):
+        for rule in ("valid", "reflect"):
+            given = (x, x)[: len(kernel.fields)], (a, a)[: len(kernel.fields)]
+            lazy = each(kernel(*map(mean, given[0]), boundary=rule))
+            wanted = each(kernel(*map(mean, given[1]), boundary=rule))
+            for one, other in zip(lazy, wanted, strict=True):
+                np.testing.assert_array_equal(one.compute(scheduler="sync"), other)
+
+
 def test_calls_that_would_decode_much_twice_are_not_one() -> None:
     a = whole(60, 60, dtype="int64")
     assert not is_one_task_a_chunk(mean(sliced(a, 20, piece=10)))

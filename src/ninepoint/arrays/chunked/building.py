@@ -18,9 +18,10 @@ from dask._task_spec import DataNode
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
+from ..layout import Shape
 from ..regions import mixed
 from .computation import Computation
-from .grid import cut_to
+from .grid import Chunks, cut_to
 from .job import Work, whole_of
 from .layer import Lazy, Origin, Symbolic, origin_of
 from .places import meta_of
@@ -43,32 +44,38 @@ def on_whole_cores(one: Computation) -> list[Any]:
 
 
 def by_reading(one: Computation, sources: Sequence[Source]) -> list[Any] | None:
-    """Give the results, each block of which reads what it needs; None where that cannot be."""
-    layer = _reading(one, sources)
-    return None if layer is None else _symbolic(one, layer[0], [], layer[1])
+    """Give the results, each block of which reads what it needs.
+
+    There are none where several results have different points, or an axis is cut that some nodes
+    take as a ring and others do not: no block of neighbours serves both.
+    """
+    first = one.outputs[0]
+    alike = all((o.extent, o.factors) == (first.extent, first.factors) for o in one.outputs)
+    if not alike or _is_mixed(one):
+        return None
+    cuts = cut_to(first.extent, one.chunks)
+    layer, nodes = _reading(one, sources, one.alone, first.extent.start, cuts)
+    return _symbolic(one, layer, [], nodes)
+
+
+def _is_mixed(one: Computation) -> bool:
+    """Whether an axis is cut that some nodes take as a ring and others do not."""
+    axes = enumerate(one.chunks, -len(one.chunks))
+    return any(len(sizes) > 1 and mixed(one.work.nodes, axis) for axis, sizes in axes)
 
 
 def _reading(
-    one: Computation, sources: Sequence[Source], name: str = ""
-) -> tuple[Symbolic, dict[str, Any]] | None:
-    """The layer of blocks that read from sources, and the nodes of these.
-
-    There is none where several results have different points, or an axis is cut that some nodes
-    take as a ring and others do not: no block of neighbours serves both.
-    """
-    work, first, ndim = one.work, one.outputs[0], len(one.chunks)
-    if any(len(c) > 1 and mixed(work.nodes, k) for k, c in enumerate(one.chunks, -ndim)):
-        return None
-    if any((o.extent, o.factors) != (first.extent, first.factors) for o in one.outputs):
-        return None
-    fields = zip(sources, work.field_dtypes, strict=True)
-    reading = Reading(first.extent.start, tuple(Field.of(*pair) for pair in fields))
+    one: Computation, sources: Sequence[Source], name: str, first: Shape, cuts: Chunks
+) -> tuple[Symbolic, dict[str, Any]]:
+    """The layer of blocks that read from sources, which begin at `first`, and their nodes."""
+    fields = zip(sources, one.work.field_dtypes, strict=True)
+    reading = Reading(first, tuple(Field.of(*pair) for pair in fields))
     function, pairs, nodes = one.task(reading)
-    pairs += [ArraySliceDep(cut_to(first.extent, one.chunks)), range(ndim)]
+    pairs += [ArraySliceDep(cuts), range(len(cuts))]
     for source in sources:
         pairs += [source.ref, None]
         nodes |= source.node
-    return Symbolic.of(name or one.alone, ndim, function, pairs, {}), nodes
+    return Symbolic.of(name, len(cuts), function, pairs, {}), nodes
 
 
 def by_faces(one: Computation) -> list[Any]:
@@ -131,11 +138,14 @@ def _arrays(
 
 
 def made_further(
-    made: Sequence[Any], work: Work, inputs: Sequence[tuple[Any, ...]], passed: frozenset[str]
-) -> None:
+    made: Sequence[Any],
+    work: Work,
+    inputs: Sequence[tuple[Any, ...]],
+    passed: frozenset[str],
+    *,
+    reads: bool,
+) -> bool:
     """Let arrays be made from what is further up, where nobody asks for those `passed` by.
-
-    That is done where blocks can be read, or are made of faces of chunks that the graph has.
 
     Parameters
     ----------
@@ -147,27 +157,33 @@ def made_further(
         These fields, each also as an array of Dask; see `Computation.inputs`.
     passed : frozenset
         Names of arrays.
+    reads : bool
+        Whether blocks are to read the fields, or be made of faces of chunks that the graph has.
+
+    Returns
+    -------
+    bool
+        Whether that can be, and little is read twice.
     """
     found = origin_of(made[0])
     assert found is not None, made
     origin, rule = found[0], found[0].layer.rule
     fields, arrays, _ = map(list, zip(*inputs, strict=True))
     one = Computation(work, rule.job.shape, rule.chunks, fields, arrays)
-    sources = readable(work, fields, rule.chunks)
-    layer: Any = None
-    if sources is not None:
-        reading = _reading(one, sources, rule.name)
-        if reading is not None:
-            layer, nodes = reading
-            for array in made:
-                array.dask = with_nodes(array.dask, rule.name, nodes)
-    reads = layer is not None
-    if layer is None:
+    layer: Any
+    if reads:
+        sources = readable(work, fields, rule.chunks)
+        if sources is None or _is_mixed(one):
+            return False
+        layer, nodes = _reading(one, sources, rule.name, (0,) * len(rule.chunks), rule.chunks)
+        for array in made:
+            array.dask = with_nodes(array.dask, rule.name, nodes)
+    else:
         blocks = one.rules().blocks
         known = all(field.name in made[0].dask.layers for field in blocks.fields)
-        if known and blocks.chunks == rule.chunks:
-            layer = Lazy(replace(blocks, name=rule.name))
-    if layer is None:
-        return
+        if not known or blocks.chunks != rule.chunks:
+            return False
+        layer = Lazy(replace(blocks, name=rule.name))
     origin.layer.further = layer, passed, reads
     origin.further = Origin(one, origin.names | passed, layer)
+    return True

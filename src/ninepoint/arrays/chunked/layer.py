@@ -134,7 +134,10 @@ class Lazy(Layer):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(self.rule, asked, self.annotations)
         tasks = culled._written
-        return culled, {key: task.dependencies - tasks.keys() for key, task in tasks.items()}
+        return culled, {
+            key: {other for other in task.dependencies if other not in tasks}
+            for key, task in tasks.items()
+        }
 
     def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
         """The same tasks under other keys, which may wait for one more; see `Layer.clone`.
