@@ -5,6 +5,7 @@ Generated code runs as plain Python on checked arrays; a few kernels are compile
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -949,3 +950,24 @@ def test_a_wide_gaussian_of_bytes():
     wanted = npt.filters.gaussian(x.astype("float64"), 15.0)
     assert made.dtype == np.uint8
     np.testing.assert_allclose(made, wanted, atol=0.501)
+
+
+def long_weighted_sum(x, w):
+    total = 0.0
+    for k in range(-60, 61):
+        total += x[k] * w[k + 60]
+    return total
+
+
+@pytest.mark.parametrize("way", ["compiled", "interpreted"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16"])
+def test_a_long_sum_of_weights_that_are_an_argument(dtype, way):
+    kernel = npt.stencil(boundary="mirror", standard_indexing="w")(long_weighted_sum)
+    random = np.random.default_rng(3)
+    x = (random.random((4, 150, 7)) * 100).astype(dtype)
+    w = random.random(121)
+    with interpreted() if way == "interpreted" else contextlib.nullcontext():
+        for axis in range(3):
+            part = np.moveaxis(np.moveaxis(x, axis, 0)[:5], 0, axis)
+            made = kernel(part, w, axes=axis)
+            np.testing.assert_allclose(made, kernel.debug(part, w, axes=axis), rtol=1e-5)

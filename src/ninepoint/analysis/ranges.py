@@ -568,6 +568,9 @@ def _window_ranges(expr: Reduce, outside: _Given, read: _Given) -> tuple[Interva
                 inner[assign.name] = Interval(zero, zero)
         wraps = any(inner[assign.name].wraps for assign in expr.body)
         items.append(replace(interval(expr.result, inner), wraps=wraps))
+        if items[0] == ANY:
+            # Whatever the other weights are, no more is said of the window.
+            return (items[0],)
     return tuple(items) if len(items) == 1 else tuple(items[kind] for kind in kinds)
 
 

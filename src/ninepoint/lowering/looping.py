@@ -6,14 +6,19 @@ sum of x * w over 31 x 31, w with zeros    ->    which elements matter, what the
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Mapping
 
 from ..analysis.footprint import alike, zero_product
-from ..analysis.ranges import Interval, bound
+from ..analysis.ranges import Interval, bound, interval
 from ..language.dtypes import DType
-from ..language.ir import Reduce
+from ..language.ir import Const, Reduce, Weight
 from .machine import machine_type
+
+# Different weights of a window, from which on each is no longer looked at by itself.
+MANY = 512
 
 # Elements of a line that are added one to the other, where a line is longer than two such pieces.
 PIECE = 16
@@ -25,13 +30,26 @@ def bounds_inside(
     """Bound the assignments inside a window over all of its positions."""
     values = {assign.name: assign.value for assign in reduce.body}
     joined: dict[str, Interval] = {}
-    for position in alike(reduce)[0]:
+    positions = alike(reduce)[0]
+    weights: dict[str, Interval] = {}
+    if len(positions) > MANY:
+        # All weights at once: what follows from their range holds for each.
+        weights = {name: of_weights(w) for name, w in values.items() if isinstance(w, Weight)}
+        positions = positions[:1]
+    for position in positions:
         inner = dict(known)
         for assign in reduce.body:
-            one = bound(assign.value, inner, arrays, values, position)
+            one = weights.get(assign.name)
+            one = one or bound(assign.value, inner, arrays, values, position)
             inner[assign.name] = one
             joined[assign.name] = joined.get(assign.name, one) | one
     return joined
+
+
+def of_weights(weight: Weight) -> Interval:
+    """The range of constant weights."""
+    found = {text: interval(Const(weight.dtype, text), {}) for text in set(weight.texts)}
+    return functools.reduce(operator.or_, found.values())
 
 
 def live(reduce: Reduce) -> list[bool]:

@@ -16,12 +16,13 @@ lanes (3x3 sum of int8: 2.6 instead of 4.5 Gpixel/s, Zen 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from ...analysis.ranges import of_type
 from ...language.box import Box
 from ...language.ir import (
     COMPARISONS,
@@ -30,6 +31,7 @@ from ...language.ir import (
     Binary,
     Cast,
     Coefficient,
+    Const,
     Element,
     Gather,
     Kernel,
@@ -46,10 +48,11 @@ from ...language.ir import (
 )
 from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
-from ...lowering.pieces import pieces
+from ...lowering.pieces import Piece, Roll, pieces, rolled
 from .control import EACH, NOTES, Control
-from .expressions import Expressions
-from .window_loops import WindowLoops, from_half, plus, to_half
+from .expressions import Expressions, literal
+from .names import as_tuple
+from .window_loops import WindowLoops, from_half, loaded_type, plus, to_half
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -60,9 +63,6 @@ VECTOR = 64
 # takes 17 instead of 28 us, one of float32 55 instead of 60; a mean of 3 x 3 float32 gains
 # nothing, and lost a tenth in rows of 98, which leave 2 (448 rows, Zen 5).
 LEFT = 1000
-
-# What begins another loop over the row.
-_NEXT = "    for j in range(n):"
 
 _VECTORS = frozenset({"+", "-", "*", "&", "|", "^", "minimum", "maximum"})
 
@@ -139,8 +139,19 @@ def row_function(
     `halves` of its results are half floats.  The `places` of reads that may be outside of their
     neighborhood are added to those that are there.
     """
+    parts: tuple[Piece, ...] = (Piece(body, ""),)
+    if _cuttable(values, held, every):
+        parts = pieces(body, values[0])
+    rolls = rolled(parts, lambda name: _movable(sources[name], kernel, name))
+    body = tuple(assign for roll in rolls for assign in roll.piece.body)
+    if rolls[-1].count > 1:
+        values = (Ref(values[0].dtype, rolls[-1].piece.result),)
+    for roll in rolls:
+        for own, constants in roll.tables.items():
+            _declare_table(own, constants, expressions)
     reads = _places(body, sources, column, every)
-    rows = _rows(reads, sources)
+    elsewhere = {name for roll in rolls for name, move in roll.moves.items() if any(move[:-1])}
+    rows = _rows({name: at for name, at in reads.items() if name not in elsewhere}, sources)
     labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     converts = any(source.half for source in sources.values())
@@ -149,38 +160,51 @@ def row_function(
         expressions, windows, storage, names, reach, [] if places is None else places
     )
     place = "j" if every == 1 else "q0"
-    lines = [f"{held} = o0[{place}]"] if held else []
     once: list[str] = []
     ends = 0
-    parts = pieces(body, values[0]) if _cuttable(values, held, every) else ()
-    # A value that a piece ends with, and the line that stores it.
-    stops = {piece.result for piece in parts[:-1]}
-    body = tuple(assign for piece in parts for assign in piece.body) if stops else body
-    for number, assign in enumerate(body):
-        if number == tail[0]:
-            ends = len(lines)
-        target, expr = assign.name, assign.value
-        match expr:
-            case Read():
-                source = sources[expr.field]
-                expressions.types[target] = source.machine
-                read, step = reads[target]
-                row = labels[read]
-                if source.constant:
-                    once.append(f"{target} = {row}[0]")
-                    continue
-                element = f"{row}[{plus(place if source.parts else 'j', step)}]"
-                lines.append(f"{target} = {from_half(element) if source.half else element}")
-            case Tap() | Weight() | Coefficient():
-                raise AssertionError(expr)
-            case _:
-                lines += control.lines(target, expr)
-        if target in stops:
-            lines += [f"o0[j] = {target}", _NEXT, f"{target} = o0[j]"]
+    before_last: list[str] = []
+    held_type = ""
+    for roll in rolls:
+        front = _front(roll, names)
+        lines = [f"{held} = o0[{place}]"] if held else []
+        if roll.piece.before:
+            # Pieces of one form end with values of one type.
+            expressions.types[roll.piece.before] = held_type
+            lines.append(f"{roll.piece.before} = o0[j]")
+        for number, assign in enumerate(roll.piece.body):
+            if number == tail[0]:
+                ends = len(lines)
+            target, expr = assign.name, assign.value
+            match expr:
+                case Read():
+                    source, (read, step) = sources[expr.field], reads[target]
+                    expressions.types[target] = source.machine
+                    further = _further(roll, target, -1)
+                    row = labels.get(read, "")
+                    if target in elsewhere:
+                        row = f"{target}_row0"
+                        front.append(f"{row} = {_row(target, expr, source.name, reach, roll)}")
+                    if source.constant:
+                        once.append(f"{target} = {row}[0]")
+                        continue
+                    element = f"{row}[{plus(place if source.parts else 'j', step)}{further}]"
+                    lines.append(f"{target} = {from_half(element) if source.half else element}")
+                case Element() if roll.count > 1:
+                    expressions.types[target] = loaded_type(storage[expr.array])
+                    index = [f"{at}{_further(roll, target, k)}" for k, at in enumerate(expr.index)]
+                    front.append(f"{target} = {names[expr.array]}[{', '.join(index)}]")
+                case Tap() | Weight() | Coefficient():
+                    raise AssertionError(expr)
+                case _:
+                    lines += control.lines(target, expr)
+        if roll is not rolls[-1]:
+            held_type = expressions.types[roll.piece.result]
+            before_last += _over_row(roll, front, [*lines, f"o0[j] = {roll.piece.result}"])
     stored = [expressions.atom(value) for value in values]
     stored = [to_half(one) if k in halves else one for k, one in enumerate(stored)]
     stores = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
-    loops = any(isinstance(assign.value, Reduce | Gather) for assign in within(body))
+    loops = bool(elsewhere)
+    loops |= any(isinstance(assign.value, Reduce | Gather) for assign in within(body))
     others = _others(body, values, kernel)
     if control.looks:
         others = (*others, NOTES)
@@ -194,11 +218,12 @@ def row_function(
     arguments += [f"o{k}" for k in range(len(values))] + ["n"]
     arguments += [names[n] for n in others]
     text = [f"def {name}({', '.join(arguments)}):", *("    " + line for line in once)]
+    text += ["    " + line for line in before_last]
     if every > 1:
         text += ["    for q0 in range(n):", f"        j = {every} * q0"]
+        text += ["        " + line for line in (*lines, *stores)]
     else:
-        text.append(_NEXT)
-    text += [line if line is _NEXT else "        " + line for line in (*lines, *stores)]
+        text += ["    " + line for line in _over_row(rolls[-1], front, [*lines, *stores])]
     if tail[1]:
         # What all values need there may lie outside of what is given.
         text += ["    q0 = n", f"    j = {every} * q0"]
@@ -210,10 +235,65 @@ def row_function(
     # One result is left to be compared with the rows, which keeps LLVM unsure of these.
     apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
     return RowFunction(
-        name, tuple(text), tuple(windows.constants), tuple(rows), others,
+        name, tuple(text), (*windows.constants, *_tables(rolls)), tuple(rows), others,
         tuple(windows.buffers), loops, noalias, apart,
         () if held or loops or control.looks or every > 1 else overlap,
     )  # fmt: skip
+
+
+def _movable(source: Source, kernel: Kernel, name: str) -> bool:
+    """Whether rows of a source can be told by their number: those of a field that is an array."""
+    own = dict(kernel.fields)
+    return name in own and not source.constant and not source.half and kernel.ndim > 1
+
+
+def _declare_table(name: str, constants: Sequence[Const], expressions: Expressions) -> None:
+    """Say of which type the constants are that a name stands for."""
+    numbers = [one.value for one in constants]
+    assert all(isinstance(one, float) for one in numbers), constants
+    expressions.types[name] = str(constants[0].dtype.value)
+    expressions.known[name] = of_type(constants[0].dtype)
+
+
+def _front(roll: Roll, names: Mapping[str, str]) -> list[str]:
+    """What a turn of a loop over pieces begins with."""
+    return [f"{name} = {name}_table[p0]" for name in roll.tables]
+
+
+def _tables(rolls: Sequence[Roll]) -> list[str]:
+    """The constants of pieces that are done in a loop."""
+    lines: list[str] = []
+    for roll in rolls:
+        for name, constants in roll.tables.items():
+            dtype = str(constants[0].dtype.value)
+            listed = ", ".join(literal(one, dtype) for one in constants)
+            lines.append(f"{name}_table = np.array([{listed}], dtype=np.{dtype})")
+    return lines
+
+
+def _further(roll: Roll, name: str, axis: int) -> str:
+    """How much further a read is in each turn of a loop over pieces."""
+    step = roll.moves[name][axis] if name in roll.moves else 0
+    return "" if not step else f" {'+' if step > 0 else '-'} {abs(step)} * p0"
+
+
+def _row(name: str, read: Read, array: str, reach: Box, roll: Roll) -> str:
+    """The row of a field that a turn of a loop over pieces reads."""
+    indices = [*(f"i{axis}" for axis in range(len(read.offset) - 2)), "i"]
+    steps = [at - low for at, low in zip(read.offset, reach.lo, strict=True)]
+    places = [
+        plus(index, step) + _further(roll, name, axis)
+        for axis, (index, step) in enumerate(zip(indices, steps, strict=False))
+    ]
+    return f"row({array}, {as_tuple(['b', *places])})"
+
+
+def _over_row(roll: Roll, front: Sequence[str], lines: Sequence[str]) -> list[str]:
+    """A loop over the row; for pieces that do the same, one in a loop over these."""
+    made = ["for j in range(n):", *("    " + line for line in lines)]
+    if roll.count == 1:
+        return made
+    return [f"for p0 in range({roll.count}):", *("    " + line for line in (*front, *made))]
 
 
 def _cuttable(values: tuple[Atom, ...], held: str, every: int) -> bool:
