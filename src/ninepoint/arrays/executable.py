@@ -226,7 +226,7 @@ class Executable:
         # To ask how many threads there are takes as long as a small call.
         one = expected <= self._handoff
         threads = thread_count(self._bound[-1]) if self._shared and not one else 1
-        if told is not None and threads == 1 and expected <= LASTING:
+        if told is not None and threads == 1:
             began = perf_counter()
             self._run(fields, results, numbers, told)
             note_pace(program, self._points, perf_counter() - began, 1)
