@@ -78,19 +78,6 @@ class Limits:
     # them together of others would move them.
     recut_ratio: float = 2.0
 
-    # Bytes of the fields of a block below which it is one piece: to copy them takes less than what
-    # several pieces cost beside computing.  (Mean of 3x3, 500x500 float32: 0.54 ms in one piece,
-    # 0.62 in five; 700x700 0.19 and 0.18; 2000x2000 2.6 and 1.5, Zen 4.)
-    pieces_bytes: int = 1 << 21
-
-    # The same where the last of three axes is cut: a slab is one element of each row then.  (Mean
-    # of 27 points, 128x128x128 float32: 2.0 ms in one piece, 2.3 in seven; 256x256x256 13.0 and
-    # 11.2.)
-    pieces_of_rows_bytes: int = 1 << 24
-
-    # A block is cut into pieces if it is so many times as long as the program looks along an axis.
-    pieces_reaches: int = 4
-
     # Tasks of an iteration that are left to be done later at most, and steps between two exchanges
     # that are recorded whatever their tasks are many.  Beyond that the state is computed, and
     # held, before the next.

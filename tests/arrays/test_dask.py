@@ -445,9 +445,8 @@ def steeper(x):
         (steeper, "nearest"),
     ],
 )
-def test_blocks_that_are_done_in_pieces(stencil: npt.Stencil, rule: Any, limited: Any) -> None:
-    """What was noted of one block gives what the next one needs, of axes in any order."""
-    limited(pieces_bytes=0, pieces_of_rows_bytes=0, pieces_reaches=1)
+def test_blocks_of_axes_in_any_order(stencil: npt.Stencil, rule: Any) -> None:
+    """What was noted of one block gives what the next one needs."""
     rng = np.random.default_rng(1)
     x = rng.integers(0, 99, (32, 3, 40, 48)).astype("float32")
     y = rng.integers(0, 99, (40, 48)).astype("int16")

@@ -37,7 +37,7 @@ from ninepoint import limits
 from ninepoint.arrays.borders import Index
 from ninepoint.arrays.gathering import Run, source_indices, split
 from ninepoint.arrays.layout import Layout, Region, Shape, around
-from ninepoint.arrays.shells import COPY, VALUE, Laid, Shell
+from ninepoint.arrays.shells import COPY, GIVEN, VALUE, Laid, Shell
 from ninepoint.arrays.shells import Part as Ghosts
 
 # A program that keeps rows of stages makes them anew for the one long row: up to this many
@@ -182,13 +182,20 @@ class _Writer:
             return
         strips = range(len(shell.strips))
         self.strips = [
-            [self._new_block(shell.strips[k].region.shape, machine.sizes[field]) for k in strips]
+            [
+                self._elsewhere(laid.beta)
+                if laid.how == GIVEN
+                else self._new_block(strip.region.shape, machine.sizes[field])
+                for strip, laid in zip(shell.strips, shell.laid[field], strict=True)
+            ]
             for field in range(machine.copied)
         ]
         self.held = self.used
         for field, own in enumerate(self.strips):
             for number in strips:
                 laid = shell.laid[field][number]
+                if laid.how == GIVEN:
+                    continue
                 values = [self._elsewhere(one) for one in (laid.alpha, laid.beta)]
                 for part in shell.parts(number):
                     self._make_ghosts(field, own[number], number, part, laid, values)

@@ -24,10 +24,10 @@ from ..backends.memory import empty
 from . import accepted
 from .blocks import Part, parts, put_together
 from .borders import Array
+from .chunked.bound import bound, computed
 from .chunked.grid import Chunks, cut_as, grid_of
 from .chunked.job import Job, Work
 from .chunked.outputs import Output, outputs_of
-from .chunked.pieces import computed, spans_read
 from .layout import Region
 from .recognise import is_cubed
 from .regions import Span
@@ -118,8 +118,10 @@ class _Operation:
     def _reads(self, block: Sequence[int]) -> list[list[Part]]:
         """How what a block reads of each field is put together."""
         found = []
-        spans = spans_read(self.job, self._region(block), self._shapes())
-        for chunks, own in zip(self.fields, spans, strict=True):
+        region, shapes = self._region(block), self._shapes()
+        needs = bound(self.job, region, shapes)
+        for number, chunks in enumerate(self.fields):
+            own = needs.spans(number, region, len(chunks))
             axes = zip(chunks, own, self.job.shape[len(self.job.shape) - len(own) :], strict=True)
             found.append([parts(sizes, [span], n)[0] for sizes, span, n in axes])
         return found

@@ -22,8 +22,8 @@ from ninepoint.arrays.gathering import runs
 from ninepoint.arrays.layout import Layout, Region, Shape
 
 # How ghosts follow from what they mirror, as `ninepoint.backends.llvm.commands` has it; or that
-# they are the values themselves.
-FACE, SLOPE, MIX, VALUE, COPY = range(5)
+# they are the values themselves; or that a strip is there as it lies in memory.
+FACE, SLOPE, MIX, VALUE, COPY, GIVEN = range(6)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,28 +6,22 @@
                |##########|
                +----------+
 
-A block is its chunk with the faces around it.  It is computed in pieces (see `pieces`), most of it
-straight from the chunk into the result.
+A block is its chunk with the faces around it.  One call takes the chunk as it lies (see `bound`);
+several take a copy of it with what is around.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
-
-from ...backends.memory import empty
 from ...backends.scratch import Scratch, lent
-from ...backends.threads import serial
 from ..borders import Array
 from ..layout import Region, Shape
-from ..parts import write
 from ..recognise import is_cupy
-from ..work import Block, Domain
-from .job import Job, Work, bare
-from .pieces import Offset, Piece, Slices, Source, lacking_of, pieces, ranked
+from .bound import BoundBlock, Neighbours, Offset, Slices, bound, ranked
+from .job import Job, bare
 from .places import in_memory, nothing
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
@@ -118,62 +112,38 @@ def block_of(
     for beside in offsets:
         chunks.append(ranked(in_memory(next(taken)), ndim))
         around.append({offset: next(taken) for offset in beside})
-    there = any(map(is_cupy, chunks))
-    size = sum(chunk.nbytes for chunk in chunks) if job.work.parted and not there else 0
-    found = pieces(job, region, lacking_of([chunk.shape for chunk in chunks], job.shape), size)
+
+    def neighbours(number: int, offset: Offset, index: Slices) -> Array:
+        return around[number][offset].part(offset, index)
+
+    block = bound(job, region, [chunk.shape for chunk in chunks])
     if not region.points:
-        return bare([nothing(chunks[0], *result) for result in found.results])
-    with serial(), lent() as scratch:
-        block = _Block(job.work, found.domain, chunks, around, scratch, there)
-        if len(found.pieces) == 1:
-            return bare(block.computed(found.pieces[0]))
-        results = [empty(*result) for result in found.results]
-        for piece in found.pieces:
-            block.write(piece, results)
-    return bare(results)
+        return bare([nothing(chunks[0], *result) for result in block.results])
+    there = any(map(is_cupy, chunks))
+    made = None if there else block.in_place(chunks, neighbours)
+    if made is not None:
+        return made
+    with lent() as scratch:
+        return block.of([
+            _together(block, number, chunk, neighbours, None if there else scratch)
+            for number, chunk in enumerate(chunks)
+        ])  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A block of fields: its own chunks, the faces around it, and memory to put them together."""
-
-    work: Work
-    domain: Domain
-    chunks: Sequence[Array]
-    around: Sequence[Mapping[Offset, Faces]]
-    scratch: Scratch
-    # Whether they lie on a GPU.
-    there: bool
-
-    def computed(self, piece: Piece, outs: Mapping[int, Array] | None = None) -> list[Array]:
-        """What is wanted of some points."""
-        fields = [self._field(source, number) for number, source in enumerate(piece.fields)]
-        return self.work.run(Block(tuple(fields), piece.start, self.domain), piece.region, outs)
-
-    def write(self, piece: Piece, results: Sequence[Array]) -> None:
-        """Compute some points, and write what is wanted of them where they stand."""
-        targets = [result[where] for result, where in zip(results, piece.targets, strict=True)]
-        outs = dict(zip(self.work.wanted, targets, strict=True))
-        for target, made in zip(targets, self.computed(piece, outs), strict=True):
-            if made is not target and not np.may_share_memory(target, made):
-                write(target, made)
-
-    def _field(self, source: Source, number: int) -> Array:
-        """What a piece needs of a field."""
-        chunk, around = self.chunks[number], self.around[number]
-        if len(source.strips) == 1 and source.strips[0].own:
-            whole: Array = chunk[source.strips[0].source]
-            return whole
-        dtype = self.work.field_dtypes[number]
-        field: Array
-        if self.there:
-            field = nothing(chunk, source.shape, dtype)
-        else:
-            field = self.scratch.array(number, source.shape, dtype)
-        for strip in source.strips:
-            if strip.own:
-                found = chunk[strip.source]
-            else:
-                found = around[strip.offset].part(strip.offset, strip.source)
-            field[strip.target] = found
-        return field
+def _together(
+    block: BoundBlock, number: int, chunk: Array, neighbours: Neighbours, scratch: Scratch | None
+) -> Array:
+    """What a block takes of a field: of its own chunk, and of what is around, in one array."""
+    strips = block.strips(number)
+    if len(strips) == 1 and not any(strips[0].offset):
+        whole: Array = chunk[strips[0].source]
+        return whole
+    shape, dtype = block.shape(number), block.work.field_dtypes[number]
+    # It lies where the chunk does, which may be a GPU.
+    field = scratch.array(number, shape, dtype) if scratch else nothing(chunk, shape, dtype)
+    for one in strips:
+        own = not any(one.offset)
+        field[one.target] = (
+            chunk[one.source] if own else neighbours(number, one.offset, one.source)
+        )
+    return field

@@ -21,8 +21,8 @@ from ..blocks import parts, put_together
 from ..borders import Array
 from ..layout import Region, Shape
 from ..regions import Span
+from .bound import computed
 from .job import Job
-from .pieces import computed
 from .sources import Source
 
 

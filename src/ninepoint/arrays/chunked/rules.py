@@ -26,13 +26,13 @@ from dask.base import tokenize
 
 from ..blocks import parts, put_together
 from ..borders import Array
+from .bound import Offset
 from .faces import block_of, cut
 from .grid import Chunks, cut_as, cuts_of
 from .halos import axes_of, grouped
 from .job import Job
 from .layer import Place
 from .outputs import Output
-from .pieces import Offset
 from .places import in_memory, nothing
 
 
