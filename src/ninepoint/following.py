@@ -16,11 +16,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from .arrays.chunked import cut_values
-from .arrays.chunked.building import made_further
 from .arrays.chunked.computation import Computation
 from .arrays.chunked.grid import Chunks, cut_as
-from .arrays.chunked.layer import Lazy, Origin, origin_of
-from .arrays.chunked.sources import sources_of
+from .arrays.chunked.layer import origin_of
 from .arrays.recognise import is_cupy
 from .dividing import divided
 from .graph import Graph
@@ -40,40 +38,34 @@ def follow(program: Program, made: Sequence[Any]) -> None:
         What the program makes of them, whose layers nobody else has yet.
     """
     found = origin_of(made[0])
-    if found is None or not isinstance(found[0].layer, Lazy) or _asks(program):
+    if found is None or _asks(program):
         return
     own, _ = found
-    if any(is_cupy(array._meta) for array in own.one.arrays):
+    if any(is_cupy(array._meta) for array in own.arrays):
         return
-    for reads in (True, False):
-        makers = [_maker(array, own, reads) for array in own.one.arrays]
-        pairs = zip(own.one.inputs, makers, strict=True)
-        given = [maker[0].one.inputs if maker else [field] for field, maker in pairs]
-        fields = [field for entries in given for field, *_ in entries]
-        if not any(makers) or (reads and sources_of(fields) is None):
-            continue
-        passed = frozenset().union(*(maker[0].names for maker in makers if maker is not None))
-        whole = _composed(own.one, given, makers, own.layer.rule.chunks)
-        if whole is not None and made_further(made, *whole, passed, reads=reads):
-            return
+    makers = [_maker(array, own) for array in own.arrays]
+    if not any(makers):
+        return
+    pairs = zip(own.inputs, makers, strict=True)
+    given = [maker[0].inputs if maker else [field] for field, maker in pairs]
+    passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
+    whole = _composed(own, given, makers)
+    if whole is not None:
+        own.compose(*whole, passed, made[0].dask.layers.keys())
 
 
-def _maker(array: Any, own: Origin, reads: bool) -> tuple[Origin, int] | None:
-    """What made a field, and as which result, where that may be one with what it is given to.
-
-    What Dask makes one with something else is not there for others, so it can be passed by only
-    if nothing but sources is read.
-    """
+def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
+    """What made a field, and as which result, where that may be one with what it is given to."""
     found = origin_of(array)
-    if found is None or not (reads or isinstance(found[0].layer, Lazy)):
+    if found is None:
         return None
-    origin, position = found
-    work: Any = origin.one.work
-    if not isinstance(work, Program) or _asks(work):
+    one, position = found
+    work, layers = one.work, (one.layer, own.layer)
+    if not isinstance(work, Program) or _asks(work) or work.schedule != own.work.choices:
         return None
-    if origin.layer.annotations != own.layer.annotations or work.schedule != own.one.work.choices:
+    if len({repr(layer and layer.annotations) for layer in layers}) > 1:
         return None
-    return origin.further or origin, position
+    return one.further or one, position
 
 
 def _asks(program: Program) -> bool:
@@ -84,14 +76,15 @@ def _asks(program: Program) -> bool:
 def _composed(
     one: Computation,
     given: Sequence[Sequence[tuple[Any, ...]]],
-    makers: Sequence[tuple[Origin, int] | None],
-    blocks: Chunks,
+    makers: Sequence[tuple[Computation, int] | None],
 ) -> tuple[Program, list[Any]] | None:
     """What makers and a program do, as one program of what these were given, and all of that.
 
     There is none where the calls are better done in several tasks a block.
     """
-    program: Any = one.work
+    program, layer = one.work, one.layer
+    assert isinstance(program, Program)
+    assert layer is not None
     inputs = {entry[1].name: entry for entries in given for entry in entries}
     numbers = {name: k for k, name in enumerate(inputs)}
     graph = Graph([f"f{k}" for k in range(len(inputs))], [e[2] for e in inputs.values()])
@@ -99,13 +92,12 @@ def _composed(
     for entries, maker in zip(given, makers, strict=True):
         values = [numbers[array.name] for _, array, _ in entries]
         if maker is not None:
-            origin, position = maker
-            values = [_added(graph, origin.one.work, values)[position]]
+            values = [_added(graph, maker[0].work, values)[maker[1]]]
         starts += values
     wanted = _added(graph, program, starts)
     nodes = graph.needed(wanted)
     arrays = [array for _, array, _ in inputs.values()]
-    if len(nodes) > MOST or not _is_one(graph, wanted, nodes, arrays, blocks):
+    if len(nodes) > MOST or not _is_one(graph, wanted, nodes, arrays, layer.rule.chunks):
         return None
     part, inside = graph.part(nodes)
     order = list(inputs.values())
@@ -118,10 +110,8 @@ def _is_one(
 ) -> bool:
     """Whether the calls are better done in one task a block than in several."""
     given = [array.shape for array in arrays]
-    shapes, chunks = (
-        graph.shapes(given),
-        {value: cut_as(n, blocks) for value, n in enumerate(given)},
-    )
+    shapes = graph.shapes(given)
+    chunks = {value: cut_as(shape, blocks) for value, shape in enumerate(given)}
     cut_values(nodes, shapes, chunks)
     return len(divided(graph, wanted, nodes, shapes, chunks)) == 1
 

@@ -9,12 +9,11 @@ sources have then.  Nodes of several results of one call write the same tasks of
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar
 
-from dask.base import tokenize
 from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
@@ -22,10 +21,9 @@ from . import accepted
 from .chunked.computation import Computation
 from .chunked.grid import Chunks, cut_as, grid_of
 from .chunked.job import Work
-from .chunked.layer import Rule
+from .chunked.layer import Lazy, Rule
 from .chunked.outputs import Output
 from .chunked.places import meta_of
-from .chunked.rules import rules_of
 from .engines import refuse_unknown
 from .recognise import is_expression, library_of
 
@@ -42,7 +40,7 @@ class Results(ArrayExpr):
 
     @cached_property
     def _name(self) -> str:
-        return f"{self._one[0].job.work.name}-{self.deterministic_token}"
+        return f"{self._one[0].work.name}-{self.deterministic_token}"
 
     @cached_property
     def _meta(self) -> Any:
@@ -56,14 +54,13 @@ class Results(ArrayExpr):
 
     def _layer(self) -> dict[Any, Any]:
         one, which, _, sources = self._one
-        inputs = [(source.name, source.chunks) for source in sources]
-        whole = f"{one.work.name}-all-{tokenize(one, inputs)}"
-        names = [self._name] * len(one.outputs)
-        recut, blocks, results = rules_of(one.job, one.outputs, one.chunks, inputs, whole, names)
+        recut, blocks, results = replace(one, arrays=sources).rules(
+            [self._name] * len(one.outputs)
+        )
         tasks: dict[Any, Any] = {}
         rules: list[Rule] = [*recut, blocks, *results[which : which + 1]]
         for rule in rules:
-            tasks |= rule.tasks(itertools.product(*map(range, rule.counts)))
+            tasks |= Lazy(rule)
         return tasks
 
 

@@ -156,9 +156,9 @@ def read_paths(graph: Any) -> tuple[set[str], set[str]]:
 def _parts(graph: Any) -> Iterator[Part]:
     layers = getattr(graph, "layers", None)
     for layer in [graph] if layers is None else layers.values():
-        # A Blockwise layer describes its tasks by a formula: it would be written out in full here,
-        # and a part is never in it, because imread gives its tasks one by one.
-        if hasattr(layer, "io_deps"):
+        # A layer that describes its tasks by a rule would be written out in full, and a part is
+        # never in it, because imread gives its tasks one by one.
+        if hasattr(layer, "io_deps") or hasattr(layer, "rule"):
             continue
         for task in layer.values():
             yield from _parts_in(task)

@@ -10,7 +10,6 @@ A program of many nodes has one halo for all of them.  Tasks hold the recipe (`j
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,8 +22,7 @@ from ..numpy import broadcast_shape
 from ..phases import cut_chunks, cut_shapes, finer_values
 from ..recognise import is_cupy
 from ..regions import Node
-from .building import by_faces, by_reading, on_whole_cores
-from .computation import Computation
+from .computation import Computation, takes_whole
 from .grid import Chunks, cut_as, grid, grid_of
 from .job import Work
 from .outputs import results_of
@@ -56,42 +54,17 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     shape, chunks = grid_of(fields)
     arrays = [_as_dask(field, chunks) for field in fields]
     one = Computation(work, shape, chunks, fields, arrays)
-    if takes_whole(work.nodes, arrays):
-        note("whole cores", one)
-        return on_whole_cores(one)
+    if one.is_whole:
+        note("whole cores", one, one.rules())
+        return one.results(one.rules())
     for field in arrays:
         # A block has a place, which is not known behind such a chunk.
         refuse_unknown(field)
     sources = readable(work, fields, chunks)
-    if sources is not None:
-        made = by_reading(one, sources)
-        if made is not None:
-            note("regions", one)
-            return made
-    note("edges", one)
-    return by_faces(one)
-
-
-def takes_whole(nodes: Sequence[Node], fields: Sequence[Any]) -> bool:
-    """Whether each task has all that nodes look at along the axes that they work along.
-
-    Every field is cut along the stack only, and all in the same way.
-    """
-    shape, chunks = grid_of(fields)
-    core = frozenset(len(shape) + axis for node in nodes for axis in node.along)
-    for field in fields:
-        if not isinstance(field, da.Array):
-            continue
-        for axis, sizes in enumerate(field.chunks, len(shape) - field.ndim):
-            if axis in core:
-                fits = len(sizes) == 1
-            elif any(map(math.isnan, sizes)):
-                fits = len(sizes) == len(chunks[axis])
-            else:
-                fits = sizes in (chunks[axis], (1,))
-            if not fits:
-                return False
-    return all(len(chunks[axis]) == 1 for axis in core)
+    reads = sources and one.reads(sources)
+    rules = reads or one.rules()
+    note("regions" if reads else "edges", one, rules)
+    return one.results(rules)
 
 
 def cut_values(

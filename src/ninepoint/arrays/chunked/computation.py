@@ -1,36 +1,53 @@
-"""Computations: a program on fields that are cut, and what its results are called."""
+"""Computations: a program on fields that are cut, and the arrays of Dask that it gives.
+
+whole cores   no axis that the program works along is cut: each block is computed by itself
+reading       the fields are views of something that can be sliced: each block reads what it needs
+faces         each block is made of its chunk and of its neighbours' faces
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+import math
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from dask._task_spec import TaskRef
+import dask.array as da
 from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 
 from ..layout import Shape
-from .grid import Chunks
+from ..regions import Node, mixed
+from .grid import Chunks, cut_as, cut_to, grid_of
+from .halos import axes_of, grouped
 from .job import Job, Work
+from .layer import Lazy
 from .outputs import Output, outputs_of
-from .rules import Rules, rules_of
+from .places import meta_of
+from .rules import Blocks, Field, Reads, Recut, Rules
+from .sources import Source, readable
+
+# Most of Dask's functions carry no annotations.
+untyped: Any = da
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Computation:
-    """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`."""
+    """A program on fields of a shape together, which are cut so; in Dask also as its `arrays`.
+
+    On the client `layer` has the blocks, and `passed` names all arrays that it gives, and
+    those that it passes by.  The same blocks may be made of what is `further` up.
+    """
 
     work: Work
     shape: Shape
     chunks: Chunks
     fields: Sequence[Any] = ()
     arrays: Sequence[Any] = ()
-
-    @cached_property
-    def job(self) -> Job:
-        """What all its tasks have in common."""
-        return Job(self.work, self.shape)
+    layer: Lazy | None = None
+    passed: frozenset[str] = frozenset()
+    further: Computation | None = None
 
     @cached_property
     def outputs(self) -> list[Output]:
@@ -61,24 +78,161 @@ class Computation:
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
     @property
-    def whole(self) -> str:
-        """What blocks are called that are not results yet."""
+    def is_whole(self) -> bool:
+        """Whether each task has all that nodes look at along the axes that they work along."""
+        return takes_whole(self.work.nodes, self.arrays, self.chunks)
+
+    def rules(self, names: Sequence[str] = ()) -> Rules:
+        """The rules of results of these names, of blocks that are made of chunks."""
+        work, chunks, alone = self.work, self.chunks, self.is_whole
+        groups = chunks if alone else grouped(work, chunks)
+        axes = [] if alone else axes_of(work, groups)
+        # A text: Dask takes long to go through many numbers.
+        thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
+        recut: list[Recut] = []
+        fields = []
+        for array, dtype in zip(self.arrays, work.field_dtypes, strict=True):
+            source, own = array.name, array.chunks
+            shape = tuple(map(sum, own))
+            wanted, missing = cut_as(shape, groups), len(groups) - len(own)
+            # A length that nobody knows is that of the whole.
+            sizes = zip(shape, groups[missing:], strict=True)
+            cut = (False,) * missing + tuple(n == sum(axis) or n != n for n, axis in sizes)
+            if not alone and wanted != own:
+                joined = f"joined-{tokenize(source, wanted)}"
+                recut.append(Recut(joined, source, dtype, own, wanted))
+                source = joined
+            faces = f"faces-{tokenize(source, cut, thick)}"
+            fields.append(Field(source, faces, len(own), cut))
+        pairs = [
+            (one.chunks(groups) if alone else one.blocks(groups), one.chunks(chunks))
+            for one in self.outputs
+        ]
+        direct = len(pairs) == 1 and (alone or (groups == chunks and pairs[0][0] == pairs[0][1]))
+        blocks = Blocks("", Job(work, self.shape), groups, tuple(fields), alone)
+        return self._rules(names, recut, blocks, pairs, direct)
+
+    def reads(self, sources: Sequence[Source]) -> Rules | None:
+        """The rules of blocks that read what they need.
+
+        There are none where several results have different points, or an axis is cut that some
+        nodes take as a ring and others do not: no block of neighbours serves both.
+        """
+        first = self.outputs[0]
+        if any((o.extent, o.factors) != (first.extent, first.factors) for o in self.outputs):
+            return None
+        cuts = cut_to(first.extent, self.chunks)
+        rule = self.reading(sources, first.extent.start, cuts)
+        if rule is None:
+            return None
+        pairs = [(one.chunks(self.chunks),) * 2 for one in self.outputs]
+        return self._rules((), [], rule, pairs, len(pairs) == 1)
+
+    def reading(self, sources: Sequence[Source], first: Shape, cuts: Chunks) -> Reads | None:
+        """The rule of blocks that begin at `first`, if one block of neighbours serves each."""
+        axes = enumerate(self.chunks, -len(self.chunks))
+        if any(len(sizes) > 1 and mixed(self.work.nodes, axis) for axis, sizes in axes):
+            return None
+        return Reads("", Job(self.work, self.shape), cuts, first, tuple(sources))
+
+    def _rules(
+        self,
+        names: Sequence[str],
+        recut: list[Recut],
+        blocks: Blocks | Reads,
+        pairs: Sequence[tuple[Chunks, Chunks]],
+        direct: bool,
+    ) -> Rules:
+        """Rules of blocks, and of results that are cut so in them and by themselves."""
+        names = names or self.names
+        if direct:
+            return Rules(recut, replace(blocks, name=names[0]), [])
         # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
-        return f"{self.work.name}-all-{self.identity}"
+        whole, many = f"{self.work.name}-all-{self.identity}", len(pairs) > 1
+        results = [
+            Recut(name, whole, output.dtype, before, after, k if many else None)
+            for k, (name, output, (before, after)) in enumerate(
+                zip(names, self.outputs, pairs, strict=True)
+            )
+        ]
+        return Rules(recut, replace(blocks, name=whole), results)
 
-    @property
-    def alone(self) -> str:
-        """What blocks are called, which are the only result."""
-        return self.names[0] if len(self.outputs) == 1 else self.whole
+    def results(self, rules: Rules) -> list[Any]:
+        """The results as arrays of Dask."""
+        recut, blocks, taken = rules
+        made = [*recut, blocks, *taken]
+        below = {name for rule in made for name in rule.below}
+        graph = HighLevelGraph.merge(*(one.dask for one in self.arrays if one.name in below))
+        layers = {rule.name: Lazy(rule) for rule in made}
+        needs = {rule.name: set(rule.below) for rule in made}
+        self.layer = layers[blocks.name]
+        self.passed = frozenset((blocks.name, *self.names))
+        graph = HighLevelGraph({**graph.layers, **layers}, {**graph.dependencies, **needs})
+        found = []
+        for k, (name, output) in enumerate(zip(self.names, self.outputs, strict=True)):
+            layers[name].origin, layers[name].position = self, k
+            meta = meta_of(self.arrays[0], len(self.chunks), output.dtype)
+            found.append(untyped.Array(graph, name, output.chunks(self.chunks), meta=meta))
+        return found
 
-    def rules(self) -> Rules:
-        """The rules of blocks that are made of chunks and of faces of their neighbours."""
-        inputs = [(array.name, array.chunks) for array in self.arrays]
-        return rules_of(self.job, self.outputs, self.chunks, inputs, self.whole, self.names)
+    def compose(
+        self,
+        work: Work,
+        inputs: Sequence[tuple[Any, ...]],
+        passed: frozenset[str],
+        known: Set[str],
+    ) -> None:
+        """Let the blocks be made from what is further up, where nobody asks for those `passed` by.
 
-    def task(self, function: Any) -> tuple[Any, list[Any], dict[str, Any]]:
-        """A function of the job as one of what a task is given, and the node that has the job."""
-        apart = self.job.apart
-        if not apart:
-            return partial(function, self.job), [], {}
-        return function, [TaskRef(apart), None], {apart: self.job}
+        That is done where they can read it, or it has chunks that the graph has.
+
+        Parameters
+        ----------
+        work : Work
+            A program that gives the same of other fields.
+        inputs : sequence
+            These fields; see `inputs`.
+        passed : frozenset
+            Names of arrays.
+        known : set
+            Names of the arrays that the graph has.
+        """
+        assert self.layer is not None
+        own, fields = self.layer.rule, [field for field, _, _ in inputs]
+        arrays = [array for _, array, _ in inputs]
+        if grid_of(arrays)[0] != self.shape:
+            # A longer one is cut where a call takes it with a shorter one.
+            return
+        one = Computation(work, self.shape, own.chunks, fields, arrays)
+        sources = readable(work, fields, own.chunks)
+        nothing = (0,) * len(own.chunks)
+        rule: Any = one.reading(sources, nothing, own.chunks) if sources else None
+        reads = rule is not None
+        if not reads:
+            rule = one.rules().blocks
+            if rule.chunks != own.chunks or not set(rule.below) <= known:
+                return
+        one.layer = Lazy(replace(rule, name=own.name))
+        one.passed = self.passed | passed
+        self.layer.further = one.layer, passed, reads
+        self.further = one
+
+
+def takes_whole(nodes: Sequence[Node], fields: Sequence[Any], whole: Chunks = ()) -> bool:
+    """Whether each task has all that nodes look at along the axes that they work along.
+
+    Every field is cut along the stack only, and all in the same way, as the whole is.
+    """
+    chunks = whole or grid_of(fields)[1]
+    core = {len(chunks) + axis for node in nodes for axis in node.along}
+    for own in [field.chunks for field in fields if hasattr(field, "chunks")]:
+        for axis, sizes in enumerate(own, len(chunks) - len(own)):
+            if axis in core:
+                fits = len(sizes) == 1
+            elif any(map(math.isnan, sizes)):
+                fits = len(sizes) == len(chunks[axis])
+            else:
+                fits = sizes in (chunks[axis], (1,))
+            if not fits:
+                return False
+    return all(len(chunks[axis]) == 1 for axis in core)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from dask._task_spec import DataNode, TaskRef
 from dask.base import tokenize
 
 from ...backends.threads import serial
@@ -80,14 +81,15 @@ class Job:
     shape: Shape
 
     @property
-    def apart(self) -> str:
-        """What it is called in graphs in which it is a node; empty if each task has it.
+    def node(self) -> tuple[dict[Any, Any], Any]:
+        """What tasks are given of it: itself, or the name of a node, which is given as well.
 
         With many coefficients it is sent to a worker once, not with every task.
         """
         if self.work.held <= WITHIN:
-            return ""
-        return f"job-{self.work.name}-{tokenize(self.work.token, self.work.wanted, self.shape)}"
+            return {}, self
+        key = f"job-{self.work.name}-{tokenize(self.work.token, self.work.wanted, self.shape)}"
+        return {key: DataNode(key, self)}, TaskRef(key)
 
 
 def whole_of(job: Job, *blocks: Any) -> Any:

@@ -12,39 +12,20 @@ Each layer of ours knows on the client which program it is of, and what that was
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.base import clone_key
-from dask.blockwise import Blockwise
-from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
+
+from .grid import Chunks
 
 if TYPE_CHECKING:
     from .computation import Computation
 
 Place: TypeAlias = tuple[int, ...]
-
-
-# Partly typed: Any, or mypy finds the gaps.
-blockwise: Any = core_blockwise
-
-
-@dataclass(eq=False, slots=True)
-class Origin:
-    """What made arrays: a computation, by a layer that has the blocks.
-
-    `names` are those of all arrays that it gives, and of those that it passes by.  The same blocks
-    may be made from `further` up.
-    """
-
-    one: Computation
-    names: frozenset[str]
-    layer: Any
-    further: Origin | None = None
 
 
 class Rule(Protocol):
@@ -55,8 +36,12 @@ class Rule(Protocol):
         """Begins the keys of the blocks."""
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """How many blocks there are along each axis."""
+    def chunks(self) -> Chunks:
+        """How the blocks are long along each axis."""
+
+    @property
+    def below(self) -> Iterable[str]:
+        """The names of the arrays whose chunks are taken."""
 
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The tasks that make the blocks at these places."""
@@ -81,7 +66,7 @@ class Lazy(Layer):
         # it reads again what these read.
         self.further: tuple[Layer, frozenset[str], bool] | None = None
         # What made the array, as the result of this number; for the client only.
-        self.origin: Origin | None = None
+        self.origin: Computation | None = None
         self.position = 0
         self._tasks: dict[Any, Any] | None = None
 
@@ -94,7 +79,7 @@ class Lazy(Layer):
     def _asked(self) -> Iterable[Place]:
         if self.places is not None:
             return self.places
-        return itertools.product(*map(range, self.rule.counts))
+        return itertools.product(*[range(len(sizes)) for sizes in self.rule.chunks])
 
     @property
     def _written(self) -> dict[Any, Any]:
@@ -133,11 +118,12 @@ class Lazy(Layer):
             if others.isdisjoint(passed) and not (rereads and any(map(_is_result, keys))):
                 return layer.cull({(name, *place) for place in asked}, all_hlg_keys)
         culled = Lazy(self.rule, asked, self.annotations)
+        if not asked:
+            return culled, {}
         tasks = culled._written
-        return culled, {
-            key: {other for other in task.dependencies if other not in tasks}
-            for key, task in tasks.items()
-        }
+        needs = {k: {d for d in task.dependencies if d not in tasks} for k, task in tasks.items()}
+        # Where nobody needs more, Dask keeps all layers that are left: so here is a name of none.
+        return culled, needs if any(needs.values()) else {key: {name} for key in needs}
 
     def clone(self, keys: Set[Any], seed: Any, bind_to: Any = None) -> tuple[Layer, bool]:
         """The same tasks under other keys, which may wait for one more; see `Layer.clone`.
@@ -160,34 +146,11 @@ class Lazy(Layer):
         return MaterializedLayer(made, annotations=self.annotations), bound
 
 
-class Symbolic(Blockwise):
-    """Blocks each of which is made of those at its place, which Dask joins with what is near."""
-
-    origin: Origin | None = None
-    position = 0
-
-    @staticmethod
-    def of(
-        name: str, ndim: int, function: Any, pairs: Sequence[Any], counts: Mapping[str, Any]
-    ) -> Symbolic:
-        """Call a function for each block.
-
-        Pairs are the names of arrays with their axes, counted in the whole, or with None what all
-        blocks take; `counts` are how many blocks the arrays have.
-        """
-        made = blockwise(function, name, tuple(range(ndim)), *pairs, numblocks=counts)
-        axes, task, counts = made.output_indices, made.task, made.numblocks
-        return Symbolic(name, axes, task, made.indices, counts, io_deps=made.io_deps)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "origin": None}
-
-
-def origin_of(array: Any) -> tuple[Origin, int] | None:
+def origin_of(array: Any) -> tuple[Computation, int] | None:
     """What made an array, and as which of its results; None where that was no program of ours."""
     layers = getattr(getattr(array, "dask", None), "layers", {})
     layer = layers.get(getattr(array, "name", None))
-    if not isinstance(layer, Lazy | Symbolic) or layer.origin is None:
+    if not isinstance(layer, Lazy) or layer.origin is None:
         return None
     return layer.origin, layer.position
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from .computation import Computation
 from .grid import Chunks
 from .halos import axes_of
+from .rules import Blocks, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class Chosen:
         )
 
 
-def _chosen(plan: str, one: Computation) -> Chosen:
+def _chosen(plan: str, one: Computation, rules: Rules) -> Chosen:
     """What a plan costs."""
     work, chunks = one.work, one.chunks
     results = len(one.outputs)
@@ -59,7 +60,8 @@ def _chosen(plan: str, one: Computation) -> Chosen:
         held = math.prod(around) * read + _largest(chunks) * made
         why = "each task reads its block, and what lies around it, from the source"
         return Chosen(work.name, plan, tasks, 0, held, why)
-    recut, rule, _ = one.rules()
+    recut, rule, _ = rules
+    assert isinstance(rule, Blocks), rule
     groups = rule.chunks
     thick = [
         sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes_of(work, groups)
@@ -118,8 +120,8 @@ def noted() -> Iterator[list[Chosen]]:
         _notes.reset(token)
 
 
-def note(plan: str, one: Computation) -> None:
+def note(plan: str, one: Computation, rules: Rules) -> None:
     """Tell of a plan, if somebody asks."""
     notes = _notes.get()
     if notes is not None:
-        notes.append(_chosen(plan, one))
+        notes.append(_chosen(plan, one, rules))

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import dask.array as da
+from dask.array.core import getter_nofancy
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
-from dask.layers import ArraySliceDep
 
 from ... import limits
-from .building import by_reading, with_nodes
 from .computation import Computation
 from .grid import Chunks
 from .job import Work
-from .layer import blockwise, origin_of
+from .layer import origin_of
 from .sources import Source, costs, source_of, sources_of
 
 # Most of Dask's functions carry no annotations.
@@ -42,12 +39,15 @@ def recut(array: Any, chunks: Chunks) -> Any:
         return array
     source = source_of(array)
     if source is not None:
-        return None if _is_dear(None, [source], chunks) else _sliced(source, chunks, array._meta)
-    origin, position = origin_of(array) or (None, 0)
-    for way in (origin and origin.further, origin):
-        sources = sources_of(way.one.fields) if way else None
-        if way and sources:
-            return _read_so(way.one, sources, position, chunks)
+        return None if _is_dear(None, [source], chunks) else _sliced(source, chunks)
+    found = origin_of(array)
+    if found is None:
+        return None
+    origin, position = found
+    for one in (origin.further, origin):
+        sources = sources_of(one.fields) if one else None
+        if one and sources:
+            return _read_so(one, sources, position, chunks)
     return None
 
 
@@ -59,8 +59,9 @@ def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks:
     # What stands in a chunk of a finer result need be no whole number of elements.
     if output.factors or _is_dear(one.work, sources, fields):
         return None
-    made = by_reading(replace(one, chunks=fields), sources)
-    return None if made is None else made[position]
+    other = Computation(one.work, one.shape, fields, one.fields, one.arrays)
+    rules = other.reads(sources)
+    return rules and other.results(rules)[position]
 
 
 def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:
@@ -74,13 +75,10 @@ def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
     return (*([before] if before else []), *sizes, *([after] if after else []))
 
 
-def _sliced(source: Source, chunks: Chunks, meta: Any) -> Any:
+def _sliced(source: Source, chunks: Chunks) -> Any:
     """The array that Dask itself would make of a source, with other chunks."""
-    name = f"{source.name}-{tokenize(chunks)}"
-    indices = tuple(range(len(chunks)))
-    layer = blockwise(
-        source.getter, name, indices, source.ref, None, ArraySliceDep(chunks), indices,
-        numblocks={}, _data_producer=True, **dict(source.options),
+    options = {key: value for key, value in source.options if key in ("lock", "asarray")}
+    return untyped.from_array(
+        source.held, chunks, f"{source.name}-{tokenize(chunks)}", inline_array=source.key is None,
+        fancy=source.getter is not getter_nofancy, **options,
     )  # fmt: skip
-    graph = with_nodes(HighLevelGraph({name: layer}, {name: set()}), name, source.node)
-    return untyped.Array(graph, name, chunks, meta=meta)

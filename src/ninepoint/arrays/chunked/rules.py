@@ -16,24 +16,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
-from dask.base import tokenize
 
 from ..blocks import parts, put_together
 from ..borders import Array
+from ..layout import Region, Shape
 from .bound import Offset
 from .faces import block_of, cut
-from .grid import Chunks, cut_as, cuts_of
-from .halos import axes_of, grouped
-from .job import Job
+from .grid import Chunks, cuts_of
+from .halos import axes_of
+from .job import Job, whole_of
 from .layer import Place
-from .outputs import Output
 from .places import in_memory, nothing
+from .sources import Source, read_block
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,27 +62,32 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """The rule of blocks that are made of chunks and faces."""
+    """The rule of blocks that are made of chunks, and of faces of those around.
+
+    There are no faces where each is computed by itself, as an array of its own (`alone`).
+    """
 
     name: str
     job: Job
     chunks: Chunks
     fields: tuple[Field, ...]
+    alone: bool = False
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """How many blocks there are along each axis."""
-        return tuple(map(len, self.chunks))
+    def below(self) -> Iterable[str]:
+        """The names of the fields."""
+        return [field.name for field in self.fields]
 
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places, and the faces that they need."""
+        made, job = self.job.node
+        if self.alone:
+            for place in places:
+                chunks = [TaskRef((field.name, *field.at(place))) for field in self.fields]
+                made[self.name, *place] = Task((self.name, *place), whole_of, job, *chunks)
+            return made
         axes = axes_of(self.job.work, self.chunks)
         near = [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
-        made: dict[Any, Any] = {}
-        job: Any = self.job
-        if self.job.apart:
-            made[self.job.apart] = DataNode(self.job.apart, self.job)
-            job = TaskRef(self.job.apart)
         refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
         for place in places:
             around = itertools.product(*[table[k] for table, k in zip(near, place, strict=True)])
@@ -113,6 +119,46 @@ class Blocks:
 
 
 @dataclass(frozen=True, slots=True)
+class Reads:
+    """The rule of blocks that read what they need from sources, and depend on nothing.
+
+    Their points begin at `first` of those of the fields.
+    """
+
+    name: str
+    job: Job
+    chunks: Chunks
+    first: Shape
+    sources: tuple[Source, ...]
+
+    @property
+    def below(self) -> Iterable[str]:
+        """None: sources are nodes of the blocks' own."""
+        return ()
+
+    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
+        """The blocks at these places."""
+        made, job = self.job.node
+        refs = [
+            source.held if source.key is None else TaskRef(source.key) for source in self.sources
+        ]
+        made |= {
+            one.key: DataNode(one.key, one.held) for one in self.sources if one.key is not None
+        }
+        sources = tuple([replace(source, held=None) for source in self.sources])
+        axes = [
+            [(first + a, first + b) for a, b in cuts_of(sizes)]
+            for first, sizes in zip(self.first, self.chunks, strict=True)
+        ]
+        for place in places:
+            spans = [axis[k] for axis, k in zip(axes, place, strict=True)]
+            region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
+            key = (self.name, *place)
+            made[key] = Task(key, read_block, job, region, sources, *refs)
+        return made
+
+
+@dataclass(frozen=True, slots=True)
 class Recut:
     """The rule of an array in other chunks, each put together from those that have its points.
 
@@ -127,12 +173,17 @@ class Recut:
     number: int | None = None
 
     @property
-    def counts(self) -> tuple[int, ...]:
-        """How many blocks there are along each axis."""
-        return tuple(map(len, self.chunks))
+    def below(self) -> Iterable[str]:
+        """The name of the other array."""
+        return [self.source]
 
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places."""
+        # Texts: lengths that nobody knows are alike.
+        if self.number is not None and repr(self.before) == repr(self.chunks):
+            pick = itemgetter(self.number)
+            tasks = [Task((self.name, *p), pick, TaskRef((self.source, *p))) for p in places]
+            return {task.key: task for task in tasks}
         axes = [
             parts(before, cuts_of(sizes), sum(before))
             for before, sizes in zip(self.before, self.chunks, strict=True)
@@ -159,47 +210,5 @@ class Rules(NamedTuple):
     """
 
     recut: list[Recut]
-    blocks: Blocks
+    blocks: Blocks | Reads
     results: list[Recut]
-
-
-def rules_of(
-    job: Job,
-    outputs: Sequence[Output],
-    chunks: Chunks,
-    inputs: Sequence[tuple[str, Chunks]],
-    whole: str,
-    names: Sequence[str],
-) -> Rules:
-    """The rules of outputs in these chunks, of inputs of which the names and chunks are given.
-
-    The blocks are called `whole` where they are not the only result.
-    """
-    groups = grouped(job.work, chunks)
-    direct = len(outputs) == 1 and groups == chunks
-    direct = direct and outputs[0].blocks(groups) == outputs[0].chunks(groups)
-    axes = axes_of(job.work, groups)
-    # A text: Dask takes long to go through many numbers.
-    thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
-    recut: list[Recut] = []
-    fields = []
-    for (source, own), dtype in zip(inputs, job.work.field_dtypes, strict=True):
-        shape = tuple(map(sum, own))
-        wanted, missing = cut_as(shape, groups), len(groups) - len(own)
-        sizes = zip(shape, groups[missing:], strict=True)
-        cut = (False,) * missing + tuple(n == sum(axis) for n, axis in sizes)
-        if wanted != own:
-            joined = f"joined-{tokenize(source, wanted)}"
-            recut.append(Recut(joined, source, dtype, own, wanted))
-            source = joined
-        faces = f"faces-{tokenize(source, cut, thick)}"
-        fields.append(Field(source, faces, len(own), cut))
-    blocks = Blocks(names[0] if direct else whole, job, groups, tuple(fields))
-    results = [] if direct else [
-        Recut(
-            name, whole, output.dtype, output.blocks(groups), output.chunks(chunks),
-            k if len(outputs) > 1 else None,
-        )
-        for k, (name, output) in enumerate(zip(names, outputs, strict=True))
-    ]  # fmt: skip
-    return Rules(recut, blocks, results)

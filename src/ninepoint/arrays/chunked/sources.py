@@ -3,8 +3,9 @@
     da.from_zarr, da.from_array(h5py or netCDF variable, memory map), xarray's open_*, open
         ->   the object that is sliced, how Dask slices it, and its chunks
 
-Tasks that read from sources take of each what their block looks at.  What lies around a block is
-decoded again for each block that looks at it: that is the price, and `costs` tells it.
+Tasks that read from sources take of each what their block looks at, and depend on nothing: nothing
+is moved.  What lies around a block is decoded again for each block that looks at it: that is the
+price, and `costs` tells it.
 
 Recognised from the graph: the layer in which Dask slices the object, with nothing between.
 """
@@ -13,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 import numpy as np
 from dask._task_spec import DataNode, GraphNode, TaskRef
@@ -24,13 +26,15 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 from dask.layers import ArraySliceDep
 
 from ... import limits
-from ..blocks import parts
+from ...backends.memory import empty
+from ..blocks import parts, put_together
 from ..borders import Array
+from ..layout import Region, Shape
+from ..regions import Span
+from .bound import computed
 from .grid import Chunks, cuts_of
 from .halos import axis_of, looks
-
-if TYPE_CHECKING:
-    from .job import Work
+from .job import Job, Work
 
 GETTERS = (getter, getter_nofancy, getter_inline)
 
@@ -60,21 +64,39 @@ class Source:
         """The lengths of its axes."""
         return tuple(map(sum, self.chunks))
 
-    @property
-    def ref(self) -> Any:
-        """What a task is given of it: itself, or the name of its node."""
-        return self.held if self.key is None else TaskRef(self.key)
-
-    @property
-    def node(self) -> dict[str, Any]:
-        """The node that has it, if one does."""
-        return {} if self.key is None else {self.key: self.held}
+    def read(self, held: Any, spans: Sequence[Span], whole: Shape, dtype: np.dtype[Any]) -> Array:
+        """What stands at some points of the whole, beyond whose ends it begins again."""
+        axes = zip(self.shape, spans, whole[len(whole) - len(spans) :], strict=True)
+        own = [parts((n,), [span], length)[0] for n, span, length in axes]
+        return put_together(own, [_Sliced(self, held, dtype)], partial(empty, dtype=dtype))
 
     @property
     def pieces(self) -> tuple[int, ...] | None:
         """How long along each axis that is which is decoded at once; None if nobody knows."""
         found = _pieces(self.held, len(self.chunks))
         return found if found is not None and len(found) == len(self.chunks) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sliced:
+    """What is sliced as Dask does it, with its locks."""
+
+    source: Source
+    held: Any
+    dtype: np.dtype[Any]
+
+    def __getitem__(self, index: tuple[slice, ...]) -> Array:
+        found = self.source.getter(self.held, index, **dict(self.source.options))
+        return np.asarray(found, self.dtype)
+
+
+def read_block(job: Job, region: Region, sources: Sequence[Source], *held: Any) -> Any:
+    """Read what a block needs of sources, each of which is `held` so, and compute it."""
+
+    def read(k: int, spans: Sequence[Span]) -> Array:
+        return sources[k].read(held[k], spans, job.shape, job.work.field_dtypes[k])
+
+    return computed(job, region, [one.shape for one in sources], read)
 
 
 def source_of(array: Any) -> Source | None:
