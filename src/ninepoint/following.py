@@ -18,7 +18,7 @@ from typing import Any
 from .arrays.chunked import cut_values
 from .arrays.chunked.computation import Computation
 from .arrays.chunked.grid import Chunks, cut_as
-from .arrays.chunked.layer import origin_of
+from .arrays.chunked.layer import Lazy, origin_of
 from .arrays.recognise import is_cupy
 from .dividing import divided
 from .graph import Graph
@@ -41,7 +41,7 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     if found is None or _asks(program):
         return
     own, _ = found
-    if any(is_cupy(array._meta) for array in own.arrays):
+    if not isinstance(own.layer, Lazy) or any(is_cupy(array._meta) for array in own.arrays):
         return
     makers = [_maker(array, own) for array in own.arrays]
     if not any(makers):
@@ -51,7 +51,9 @@ def follow(program: Program, made: Sequence[Any]) -> None:
     passed = frozenset().union(*(maker[0].passed for maker in makers if maker is not None))
     whole = _composed(own, given, makers)
     if whole is not None:
-        own.compose(*whole, passed, made[0].dask.layers.keys())
+        # What Dask makes one with something else is not there for others.
+        fused = any(maker and not isinstance(maker[0].layer, Lazy) for maker in makers)
+        own.compose(*whole, passed, set() if fused else made[0].dask.layers.keys())
 
 
 def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
@@ -84,7 +86,7 @@ def _composed(
     """
     program, layer = one.work, one.layer
     assert isinstance(program, Program)
-    assert layer is not None
+    assert isinstance(layer, Lazy)
     inputs = {entry[1].name: entry for entries in given for entry in entries}
     numbers = {name: k for k, name in enumerate(inputs)}
     graph = Graph([f"f{k}" for k in range(len(inputs))], [e[2] for e in inputs.values()])

@@ -15,14 +15,14 @@ from typing import Any
 
 import dask.array as da
 from dask.base import tokenize
-from dask.highlevelgraph import HighLevelGraph
+from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from ..layout import Shape
 from ..regions import Node, mixed
 from .grid import Chunks, cut_as, cut_to, grid_of
 from .halos import axes_of, grouped
 from .job import Job, Work
-from .layer import Lazy
+from .layer import Lazy, Whole
 from .outputs import Output, outputs_of
 from .places import meta_of
 from .rules import Blocks, Field, Reads, Recut, Rules
@@ -45,7 +45,7 @@ class Computation:
     chunks: Chunks
     fields: Sequence[Any] = ()
     arrays: Sequence[Any] = ()
-    layer: Lazy | None = None
+    layer: Lazy | Whole | None = None
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
 
@@ -163,8 +163,13 @@ class Computation:
         made = [*recut, blocks, *taken]
         below = {name for rule in made for name in rule.below}
         graph = HighLevelGraph.merge(*(one.dask for one in self.arrays if one.name in below))
-        layers = {rule.name: Lazy(rule) for rule in made}
+        layers: dict[str, Any] = {rule.name: Lazy(rule) for rule in made}
         needs = {rule.name: set(rule.below) for rule in made}
+        if isinstance(blocks, Blocks) and blocks.alone:
+            layers[blocks.name], nodes = blocks.whole()
+            layers |= {key: MaterializedLayer({key: node}) for key, node in nodes.items()}
+            needs[blocks.name] |= nodes.keys()
+            needs |= {key: set() for key in nodes}
         self.layer = layers[blocks.name]
         self.passed = frozenset((blocks.name, *self.names))
         graph = HighLevelGraph({**graph.layers, **layers}, {**graph.dependencies, **needs})
@@ -197,7 +202,7 @@ class Computation:
         known : set
             Names of the arrays that the graph has.
         """
-        assert self.layer is not None
+        assert isinstance(self.layer, Lazy)
         own, fields = self.layer.rule, [field for field, _, _ in inputs]
         arrays = [array for _, array, _ in inputs]
         if grid_of(arrays)[0] != self.shape:

@@ -12,11 +12,13 @@ Each layer of ours knows on the client which program it is of, and what that was
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.base import clone_key
+from dask.blockwise import Blockwise
+from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
@@ -26,6 +28,12 @@ if TYPE_CHECKING:
     from .computation import Computation
 
 Place: TypeAlias = tuple[int, ...]
+
+# How many chunks there are along each axis.
+Counts: TypeAlias = tuple[int, ...]
+
+# Partly typed: Any, or mypy finds the gaps.
+blockwise: Any = core_blockwise
 
 
 class Rule(Protocol):
@@ -146,11 +154,31 @@ class Lazy(Layer):
         return MaterializedLayer(made, annotations=self.annotations), bound
 
 
+class Whole(Blockwise):
+    """Blocks each made of the chunks at its place, which Dask joins with what is near."""
+
+    origin: Computation | None = None
+    position = 0
+
+    @staticmethod
+    def of(name: str, function: Any, given: Any, fields: Sequence[tuple[str, Counts]]) -> Whole:
+        """Call a function with what is given and the chunks of fields, which are so many."""
+        ndim = max(len(counts) for _, counts in fields)
+        pairs: list[Any] = [given, None]
+        for field, counts in fields:
+            pairs += [field, range(ndim - len(counts), ndim)]
+        made = blockwise(function, name, tuple(range(ndim)), *pairs, numblocks=dict(fields))
+        return Whole(name, made.output_indices, made.task, made.indices, made.numblocks)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "origin": None}
+
+
 def origin_of(array: Any) -> tuple[Computation, int] | None:
     """What made an array, and as which of its results; None where that was no program of ours."""
     layers = getattr(getattr(array, "dask", None), "layers", {})
     layer = layers.get(getattr(array, "name", None))
-    if not isinstance(layer, Lazy) or layer.origin is None:
+    if not isinstance(layer, Lazy | Whole) or layer.origin is None:
         return None
     return layer.origin, layer.position
 

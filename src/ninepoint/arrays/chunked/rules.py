@@ -32,7 +32,7 @@ from .faces import block_of, cut
 from .grid import Chunks, cuts_of
 from .halos import axes_of
 from .job import Job, whole_of
-from .layer import Place
+from .layer import Place, Whole
 from .places import in_memory, nothing
 from .sources import Source, read_block
 
@@ -64,7 +64,7 @@ class Field:
 class Blocks:
     """The rule of blocks that are made of chunks, and of faces of those around.
 
-    There are no faces where each is computed by itself, as an array of its own (`alone`).
+    Each may be computed `alone`, as an array of its own: that is a layer of Dask's kind.
     """
 
     name: str
@@ -78,14 +78,19 @@ class Blocks:
         """The names of the fields."""
         return [field.name for field in self.fields]
 
+    def whole(self) -> tuple[Whole, dict[Any, Any]]:
+        """The layer of blocks that are made alone, and the node of the job, if it has one."""
+        nodes, job = self.job.node
+        fields = []
+        for field in self.fields:
+            pairs = zip(self.chunks, field.cut, strict=True)
+            counts = tuple(len(sizes) if cut else 1 for sizes, cut in pairs)
+            fields.append((field.name, counts[len(counts) - field.ndim :]))
+        return Whole.of(self.name, whole_of, job, fields), nodes
+
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places, and the faces that they need."""
         made, job = self.job.node
-        if self.alone:
-            for place in places:
-                chunks = [TaskRef((field.name, *field.at(place))) for field in self.fields]
-                made[self.name, *place] = Task((self.name, *place), whole_of, job, *chunks)
-            return made
         axes = axes_of(self.job.work, self.chunks)
         near = [[axis.near(k) for k in range(len(axis.cuts))] for axis in axes]
         refs: list[dict[Place, TaskRef]] = [{} for _ in self.fields]
