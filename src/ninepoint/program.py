@@ -84,8 +84,8 @@ class Program:
         return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
     @property
-    def parted(self) -> bool:
-        """Whether parts of a block may be computed apart: it is done where the arrays are."""
+    def is_local(self) -> bool:
+        """It is done where the arrays are."""
         return True
 
     @property

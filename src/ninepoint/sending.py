@@ -158,18 +158,12 @@ class Sent:
         return self.program.held
 
     @property
-    def parted(self) -> bool:
-        """Whether parts of a block may be computed apart: they are better sent at once."""
+    def is_local(self) -> bool:
+        """Chunks are sent."""
         return False
 
-    def run(
-        self,
-        block: Block,
-        region: Region | None = None,
-        outs: Mapping[int, Array] | None = None,
-    ) -> list[Array]:
+    def run(self, block: Block, region: Region | None = None) -> list[Array]:
         """Compute the wanted values from a block of the CPU's memory."""
-        assert not outs
         with _room.shared():
             made = self._sent(block, region)
         if made is None:

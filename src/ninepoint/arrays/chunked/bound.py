@@ -174,7 +174,7 @@ class BoundBlock:
         """Its results, of chunks as they lie; None where there is no such call."""
         kinds = tuple([(one.dtype, one.strides, one.flags.aligned) for one in chunks])
         free = self._free.setdefault(kinds, [])
-        if free is None or not self.work.parted:
+        if free is None or not self.work.is_local:
             return None
         try:
             one: Surrounded | None = free.pop()

@@ -5,7 +5,7 @@ A job holds the recipe, never compiled code: the worker compiles or loads it, on
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -54,19 +54,11 @@ class Work(Protocol):
         """Bytes of the arrays of coefficients that it has."""
 
     @property
-    def parted(self) -> bool:
-        """Whether parts of a block may be computed apart, each of them into its place."""
+    def is_local(self) -> bool:
+        """Whether a call of it may be done where the chunks lie."""
 
-    def run(
-        self,
-        block: Block,
-        region: Region | None,
-        outs: Mapping[int, Array] | None = None,
-    ) -> list[Array]:
-        """Compute the wanted values from a block, into arrays where it can.
-
-        Only what is `parted` is given such.
-        """
+    def run(self, block: Block, region: Region | None) -> list[Array]:
+        """Compute the wanted values from a block."""
 
 
 # Bytes of coefficients up to which every task has them: as many as a task has besides.

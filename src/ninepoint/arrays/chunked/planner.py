@@ -47,49 +47,42 @@ class Chosen:
 
 def _chosen(plan: str, one: Computation, rules: Rules) -> Chosen:
     """What a plan costs."""
-    work, chunks = one.work, one.chunks
-    results = len(one.outputs)
+    recut, rule, results = rules
+    work, groups = one.work, rule.chunks
+    blocks, moved = math.prod(map(len, groups)), 0
     read = sum(dtype.itemsize for dtype in work.field_dtypes)
     made = sum(output.dtype.itemsize for output in one.outputs)
-    tasks: float = 1 + results * (results > 1)
-    if plan == "whole cores":
-        why = "no axis that it works along is cut"
-        return Chosen(work.name, plan, tasks, 0, _largest(chunks) * (read + made), why)
-    if plan == "regions":
-        around = [max(b - a for a, b in axis.spans) for axis in axes_of(work, chunks)]
-        held = math.prod(around) * read + _largest(chunks) * made
-        why = "each task reads its block, and what lies around it, from the source"
-        return Chosen(work.name, plan, tasks, 0, held, why)
-    recut, rule, _ = rules
-    assert isinstance(rule, Blocks), rule
-    groups = rule.chunks
-    thick = [
-        sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes_of(work, groups)
-    ]
-    tasks, moved = 1.0 + len(recut), 0
-    for array, field, dtype in zip(one.arrays, rule.fields, work.field_dtypes, strict=True):
-        whole = (1,) * (len(groups) - array.ndim) + array.shape
-        faces = sum(
-            math.prod(whole[:k] + whole[k + 1 :]) * thick[k]
-            for k, cut in enumerate(field.cut)
-            if cut
-        )
-        moved += faces * dtype.itemsize
-        tasks += faces > 0
-    blocks = math.prod(map(len, groups))
-    why = "each block is made of its chunk and of its neighbours' faces"
-    if groups != chunks:
-        plan = "groups"
-        why = (
-            f"chunks are thin for how far it looks, so {blocks} groups of them are computed; "
-            "results keep the chunks"
-        )
-    elif recut:
-        plan, why = "groups", "fields are cut in different ways, so chunks are put together first"
-    tasks = tasks * blocks / max(1, math.prod(map(len, chunks)))
-    tasks += results * (results > 1 or groups != chunks)
+    why, tasks = _WHY[plan], 1.0 + len(recut)
+    if plan == "edges":
+        assert isinstance(rule, Blocks), rule
+        axes = axes_of(work, groups)
+        thick = [sum(sum(axis.depths(k)) for k in range(len(axis.cuts))) for axis in axes]
+        for array, field, dtype in zip(one.arrays, rule.fields, work.field_dtypes, strict=True):
+            whole = (1,) * (len(groups) - array.ndim) + array.shape
+            each = enumerate(zip(field.cut, thick, strict=True))
+            faces = [math.prod(whole[:k] + whole[k + 1 :]) * n for k, (cut, n) in each if cut]
+            moved += sum(faces) * dtype.itemsize
+            tasks += any(faces)
+        if groups != one.chunks:
+            plan, why = "groups", _WHY["groups"].format(blocks)
+        elif recut:
+            plan, why = "groups", _WHY["put together"]
     held = _largest(groups) * (read + made) + moved // max(1, blocks)
+    if plan == "regions":
+        around = [max(b - a for a, b in axis.spans) for axis in axes_of(work, one.chunks)]
+        held = math.prod(around) * read + _largest(groups) * made
+    tasks = tasks * blocks / max(1, math.prod(map(len, one.chunks))) + len(results)
     return Chosen(work.name, plan, tasks, moved, held, why)
+
+
+_WHY = {
+    "whole cores": "no axis that it works along is cut",
+    "regions": "each task reads its block, and what lies around it, from the source",
+    "edges": "each block is made of its chunk and of its neighbours' faces",
+    "groups": "chunks are thin for how far it looks, so {} groups of them are computed; results "
+    "keep the chunks",
+    "put together": "fields are cut in different ways, so chunks are put together first",
+}
 
 
 def _largest(chunks: Chunks) -> int:
