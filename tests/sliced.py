@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import dask.array as da
 import numpy as np
+
+from ninepoint._testing import view
 
 
 class Sliced:
@@ -27,4 +28,4 @@ class Sliced:
 def sliced(array: np.ndarray, chunks: Any, piece: int = 1) -> Any:
     """A Dask array that is a view of something that can be sliced."""
     held = Sliced(array, (piece,) * array.ndim)
-    return da.from_array(held, chunks=chunks, meta=np.empty((0,) * array.ndim, array.dtype))
+    return view(held, chunks, held.chunks)

@@ -9,6 +9,7 @@ Nothing here is kept stable for users.  Tests need this beyond the public face, 
     plan_of(smooth, "uint8").reaches    # what `explain` prints, as data
     passes_of(smooth, "uint8")          # the kernel after each pass, to print and to verify
     forget_device()                     # GPUs are looked for again, as in a new process
+    view(sliced, chunks, pieces)        # an array of Dask, as `open` makes one of a file
 """
 
 from __future__ import annotations
@@ -412,3 +413,17 @@ def run(text: str, arguments: Sequence[Any], writes: Sequence[bool]) -> None:
             for k, (one, may) in enumerate(zip(arguments, writes, strict=True))
         )
     )
+
+
+def view(held: Any, chunks: Any, pieces: tuple[int, ...], name: str = "") -> Any:
+    """An array of Dask that reads what can be sliced, such pieces of which are decoded at once."""
+    # Imported here: Dask is optional.
+    import dask.array
+    from dask.base import tokenize
+
+    from .arrays.chunked.sources import Source
+
+    untyped: Any = dask.array
+    cut = untyped.core.normalize_chunks(chunks, held.shape, dtype=held.dtype)
+    name = name or f"view-{tokenize(held, cut)}"
+    return Source(held, held.shape, held.dtype, pieces, name).view(cut, name)

@@ -10,7 +10,7 @@ import pytest
 
 import ninepoint as npt
 import weighted
-from ninepoint._testing import interpreted
+from ninepoint._testing import interpreted, view
 from sliced import Sliced, sliced
 from weighted import RULES, each, whole
 
@@ -80,9 +80,7 @@ def test_a_chunk_is_one_task_that_reads_what_it_needs() -> None:
     with interpreted():
         for rule in RULES:
             held = Sliced(x, (1, 1))
-            made = near(
-                da.from_array(held, chunks=10, meta=np.empty((0, 0))), boundary=rule, cval=3
-            )
+            made = near(view(held, 10, (1, 1)), boundary=rule, cval=3)
             assert is_one_task_a_chunk(made)
             held.asked.clear()
             assert made.blocks[1, 1].compute(scheduler="sync").shape == (10, 10)
@@ -105,31 +103,11 @@ def test_regions_are_read_only_where_little_is_decoded_twice() -> None:
 def test_the_graph_is_as_small_as_that_of_zeros() -> None:
     held = Sliced(whole(1, 1), (1, 1))
     held.shape = (3000, 3000)
-    source = da.from_array(held, chunks=30, name="stored", meta=np.empty((0, 0), "f4"))
+    source = view(held, 30, (1, 1), name="stored")
     made = near(source, boundary="nearest")
     zeros = da.zeros((3000, 3000), chunks=30)
     least = len(pickle.dumps(zeros.dask.layers[zeros.name]))
     assert len(pickle.dumps(made.dask.layers[made.name])) < 2 * least
-
-
-def test_locks_of_a_source_are_taken() -> None:
-    class Lock:
-        taken = 0
-
-        def acquire(self) -> None:
-            Lock.taken += 1
-
-        def release(self) -> None: ...
-
-        def __dask_tokenize__(self) -> Any:
-            return "lock"
-
-    held = Sliced(whole(40, 40), (1, 1))
-    source = da.from_array(held, chunks=20, lock=Lock(), meta=np.empty((0, 0)))
-    made = near(source, boundary="nearest")
-    assert is_one_task_a_chunk(made)
-    made.compute(scheduler="sync")
-    assert Lock.taken == 4
 
 
 def decoded(held: Sliced) -> int:
@@ -141,7 +119,7 @@ def decoded(held: Sliced) -> int:
 def test_calls_one_after_another_are_one_that_reads() -> None:
     a = whole(60, 60, dtype="int64")
     held = Sliced(a, (1, 1))
-    x = da.from_array(held, chunks=20, meta=np.empty((0, 0), a.dtype))
+    x = view(held, 20, (1, 1))
     y = mean(x)
     z = mean(y)
     assert is_one_task_a_chunk(z)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from ..files.reading import imread
 from ..files.sources import TIFF_SUFFIXES
 from ..tracebacks import door
@@ -193,15 +191,12 @@ def _lazy(found: Named, chunks: Any) -> Any:
     stored = found.stored
     own = tuple(max(1, min(pair)) for pair in zip(stored.shape, found.blocks, strict=True))
     cut = chosen(chunks, stored.shape, stored.dtype, own, found.dims)
-    dask_array: Any = imported("dask.array")
+    # Imported here: Dask is optional.
+    from ..arrays.chunked.sources import Source
+
     token: str = imported("dask.base").tokenize(stored, cut)
-    data = dask_array.from_array(
-        stored,
-        chunks=cut,
-        name=found.name.format(token) or f"open-{token}",
-        meta=np.empty((0,) * stored.ndim, stored.dtype),
-        getitem=dask_array.core.getter_nofancy,
-    )
+    name = found.name.format(token) or f"open-{token}"
+    data = Source(stored, stored.shape, stored.dtype, stored.chunks, name).view(cut, name)
     if found.like is not None:
         return found.like.copy(data=data)
     if not found.dims:

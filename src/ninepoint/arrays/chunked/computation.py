@@ -1,7 +1,7 @@
 """Computations: a program on fields that are cut, and the arrays of Dask that it gives.
 
 whole cores   no axis that the program works along is cut: each block is computed by itself
-reading       the fields are views of something that can be sliced: each block reads what it needs
+reading       the fields are views of sources: each block reads what it needs
 faces         each block is made of its chunk and of its neighbours' faces
 """
 
@@ -22,7 +22,7 @@ from ..regions import Node, mixed
 from .grid import Chunks, cut_as, cut_to, grid_of
 from .halos import axes_of, grouped
 from .job import Job, Work
-from .layer import Lazy, Whole
+from .layer import Lazy, Symbolic
 from .outputs import Output, outputs_of
 from .places import meta_of
 from .rules import Blocks, Field, Reads, Recut, Rules
@@ -45,7 +45,7 @@ class Computation:
     chunks: Chunks
     fields: Sequence[Any] = ()
     arrays: Sequence[Any] = ()
-    layer: Lazy | Whole | None = None
+    layer: Lazy | Symbolic | None = None
     passed: frozenset[str] = frozenset()
     further: Computation | None = None
 

@@ -26,11 +26,9 @@ from .grid import Chunks
 
 if TYPE_CHECKING:
     from .computation import Computation
+    from .sources import Source
 
 Place: TypeAlias = tuple[int, ...]
-
-# How many chunks there are along each axis.
-Counts: TypeAlias = tuple[int, ...]
 
 # Partly typed: Any, or mypy finds the gaps.
 blockwise: Any = core_blockwise
@@ -154,21 +152,26 @@ class Lazy(Layer):
         return MaterializedLayer(made, annotations=self.annotations), bound
 
 
-class Whole(Blockwise):
-    """Blocks each made of the chunks at its place, which Dask joins with what is near."""
+class Symbolic(Blockwise):
+    """Blocks each made of what is at its place, which Dask joins with what is near."""
 
     origin: Computation | None = None
     position = 0
+    # What the array is a plain view of.
+    source: Source | None = None
 
     @staticmethod
-    def of(name: str, function: Any, given: Any, fields: Sequence[tuple[str, Counts]]) -> Whole:
-        """Call a function with what is given and the chunks of fields, which are so many."""
-        ndim = max(len(counts) for _, counts in fields)
-        pairs: list[Any] = [given, None]
-        for field, counts in fields:
-            pairs += [field, range(ndim - len(counts), ndim)]
-        made = blockwise(function, name, tuple(range(ndim)), *pairs, numblocks=dict(fields))
-        return Whole(name, made.output_indices, made.task, made.indices, made.numblocks)
+    def of(
+        name: str, ndim: int, function: Any, pairs: Sequence[Any], counts: Any, **options: Any
+    ) -> Symbolic:
+        """Call a function for each block; see `dask.blockwise.blockwise`.
+
+        Pairs are the names of arrays with their axes, counted in the whole, or with None what all
+        blocks take; `counts` are how many blocks the arrays have.
+        """
+        made = blockwise(function, name, tuple(range(ndim)), *pairs, numblocks=counts, **options)
+        axes, task, counts = made.output_indices, made.task, made.numblocks
+        return Symbolic(name, axes, task, made.indices, counts, io_deps=made.io_deps)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "origin": None}
@@ -178,7 +181,7 @@ def origin_of(array: Any) -> tuple[Computation, int] | None:
     """What made an array, and as which of its results; None where that was no program of ours."""
     layers = getattr(getattr(array, "dask", None), "layers", {})
     layer = layers.get(getattr(array, "name", None))
-    if not isinstance(layer, Lazy | Whole) or layer.origin is None:
+    if not isinstance(layer, Lazy | Symbolic) or layer.origin is None:
         return None
     return layer.origin, layer.position
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import dask.array as da
-from dask.array.core import getter_nofancy
 from dask.base import tokenize
 
 from ... import limits
@@ -16,9 +14,6 @@ from .grid import Chunks
 from .job import Work
 from .layer import origin_of
 from .sources import Source, costs, source_of, sources_of
-
-# Most of Dask's functions carry no annotations.
-untyped: Any = da
 
 
 def recut(array: Any, chunks: Chunks) -> Any:
@@ -39,7 +34,11 @@ def recut(array: Any, chunks: Chunks) -> Any:
         return array
     source = source_of(array)
     if source is not None:
-        return None if _is_dear(None, [source], chunks) else _sliced(source, chunks)
+        return (
+            None
+            if _is_dear(None, [source], chunks)
+            else source.view(chunks, f"{source.name}-{tokenize(chunks)}")
+        )
     found = origin_of(array)
     if found is None:
         return None
@@ -73,12 +72,3 @@ def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bo
 def _around(sizes: tuple[int, ...], before: int, after: int) -> tuple[int, ...]:
     """The chunks of fields of which a result has so much less at its ends."""
     return (*([before] if before else []), *sizes, *([after] if after else []))
-
-
-def _sliced(source: Source, chunks: Chunks) -> Any:
-    """The array that Dask itself would make of a source, with other chunks."""
-    options = {key: value for key, value in source.options if key in ("lock", "asarray")}
-    return untyped.from_array(
-        source.held, chunks, f"{source.name}-{tokenize(chunks)}", inline_array=source.key is None,
-        fancy=source.getter is not getter_nofancy, **options,
-    )  # fmt: skip

@@ -32,7 +32,7 @@ from .faces import block_of, cut
 from .grid import Chunks, cuts_of
 from .halos import axes_of
 from .job import Job, whole_of
-from .layer import Place, Whole
+from .layer import Place, Symbolic
 from .places import in_memory, nothing
 from .sources import Source, read_block
 
@@ -78,15 +78,16 @@ class Blocks:
         """The names of the fields."""
         return [field.name for field in self.fields]
 
-    def whole(self) -> tuple[Whole, dict[Any, Any]]:
+    def whole(self) -> tuple[Symbolic, dict[Any, Any]]:
         """The layer of blocks that are made alone, and the node of the job, if it has one."""
         nodes, job = self.job.node
-        fields = []
+        ndim, pairs, counts = len(self.chunks), [job, None], {}
         for field in self.fields:
-            pairs = zip(self.chunks, field.cut, strict=True)
-            counts = tuple(len(sizes) if cut else 1 for sizes, cut in pairs)
-            fields.append((field.name, counts[len(counts) - field.ndim :]))
-        return Whole.of(self.name, whole_of, job, fields), nodes
+            cuts = zip(self.chunks, field.cut, strict=True)
+            own = [len(sizes) if cut else 1 for sizes, cut in cuts]
+            pairs += [field.name, range(ndim - field.ndim, ndim)]
+            counts[field.name] = tuple(own[ndim - field.ndim :])
+        return Symbolic.of(self.name, ndim, whole_of, pairs, counts), nodes
 
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places, and the faces that they need."""
@@ -144,12 +145,8 @@ class Reads:
     def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
         """The blocks at these places."""
         made, job = self.job.node
-        refs = [
-            source.held if source.key is None else TaskRef(source.key) for source in self.sources
-        ]
-        made |= {
-            one.key: DataNode(one.key, one.held) for one in self.sources if one.key is not None
-        }
+        made |= {one.key: DataNode(one.key, one.held) for one in self.sources}
+        refs = [TaskRef(one.key) for one in self.sources]
         sources = tuple([replace(source, held=None) for source in self.sources])
         axes = [
             [(first + a, first + b) for a, b in cuts_of(sizes)]
