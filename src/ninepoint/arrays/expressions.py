@@ -21,7 +21,7 @@ from . import accepted
 from .chunked.computation import Computation
 from .chunked.grid import Chunks, cut_as, grid_of
 from .chunked.job import Work
-from .chunked.layer import Lazy, Rule
+from .chunked.layer import Lazy
 from .chunked.outputs import Output
 from .chunked.places import meta_of
 from .engines import refuse_unknown
@@ -55,11 +55,10 @@ class Results(ArrayExpr):
     def _layer(self) -> dict[Any, Any]:
         one, which, _, sources = self._one
         recut, blocks, results = replace(one, arrays=sources).rules(
-            [self._name] * len(one.outputs)
+            None, [self._name] * len(one.outputs)
         )
         tasks: dict[Any, Any] = {}
-        rules: list[Rule] = [*recut, blocks, *results[which : which + 1]]
-        for rule in rules:
+        for rule in [*recut, blocks, *results[which : which + 1]]:
             tasks |= Lazy(rule)
         return tasks
 

@@ -54,16 +54,15 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     shape, chunks = grid_of(fields)
     arrays = [_as_dask(field, chunks) for field in fields]
     one = Computation(work, shape, chunks, fields, arrays)
-    if one.is_whole:
-        note("whole cores", one, one.rules())
-        return one.results(one.rules())
-    for field in arrays:
-        # A block has a place, which is not known behind such a chunk.
-        refuse_unknown(field)
-    sources = readable(work, fields, chunks)
-    reads = sources and one.reads(sources)
-    rules = reads or one.rules()
-    note("regions" if reads else "edges", one, rules)
+    plan, sources = "whole cores", None
+    if not takes_whole(work.nodes, arrays, chunks):
+        for field in arrays:
+            # A block has a place, which is not known behind such a chunk.
+            refuse_unknown(field)
+        sources = readable(work, fields, chunks)
+        plan = "regions" if sources else "edges"
+    rules = one.rules(sources)
+    note(plan, one, rules)
     return one.results(rules)
 
 

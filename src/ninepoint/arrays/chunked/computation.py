@@ -18,8 +18,8 @@ from dask.base import tokenize
 from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from ..layout import Shape
-from ..regions import Node, mixed
-from .grid import Chunks, cut_as, cut_to, grid_of
+from ..regions import Node
+from .grid import Chunks, cut_as, grid_of
 from .halos import axes_of, grouped
 from .job import Job, Work
 from .layer import Lazy, Symbolic
@@ -77,21 +77,39 @@ class Computation:
             return [f"{name}-{self.identity}"]
         return [f"{name}-{k}-{self.identity}" for k in range(count)]
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether each task has all that nodes look at along the axes that they work along."""
-        return takes_whole(self.work.nodes, self.arrays, self.chunks)
+    def rules(self, sources: Sequence[Source] | None = None, names: Sequence[str] = ()) -> Rules:
+        """The rules of results, of blocks that read from sources or are made of chunks."""
+        work, chunks, job = self.work, self.chunks, Job(self.work, self.shape)
+        alone = not sources and takes_whole(work.nodes, self.arrays, chunks)
+        groups = chunks if sources or alone else grouped(work, chunks)
+        recut: list[Recut] = []
+        blocks: Blocks | Reads
+        if sources:
+            blocks = Reads("", job, chunks, tuple(sources))
+        else:
+            blocks = Blocks("", job, groups, self._fields(groups, recut, alone), alone)
+        pairs = [
+            (one.chunks(groups) if alone else one.blocks(groups), one.chunks(chunks))
+            for one in self.outputs
+        ]
+        names, many = names or self.names, len(pairs) > 1
+        if not many and (alone or (groups == chunks and pairs[0][0] == pairs[0][1])):
+            return Rules(recut, replace(blocks, name=names[0]), [])
+        # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
+        whole = f"{work.name}-all-{self.identity}"
+        results = [
+            Recut(name, whole, output.dtype, *pair, k if many else None)
+            for k, (name, output, pair) in enumerate(zip(names, self.outputs, pairs, strict=True))
+        ]
+        return Rules(recut, replace(blocks, name=whole), results)
 
-    def rules(self, names: Sequence[str] = ()) -> Rules:
-        """The rules of results of these names, of blocks that are made of chunks."""
-        work, chunks, alone = self.work, self.chunks, self.is_whole
-        groups = chunks if alone else grouped(work, chunks)
-        axes = [] if alone else axes_of(work, groups)
+    def _fields(self, groups: Chunks, recut: list[Recut], alone: bool) -> tuple[Field, ...]:
+        """The fields of blocks, of which some may be put together before."""
+        axes = [] if alone else axes_of(self.work, groups)
         # A text: Dask takes long to go through many numbers.
         thick = repr([[axis.depths(k) for k in range(len(axis.cuts))] for axis in axes])
-        recut: list[Recut] = []
         fields = []
-        for array, dtype in zip(self.arrays, work.field_dtypes, strict=True):
+        for array, dtype in zip(self.arrays, self.work.field_dtypes, strict=True):
             source, own = array.name, array.chunks
             shape = tuple(map(sum, own))
             wanted, missing = cut_as(shape, groups), len(groups) - len(own)
@@ -102,60 +120,8 @@ class Computation:
                 joined = f"joined-{tokenize(source, wanted)}"
                 recut.append(Recut(joined, source, dtype, own, wanted))
                 source = joined
-            faces = f"faces-{tokenize(source, cut, thick)}"
-            fields.append(Field(source, faces, len(own), cut))
-        pairs = [
-            (one.chunks(groups) if alone else one.blocks(groups), one.chunks(chunks))
-            for one in self.outputs
-        ]
-        direct = len(pairs) == 1 and (alone or (groups == chunks and pairs[0][0] == pairs[0][1]))
-        blocks = Blocks("", Job(work, self.shape), groups, tuple(fields), alone)
-        return self._rules(names, recut, blocks, pairs, direct)
-
-    def reads(self, sources: Sequence[Source]) -> Rules | None:
-        """The rules of blocks that read what they need.
-
-        There are none where several results have different points, or an axis is cut that some
-        nodes take as a ring and others do not: no block of neighbours serves both.
-        """
-        first = self.outputs[0]
-        if any((o.extent, o.factors) != (first.extent, first.factors) for o in self.outputs):
-            return None
-        cuts = cut_to(first.extent, self.chunks)
-        rule = self.reading(sources, first.extent.start, cuts)
-        if rule is None:
-            return None
-        pairs = [(one.chunks(self.chunks),) * 2 for one in self.outputs]
-        return self._rules((), [], rule, pairs, len(pairs) == 1)
-
-    def reading(self, sources: Sequence[Source], first: Shape, cuts: Chunks) -> Reads | None:
-        """The rule of blocks that begin at `first`, if one block of neighbours serves each."""
-        axes = enumerate(self.chunks, -len(self.chunks))
-        if any(len(sizes) > 1 and mixed(self.work.nodes, axis) for axis, sizes in axes):
-            return None
-        return Reads("", Job(self.work, self.shape), cuts, first, tuple(sources))
-
-    def _rules(
-        self,
-        names: Sequence[str],
-        recut: list[Recut],
-        blocks: Blocks | Reads,
-        pairs: Sequence[tuple[Chunks, Chunks]],
-        direct: bool,
-    ) -> Rules:
-        """Rules of blocks, and of results that are cut so in them and by themselves."""
-        names = names or self.names
-        if direct:
-            return Rules(recut, replace(blocks, name=names[0]), [])
-        # Dask joins the names of tasks that it makes one: "all-x-0" may be one of its own.
-        whole, many = f"{self.work.name}-all-{self.identity}", len(pairs) > 1
-        results = [
-            Recut(name, whole, output.dtype, before, after, k if many else None)
-            for k, (name, output, (before, after)) in enumerate(
-                zip(names, self.outputs, pairs, strict=True)
-            )
-        ]
-        return Rules(recut, replace(blocks, name=whole), results)
+            fields.append(Field(source, f"faces-{tokenize(source, cut, thick)}", len(own), cut))
+        return tuple(fields)
 
     def results(self, rules: Rules) -> list[Any]:
         """The results as arrays of Dask."""
@@ -210,16 +176,12 @@ class Computation:
             return
         one = Computation(work, self.shape, own.chunks, fields, arrays)
         sources = readable(work, fields, own.chunks)
-        nothing = (0,) * len(own.chunks)
-        rule: Any = one.reading(sources, nothing, own.chunks) if sources else None
-        reads = rule is not None
-        if not reads:
-            rule = one.rules().blocks
-            if rule.chunks != own.chunks or not set(rule.below) <= known:
-                return
+        rule = one.rules(sources).blocks
+        if not sources and (rule.chunks != own.chunks or not set(rule.below) <= known):
+            return
         one.layer = Lazy(replace(rule, name=own.name))
         one.passed = self.passed | passed
-        self.layer.further = one.layer, passed, reads
+        self.layer.further = one.layer, passed, bool(sources)
         self.further = one
 
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from ...backends.scratch import Scratch, lent
 from ..borders import Array
 from ..layout import Region, Shape
 from ..recognise import is_cupy
@@ -119,28 +118,20 @@ def block_of(
     block = bound(job, region, [chunk.shape for chunk in chunks])
     if not region.points:
         return bare([nothing(chunks[0], *result) for result in block.results])
-    there = any(map(is_cupy, chunks))
-    made = None if there else block.in_place(chunks, neighbours)
+    made = None if any(map(is_cupy, chunks)) else block.in_place(chunks, neighbours)
     if made is not None:
         return made
-    with lent() as scratch:
-        return block.of([
-            _together(block, number, chunk, neighbours, None if there else scratch)
-            for number, chunk in enumerate(chunks)
-        ])  # fmt: skip
+    return block.of([_together(block, k, chunk, neighbours) for k, chunk in enumerate(chunks)])
 
 
-def _together(
-    block: BoundBlock, number: int, chunk: Array, neighbours: Neighbours, scratch: Scratch | None
-) -> Array:
+def _together(block: BoundBlock, number: int, chunk: Array, neighbours: Neighbours) -> Array:
     """What a block takes of a field: of its own chunk, and of what is around, in one array."""
     strips = block.strips(number)
     if len(strips) == 1 and not any(strips[0].offset):
         whole: Array = chunk[strips[0].source]
         return whole
-    shape, dtype = block.shape(number), block.work.field_dtypes[number]
     # It lies where the chunk does, which may be a GPU.
-    field = scratch.array(number, shape, dtype) if scratch else nothing(chunk, shape, dtype)
+    field: Array = nothing(chunk, block.shape(number), block.work.field_dtypes[number])
     for one in strips:
         own = not any(one.offset)
         field[one.target] = (

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dask._task_spec import DataNode, Task, TaskRef
 from dask.base import clone_key
@@ -22,35 +22,15 @@ from dask.blockwise import blockwise as core_blockwise
 from dask.graph_manipulation import chunks
 from dask.highlevelgraph import Layer, MaterializedLayer
 
-from .grid import Chunks
-
 if TYPE_CHECKING:
     from .computation import Computation
+    from .rules import Rule
     from .sources import Source
 
 Place: TypeAlias = tuple[int, ...]
 
 # Partly typed: Any, or mypy finds the gaps.
 blockwise: Any = core_blockwise
-
-
-class Rule(Protocol):
-    """What the blocks of one lazy array are made of."""
-
-    @property
-    def name(self) -> str:
-        """Begins the keys of the blocks."""
-
-    @property
-    def chunks(self) -> Chunks:
-        """How the blocks are long along each axis."""
-
-    @property
-    def below(self) -> Iterable[str]:
-        """The names of the arrays whose chunks are taken."""
-
-    def tasks(self, places: Iterable[Place]) -> dict[Any, Any]:
-        """The tasks that make the blocks at these places."""
 
 
 class Lazy(Layer):

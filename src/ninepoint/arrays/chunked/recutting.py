@@ -59,8 +59,7 @@ def _read_so(one: Computation, sources: Sequence[Source], position: int, chunks:
     if output.factors or _is_dear(one.work, sources, fields):
         return None
     other = Computation(one.work, one.shape, fields, one.fields, one.arrays)
-    rules = other.reads(sources)
-    return rules and other.results(rules)[position]
+    return other.results(other.rules(sources))[position]
 
 
 def _is_dear(work: Work | None, sources: Sequence[Source], chunks: Chunks) -> bool:

@@ -19,14 +19,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from dask._task_spec import DataNode, Task, TaskRef
 
 from ..blocks import parts, put_together
 from ..borders import Array
-from ..layout import Region, Shape
+from ..layout import Region
 from .bound import Offset
 from .faces import block_of, cut
 from .grid import Chunks, cuts_of
@@ -126,15 +126,11 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """The rule of blocks that read what they need from sources, and depend on nothing.
-
-    Their points begin at `first` of those of the fields.
-    """
+    """The rule of blocks that read what they need from sources, and depend on nothing."""
 
     name: str
     job: Job
     chunks: Chunks
-    first: Shape
     sources: tuple[Source, ...]
 
     @property
@@ -148,10 +144,7 @@ class Reads:
         made |= {one.key: DataNode(one.key, one.held) for one in self.sources}
         refs = [TaskRef(one.key) for one in self.sources]
         sources = tuple([replace(source, held=None) for source in self.sources])
-        axes = [
-            [(first + a, first + b) for a, b in cuts_of(sizes)]
-            for first, sizes in zip(self.first, self.chunks, strict=True)
-        ]
+        axes = [cuts_of(sizes) for sizes in self.chunks]
         for place in places:
             spans = [axis[k] for axis, k in zip(axes, place, strict=True)]
             region = Region(tuple([a for a, _ in spans]), tuple([b for _, b in spans]))
@@ -203,6 +196,10 @@ class Recut:
 def _recut(own: Sequence[Any], dtype: np.dtype[Any], number: int | None, *chunks: Any) -> Array:
     there = [in_memory(chunk if number is None else chunk[number]) for chunk in chunks]
     return put_together(own, there, partial(nothing, there[0], dtype=dtype))
+
+
+# What the blocks of one lazy array are made of.
+Rule: TypeAlias = Blocks | Reads | Recut
 
 
 class Rules(NamedTuple):

@@ -29,7 +29,7 @@ from ...backends.memory import empty
 from ..blocks import parts, put_together
 from ..borders import Array
 from ..layout import Region, Shape
-from ..regions import Span
+from ..regions import Span, mixed
 from .bound import computed
 from .grid import Chunks, cuts_of
 from .halos import axis_of, looks
@@ -123,6 +123,10 @@ def sources_of(fields: Sequence[Any]) -> list[Source] | None:
 
 def readable(work: Work, fields: Sequence[Any], chunks: Chunks) -> list[Source] | None:
     """What blocks may read of fields, where little is decoded twice; None where they may not."""
+    axes = enumerate(chunks, -len(chunks))
+    if any(len(sizes) > 1 and mixed(work.nodes, axis) for axis, sizes in axes):
+        # No block of neighbours serves calls that take an axis as a ring and others.
+        return None
     sources = sources_of(fields)
     if sources is None or costs(work, sources, chunks)[0] > limits.current.decoded_ratio:
         return None
