@@ -189,6 +189,18 @@ def on_its_way(x, step=1):
     return x[0, step] + x[step % 2, 0]
 
 
+def counting(x):
+    """What counts to a power of two has it after its last turn only."""
+    k = j = n = 0
+    while k < 256:
+        k, j = k + 1, j - 3
+        if x[0] == 5:
+            break
+    while n < 65536 and x[0] > 1:
+        n += 4
+    return k, j, n
+
+
 KERNELS: dict[str, tuple[Any, tuple[np.ndarray, ...], Any]] = {
     "newton": (newton, (FLOATS,), None),
     "newton32": (newton, (FLOATS.astype("float32"),), None),
@@ -206,6 +218,7 @@ KERNELS: dict[str, tuple[Any, tuple[np.ndarray, ...], Any]] = {
     "window": (outer_window, (LINE,), None),
     "turns": (window_of_turns, (LINE,), None),
     "moved": (at_another_point, (LINE,), None),
+    "counting": (counting, (LINE,), None),
     "searching": (searching, (BYTES,), ((0, 0), (0, 3))),
     "following": (following, (BYTES,), ((0, 2), (-2, 0))),
     "way": (on_its_way, (BYTES,), ((0, 1), (-1, 1))),

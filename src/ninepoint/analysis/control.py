@@ -3,22 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from ..language.ir import Gather, Kernel, Loop, within
-from .ranges import Interval, interval
+from ..language.dtypes import DType
+from ..language.ir import Assign, Binary, Const, Expr, Gather, Kernel, Loop, Ref, within
+from .ranges import Interval, interval, of_storage, of_type, ranges, refined, turn_ranges
+
+# A loop of no more turns than this ends by itself, soon.
+_SOON = 2**16
 
 
 def outside(gather: Gather, axis: int, known: Mapping[str, Interval]) -> bool:
-    """Whether a read might leave its neighborhood along an axis."""
+    """Whether the offset of a read might be out of its neighborhood, even where it is not read."""
     index = interval(gather.index[axis], known)
     return index.low < gather.low[axis] or gather.high[axis] < index.high
+
+
+def bounded(kernel: Kernel) -> Kernel:
+    """The kernel, where loops know their number of turns at most, and reads that they are inside.
+
+    while k < 9: k += 1, from 0     ->      at most 9 turns
+    """
+    if not loops(kernel):
+        return kernel
+    known = {name: of_type(dtype) for name, dtype in kernel.scalars}
+    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
+    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+    return replace(kernel, body=_body(kernel.body, {**known, **ranges(kernel)}, arrays))
+
+
+def _body(
+    body: tuple[Assign, ...], known: Mapping[str, Interval], arrays: Mapping[str, Interval]
+) -> tuple[Assign, ...]:
+    values = {assign.name: assign.value for assign in body}
+    return tuple(Assign(a.name, _expression(a.value, known, arrays, values)) for a in body)
+
+
+def _expression(
+    expr: Expr,
+    known: Mapping[str, Interval],
+    arrays: Mapping[str, Interval],
+    values: Mapping[str, Expr],
+) -> Expr:
+    match expr:
+        case Gather():
+            inside = (
+                index is None or (low <= index.low and index.high <= high)
+                for low, index, high in zip(
+                    expr.low,
+                    (refined(i, expr.active, True, known, values) for i in expr.index),
+                    expr.high,
+                    strict=True,
+                )
+            )
+            return replace(expr, place="") if all(inside) else expr
+        case Loop():
+            found = turn_ranges(expr, known, arrays)
+            most = expr.most or _most(expr, found)
+            if most != expr.most:
+                expr = replace(expr, most=most)
+                found = turn_ranges(expr, known, arrays)
+            return replace(expr, body=_body(expr.body, found, arrays))
+        case _:
+            return expr
+
+
+def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
+    """How many turns a loop has at most, by a number that it counts; 0 if nobody knows."""
+    values = {assign.name: assign.value for assign in loop.body}
+    for (ref, _), after in zip(loop.carried, loop.next, strict=True):
+        step = values.get(after.name) if isinstance(after, Ref) else None
+        if not isinstance(step, Binary) or step.op not in ("+", "-") or step.left != ref:
+            continue
+        by = step.right
+        if isinstance(by, Const) and by.dtype is DType.INT and int(by.text) > 0:
+            turns = int(found[ref.name].high) - int(found[ref.name].low) + 1
+            if turns <= _SOON:
+                return turns
+    return 0
 
 
 def watched(kernel: Kernel) -> bool:
     """Whether a kernel must be told to stop, or might read outside its neighborhood."""
     bodies = (kernel.body, *(stage.body for stage in kernel.stages))
     values = [assign.value for body in bodies for assign in within(body)]
-    return any(isinstance(v, Gather) or (isinstance(v, Loop) and not v.most) for v in values)
+    return any(
+        (isinstance(v, Gather) and v.place) or (isinstance(v, Loop) and not v.most) for v in values
+    )
 
 
 def loops(kernel: Kernel) -> bool:

@@ -180,8 +180,8 @@ def bound(
         case Binary():
             return _binary(expr, interval(expr.left, known), interval(expr.right, known))
         case Select():
-            then = _refined(expr.then, expr.test, True, known, values)
-            other = _refined(expr.other, expr.test, False, known, values)
+            then = refined(expr.then, expr.test, True, known, values)
+            other = refined(expr.other, expr.test, False, known, values)
             return then | other if then and other else then or other or ANY
         case Cast():
             return _cast(expr, interval(expr.arg, known))
@@ -198,11 +198,72 @@ def bound(
 def turn_ranges(
     loop: Loop, known: Mapping[str, Interval], arrays: Mapping[str, Interval]
 ) -> dict[str, Interval]:
-    """Bound what a loop carries and computes, in all of its turns."""
-    found = {**known, loop.index.name: Interval(0, (loop.most or 2**63 - 1) - 1)}
-    found |= {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
+    """Bound what a loop carries and computes, in all of its turns.
+
+    What it carries begins as wide as before the first turn.  Where a turn makes it wider it goes
+    to the next number that something is compared with, until no turn does.
+    """
+    first = {ref.name: _initial(ref, atom, known) for ref, atom in loop.carried}
+    head, whole = dict(first), {ref.name: of_type(ref.dtype) for ref, _ in loop.carried}
+    ends = _ends(loop, known)
+    for _ in range(_ROUNDS):
+        found = _turn(loop, head, known, arrays)
+        values = {assign.name: assign.value for assign in loop.body}
+        wider = dict(head)
+        for (ref, _), after in zip(loop.carried, loop.next, strict=True):
+            own = head[ref.name]
+            new = refined(after, loop.next[0], True, found, values)
+            if own == whole[ref.name] or new is None:
+                continue
+            low = own.low if new.low >= own.low else _below(new.low, ends)
+            high = own.high if new.high <= own.high else _above(new.high, ends)
+            fits = whole[ref.name].low < low and high < whole[ref.name].high
+            wider[ref.name] = Interval(low, high) if fits else whole[ref.name]
+        if wider == head:
+            return found
+        head = wider
+    return _turn(loop, whole, known, arrays)
+
+
+# How often a loop's values may become wider, until nothing is said of them.
+_ROUNDS = 6
+
+
+def _initial(ref: Ref, atom: Atom, known: Mapping[str, Interval]) -> Interval:
+    """Of an integer what it is before the first turn, of anything else all of its type."""
+    return interval(atom, known) if ref.dtype is DType.INT else of_type(ref.dtype)
+
+
+def _turn(
+    loop: Loop,
+    head: Mapping[str, Interval],
+    known: Mapping[str, Interval],
+    arrays: Mapping[str, Interval],
+) -> dict[str, Interval]:
+    found = {**known, **head, loop.index.name: Interval(0, (loop.most or 2**63 - 1) - 1)}
     _bound_body(loop.body, found, arrays)
     return found
+
+
+def _ends(loop: Loop, known: Mapping[str, Interval]) -> list[float]:
+    """The ends of what integers are compared with that no turn changes, and their neighbours."""
+    tests = (assign.value for assign in loop.body)
+    sides = (
+        interval(side, known)
+        for one in tests
+        if isinstance(one, Binary) and one.op in COMPARISONS and one.left.dtype.is_integer
+        for side in (one.left, one.right)
+        if isinstance(side, Const) or side.name in known
+    )
+    return sorted({end + step for side in sides for end in side.ends for step in (-1, 0, 1)})
+
+
+def _below(value: float, ends: Sequence[float]) -> float:
+    return max((end for end in ends if end <= value), default=-math.inf)
+
+
+def _above(value: float, ends: Sequence[float]) -> float:
+    return min((end for end in ends if end >= value), default=math.inf)
 
 
 def _settled(result: Interval, dtype: DType) -> Interval:
@@ -428,7 +489,7 @@ def _call(expr: Call, args: list[Interval]) -> Interval:
     return ANY
 
 
-def _refined(
+def refined(
     atom: Atom,
     test: Atom,
     holds: bool,
@@ -438,6 +499,13 @@ def _refined(
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
     plain = interval(atom, known)
     comparison = values.get(test.name) if isinstance(test, Ref) else None
+    if isinstance(comparison, Unary) and comparison.op == "not":
+        return refined(atom, comparison.arg, not holds, known, values)
+    if isinstance(comparison, Binary) and comparison.op == ("&" if holds else "|"):
+        found = refined(atom, comparison.left, holds, known, values)
+        if found is None or isinstance(atom, Const):
+            return found
+        return refined(atom, comparison.right, holds, {**known, atom.name: found}, values)
     if not isinstance(comparison, Binary) or comparison.op not in COMPARISONS or plain.nan:
         return plain
     if not comparison.left.dtype.is_integer:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..analysis.control import loops
+from ..analysis.control import bounded, loops
 from ..analysis.footprint import extents, reaches
 from ..language import errors
 from ..language.box import Box, joined
@@ -112,7 +112,8 @@ def compile_understood(
     function: Function, arguments: Mapping[str, Argument], request: Request
 ) -> Forms:
     """The first path: one form after the other."""
-    kernel = hoisted(read(function, arguments, request.neighborhood, request.upsample))
+    kernel = read(function, arguments, request.neighborhood, request.upsample)
+    kernel = hoisted(bounded(kernel))
     count = math.prod(request.upsample)
     looks = _together(reaches(kernel), count)
     if request.neighborhood is not None:

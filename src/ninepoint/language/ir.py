@@ -240,7 +240,8 @@ class Gather:
     """The element of a field that is `index` steps away from `origin`, an offset.
 
     The index is known at run time only.  Where the point is `active` and it is not within
-    `low` .. `high`, that is an error of the user's, who reads there at `place`.
+    `low` .. `high`, that is an error of the user's, who reads there at `place`; where it surely
+    is, that is empty.
     """
 
     dtype: DType

@@ -11,26 +11,29 @@ neighborhood is noted: both in the `notes` that the function is called with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from ...analysis.control import outside
-from ...analysis.ranges import of_storage, turn_ranges
+from ...analysis.ranges import interval, of_storage, turn_ranges
 from ...language.box import Box
 from ...language.ir import (
     Assign,
     Atom,
     Carried,
+    Const,
     Element,
     Expr,
     Gather,
     Loop,
+    Offset,
     Reduce,
     Ref,
     renamed,
     renamed_atom,
+    within,
 )
 from ...lowering.machine import machine_type
 from .expressions import Expressions
@@ -56,6 +59,9 @@ class Control:
     names: Mapping[str, str]
     reach: Box
     places: list[str]
+    # The rows that are read at computed columns, by where they are, and the column they begin at.
+    rows: Mapping[tuple[str, Offset, int], str]
+    column: int
     looks: bool = field(default=False, init=False)
 
     def lines(self, name: str, expr: Expr) -> list[str]:
@@ -86,10 +92,11 @@ class Control:
         alias: dict[str, Atom] = {loop.index.name: turn}
         owns = [Ref(ref.dtype, _value(name, k)) for k, (ref, _) in enumerate(loop.carried)]
         before: list[str] = []
-        for own, (ref, atom) in zip(owns, loop.carried, strict=True):
+        for own, (ref, atom), after in zip(owns, loop.carried, loop.next, strict=True):
             alias[ref.name] = own
+            # The last turn may leave more than any turn begins with.
             known[own.name] = bounds[ref.name]
-            types[own.name] = machine_type(ref.dtype, known[own.name])
+            types[own.name] = machine_type(ref.dtype, known[own.name] | interval(after, bounds))
             before.append(f"{own.name} = {self._as(atom, own)}")
         before.append(f"{turn.name} = 0")
         lines: list[str] = []
@@ -130,18 +137,27 @@ class Control:
         for axis, point in enumerate(points):
             own = f"{name}_i{axis}"
             step = expr.index[axis]
+            if axis < ndim - 1 and not in_other_rows(expr):
+                continue
             start = expr.origin[axis] - self.reach.lo[axis]
             lines.append(f"{own} = {self.expressions.atom(step, 'int64')}")
             if outside(expr, axis, known):
                 lines += self._checked(own, expr, axis)
             index.append(f"{plus(point, start)} + {own}")
+        row = self.rows.get((expr.field, expr.origin[:-1], 0))
         text = f"{self.names[expr.field]}[{', '.join(index)}]"
+        if row is not None and not in_other_rows(expr):
+            start = self.column + expr.origin[-1] - self.reach.lo[-1]
+            text = f"{row}[{plus('j', start)} + {name}_i{ndim - 1}]"
         half = self.windows.halves and storage == np.float16
         return [*lines, f"{name} = {from_half(text) if half else text}"]
 
     def _checked(self, own: str, expr: Gather, axis: int) -> list[str]:
         """Note an offset that is outside, and take one that is not."""
         low, high = expr.low[axis], expr.high[axis]
+        if not expr.place:
+            # It is inside wherever it is read.
+            return [f"{own} = {own} if {self.expressions.atom(expr.active)} else {low}"]
         self.looks = True
         place = f"{axis}|{expr.place}"
         if place not in self.places:
@@ -154,6 +170,21 @@ class Control:
             "        turns = 1",
             f"    {own} = {low}",
         ]
+
+
+def in_other_rows(expr: Expr) -> bool:
+    """Whether a read at a computed offset may be in another row."""
+    return isinstance(expr, Gather) and not all(isinstance(i, Const) for i in expr.index[:-1])
+
+
+def gathered_rows(body: Iterable[Assign]) -> set[tuple[str, Offset, int]]:
+    """The rows of which elements are read at computed columns."""
+    reads = (assign.value for assign in within(body))
+    return {
+        (one.field, one.origin[:-1], 0)
+        for one in reads
+        if isinstance(one, Gather) and not in_other_rows(one)
+    }
 
 
 def _value(loop: str, number: int) -> str:

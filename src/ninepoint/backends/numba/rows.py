@@ -33,7 +33,6 @@ from ...language.ir import (
     Coefficient,
     Const,
     Element,
-    Gather,
     Kernel,
     Offset,
     Read,
@@ -49,7 +48,7 @@ from ...language.ir import (
 from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, Roll, pieces, rolled
-from .control import EACH, NOTES, Control
+from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
 from .expressions import Expressions, literal
 from .names import as_tuple
 from .window_loops import WindowLoops, from_half, loaded_type, plus, to_half
@@ -151,14 +150,16 @@ def row_function(
             _declare_table(own, constants, expressions)
     reads = _places(body, sources, column, every)
     elsewhere = {name for roll in rolls for name, move in roll.moves.items() if any(move[:-1])}
-    rows = _rows({name: at for name, at in reads.items() if name not in elsewhere}, sources)
+    along = gathered_rows(body)
+    rows = _rows({at for name, (at, _) in reads.items() if name not in elsewhere} | along, sources)
     labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
     converts = any(source.half for source in sources.values())
     windows = WindowLoops(expressions, storage, names, reach, converts)
     control = Control(
-        expressions, windows, storage, names, reach, [] if places is None else places
-    )
+        expressions, windows, storage, names, reach, [] if places is None else places,
+        {row: labels[row] for row in along}, column,
+    )  # fmt: skip
     place = "j" if every == 1 else "q0"
     once: list[str] = []
     ends = 0
@@ -204,7 +205,7 @@ def row_function(
     stored = [to_half(one) if k in halves else one for k, one in enumerate(stored)]
     stores = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
     loops = bool(elsewhere)
-    loops |= any(isinstance(assign.value, Reduce | Gather) for assign in within(body))
+    loops |= any(isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(body))
     others = _others(body, values, kernel)
     if control.looks:
         others = (*others, NOTES)
@@ -349,9 +350,8 @@ def _places(
     return found
 
 
-def _rows(places: Mapping[str, tuple[Row, int]], sources: dict[str, Source]) -> list[Row]:
+def _rows(found: Collection[Row], sources: dict[str, Source]) -> list[Row]:
     order = list(sources)
-    found = {row for row, _ in places.values()}
     return sorted(found, key=lambda row: (order.index(row[0]), *row[1:]))
 
 
