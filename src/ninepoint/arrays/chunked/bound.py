@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -40,8 +40,8 @@ Offset: TypeAlias = tuple[int, ...]
 
 Slices: TypeAlias = tuple[slice, ...]
 
-# Gives elements of the chunk of a field that stands so; see `Strip`.
-Neighbours: TypeAlias = Callable[[int, Offset, Slices], Array]
+# Gives elements of a field, by its number, of the chunk that stands so; see `Strip`.
+Parts: TypeAlias = Callable[[int, Offset, Slices], Array]
 
 # Where arrays begin, and how long they are, whose ends are far away.
 _FAR = 1 << 40
@@ -98,37 +98,42 @@ class Surrounded:
         ):
             return None
         shell, strips = Shell.of(plan), []
-        laid: list[list[Laid]] = []
-        whole = [(0, n) for n in lead]
+        laid: list[tuple[Laid, ...]] = []
         for value, dtype in zip(node.fields, program.field_dtypes, strict=True):
-            own = []
-            for one in shell.strips:
-                spans = [*whole, *zip(one.region.start, one.region.stop, strict=True)]
-                beside = np.empty([b - a for a, b in spans], dtype)
-                taken = _strips(Region((0,) * len(spans), region.shape), spans)
-                strips.append((value, beside, taken))
-                core_strides = beside.strides[len(lead) :]
-                stack = math.prod(one.region.shape) * dtype.itemsize
-                nothing = 0, (0,) * (1 + len(core))
-                own.append(Laid(GIVEN, nothing, (beside.ctypes.data, (stack, *core_strides))))
-            laid.append(own)
-        shell = Shell(shell.shape, border, shell.strips, tuple(map(tuple, laid)))
-        run = Executable(program, fields, border, node.cval, shell=shell)
+            own = [_beside(lead, core, one.region, dtype) for one in shell.strips]
+            laid.append(tuple(one for _, _, one in own))
+            strips += [(value, memory, taken) for memory, taken, _ in own]
+        run = Executable(
+            program, fields, border, node.cval, shell=replace(shell, laid=tuple(laid))
+        )
         numbers = (*program.coefficients, *program.scalars)
         order = [node.outputs.index(value) for value in wanted]
         return Surrounded(run, numbers, node.fields, order, strips)
 
-    def __call__(self, chunks: Sequence[Array], neighbours: Neighbours) -> list[Array]:
+    def __call__(self, chunks: Sequence[Array], parts: Parts) -> list[Array]:
         """What is wanted, for chunks like those that it was bound to."""
-        for value, beside, strips in self.strips:
-            for one in strips:
-                beside[one.target] = (
-                    neighbours(value, one.offset, one.source)
-                    if any(one.offset)
-                    else chunks[value][one.source]
-                )
+        for value, memory, strips in self.strips:
+            fill(memory, strips, value, parts)
         made = listed(self.run([chunks[value] for value in self.fields], self.numbers))
         return [made[k] for k in self.order]
+
+
+def _beside(
+    lead: Shape, core: Shape, region: Region, dtype: np.dtype[Any]
+) -> tuple[Array, list[Strip], Laid]:
+    """Memory for what is beside chunks, what goes there, and how machine code finds it."""
+    whole = (*lead, *core)
+    spans = [(0, n) for n in lead] + list(zip(region.start, region.stop, strict=True))
+    memory = np.empty([b - a for a, b in spans], dtype)
+    strides = math.prod(region.shape) * dtype.itemsize, *memory.strides[len(lead) :]
+    laid = Laid(GIVEN, (0, (0,) * len(strides)), (memory.ctypes.data, strides))
+    return memory, _strips(Region((0,) * len(whole), whole), spans), laid
+
+
+def fill(array: Array, strips: Sequence[Strip], number: int, parts: Parts) -> None:
+    """Put elements of a field where they go."""
+    for one in strips:
+        array[one.target] = parts(number, one.offset, one.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +175,7 @@ class BoundBlock:
         with serial():
             return bare(self.work.run(block, self.region))
 
-    def in_place(self, chunks: Sequence[Array], neighbours: Neighbours) -> Any:
+    def in_place(self, chunks: Sequence[Array], parts: Parts) -> Any:
         """Its results, of chunks as they lie; None where there is no such call."""
         kinds = tuple([(one.dtype, one.strides, one.flags.aligned) for one in chunks])
         free = self._free.setdefault(kinds, [])
@@ -187,7 +192,7 @@ class BoundBlock:
             self._free[kinds] = None
             return None
         with serial():
-            made = one(chunks, neighbours)
+            made = one(chunks, parts)
         free.append(one)
         return bare(made)
 
@@ -272,13 +277,13 @@ def _strips(block: Region, spans: Sequence[Span], lacking: Sequence[bool] = ()) 
         if none:
             axes.append([(0, slice(0, 1), slice(0, 1))])
             continue
-        parts = [
+        pieces = [
             (-1, a, min(b, first), first),
             (0, max(a, first), min(b, last), first),
             (1, max(a, last), b, last),
         ]
         axes.append(
-            [(o, slice(p - at, q - at), slice(p - a, q - a)) for o, p, q, at in parts if p < q]
+            [(o, slice(p - at, q - at), slice(p - a, q - a)) for o, p, q, at in pieces if p < q]
         )
     found = []
     for along in itertools.product(*axes):

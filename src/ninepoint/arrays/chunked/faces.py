@@ -19,7 +19,7 @@ from typing import Any, TypeAlias
 from ..borders import Array
 from ..layout import Region, Shape
 from ..recognise import is_cupy
-from .bound import BoundBlock, Neighbours, Offset, Slices, bound, ranked
+from .bound import BoundBlock, Offset, Parts, Slices, bound, fill, ranked
 from .job import Job, bare
 from .places import in_memory, nothing
 
@@ -112,19 +112,21 @@ def block_of(
         chunks.append(ranked(in_memory(next(taken)), ndim))
         around.append({offset: next(taken) for offset in beside})
 
-    def neighbours(number: int, offset: Offset, index: Slices) -> Array:
-        return around[number][offset].part(offset, index)
+    def parts(number: int, offset: Offset, index: Slices) -> Array:
+        faces = around[number].get(offset)
+        found: Array = faces.part(offset, index) if faces else chunks[number][index]
+        return found
 
     block = bound(job, region, [chunk.shape for chunk in chunks])
     if not region.points:
         return bare([nothing(chunks[0], *result) for result in block.results])
-    made = None if any(map(is_cupy, chunks)) else block.in_place(chunks, neighbours)
+    made = None if any(map(is_cupy, chunks)) else block.in_place(chunks, parts)
     if made is not None:
         return made
-    return block.of([_together(block, k, chunk, neighbours) for k, chunk in enumerate(chunks)])
+    return block.of([_together(block, k, chunk, parts) for k, chunk in enumerate(chunks)])
 
 
-def _together(block: BoundBlock, number: int, chunk: Array, neighbours: Neighbours) -> Array:
+def _together(block: BoundBlock, number: int, chunk: Array, parts: Parts) -> Array:
     """What a block takes of a field: of its own chunk, and of what is around, in one array."""
     strips = block.strips(number)
     if len(strips) == 1 and not any(strips[0].offset):
@@ -132,9 +134,5 @@ def _together(block: BoundBlock, number: int, chunk: Array, neighbours: Neighbou
         return whole
     # It lies where the chunk does, which may be a GPU.
     field: Array = nothing(chunk, block.shape(number), block.work.field_dtypes[number])
-    for one in strips:
-        own = not any(one.offset)
-        field[one.target] = (
-            chunk[one.source] if own else neighbours(number, one.offset, one.source)
-        )
+    fill(field, strips, number, parts)
     return field
