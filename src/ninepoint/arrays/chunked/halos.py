@@ -46,40 +46,33 @@ def needed(work: Work, span: Span, n: int, axis: int) -> Span:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """The blocks of an axis: where each is, and what of the fields it needs."""
+    """The blocks of an axis: where each is, and what it takes of the ones before and after."""
 
     cuts: Sequence[Span]
-    spans: Sequence[Span]
+    before: Sequence[int]
+    after: Sequence[int]
     ring: bool
 
-    def before(self, k: int) -> int:
-        """How many elements a block takes of the one before."""
-        return self.cuts[k][0] - self.spans[k][0]
-
-    def after(self, k: int) -> int:
-        """How many it takes of the one after."""
-        return self.spans[k][1] - self.cuts[k][1]
+    @property
+    def spans(self) -> list[Span]:
+        """What the blocks need of the fields."""
+        pairs = zip(self.cuts, self.before, self.after, strict=True)
+        return [(a - low, b + high) for (a, b), low, high in pairs]
 
     def near(self, k: int) -> list[tuple[int, int]]:
         """Which blocks a block takes from, itself first: where they stand, and their numbers."""
         found = [(0, k)]
-        if self.before(k):
+        if self.before[k]:
             found.append((-1, (k - 1) % len(self.cuts)))
-        if self.after(k):
+        if self.after[k]:
             found.append((1, (k + 1) % len(self.cuts)))
         return found
 
     def depths(self, k: int) -> tuple[int, int]:
         """How thick the faces are that a block gives, at its begin and at its end."""
         last = len(self.cuts) - 1
-        first = self.after(k - 1) if k or self.ring else 0
-        return first, self.before(k + 1 if k < last else 0) if k < last or self.ring else 0
-
-    @property
-    def far(self) -> int:
-        """The most that a block takes of another."""
-        pairs = zip(self.cuts, self.spans, strict=True)
-        return max(max(a - first, last - b) for (a, b), (first, last) in pairs)
+        first = self.after[k - 1] if k or self.ring else 0
+        return first, self.before[k + 1 if k < last else 0] if k < last or self.ring else 0
 
     @property
     def fits(self) -> bool:
@@ -92,17 +85,18 @@ def axis_of(work: Work, sizes: Sequence[int], axis: int) -> Axis:
     """The blocks of these sizes along an axis, which is counted from the end."""
     low, high, ring = looks(work, -axis)[0]
     cuts, n = cuts_of(sizes), sum(sizes)
-    spans: list[Span] = []
+    found: list[Span] = []
     for a, b in cuts:
         if a == b or low == high == 0:
             # An empty block needs nothing.
-            spans.append((a, b))
+            found.append((0, 0))
         elif (b - a + high - low < n) if ring else (a + low > 0 and b + high < n):
             # Far from the ends nothing is said anew for each block.
-            spans.append((a + low, b + high))
+            found.append((-low, high))
         else:
-            spans.append(needed(work, (a, b), n, axis))
-    return Axis(cuts, spans, ring)
+            first, last = needed(work, (a, b), n, axis)
+            found.append((a - first, last - b))
+    return Axis(cuts, [low for low, _ in found], [high for _, high in found], ring)
 
 
 def axes_of(work: Work, chunks: Chunks) -> list[Axis]:
@@ -116,7 +110,8 @@ def grouped(work: Work, chunks: Chunks) -> Chunks:
 
 
 def _grouped(work: Work, sizes: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    far = axis_of(work, sizes, axis).far if len(sizes) > 1 else 0
+    one = axis_of(work, sizes, axis)
+    far = max((*one.before, *one.after), default=0) if len(sizes) > 1 else 0
     if not far:
         return sizes
     least = LONG * far
