@@ -109,8 +109,8 @@ class Control:
                 made.name, _apart(expr, made.name) if isinstance(expr, Reduce) else expr
             )
         results = [renamed_atom(atom, alias) for atom in loop.next]
-        after = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
-        lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(after)}")
+        given = [self._as(atom, own) for atom, own in zip(results, owns, strict=True)]
+        lines.append(f"{', '.join(own.name for own in owns)} = {', '.join(given)}")
         lines.append(f"{turn.name} = {turn.name} + 1")
         if not loop.most:
             self.looks = True
