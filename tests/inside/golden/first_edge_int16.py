@@ -32,7 +32,7 @@ def band_row(x_0, o0, n):
             t4_u1_6 = t4_u1_1 & t4_u1_5
             t4_c0, t4_c1 = t4_u1_6, t4_u1_0
             t4_n0 = t4_n0 + 1
-        t5 = t4_c1
+        t5 = i64(t4_c1)
         o0[j] = t5
 
 

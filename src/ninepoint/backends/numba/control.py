@@ -79,7 +79,8 @@ class Control:
                 return self._loop(name, expr)
             case Carried():
                 self.expressions.declare(name, expr)
-                return [f"{name} = {_value(expr.loop.name, expr.number)}"]
+                own = Ref(expr.dtype, _value(expr.loop.name, expr.number))
+                return [f"{name} = {self._as(own, Ref(expr.dtype, name))}"]
             case _:
                 return [f"{name} = {self.expressions.text(name, expr)}"]
 
