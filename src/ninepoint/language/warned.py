@@ -93,8 +93,9 @@ def slow_kernel(span: Span, name: str, reason: str, factor: str) -> Diagnostic:
     instead = cure(reason)
     return Diagnostic(
         "slow-kernel",
-        f"'{name}' holds {reason}, so it is compiled as it is written: it is right, but takes "
-        f"about {factor} times as long as a kernel of the same reads that is analysed.",
+        f"'{name}' holds {reason}, so Numba compiles it as it is written, by its own rules "
+        f"for the types of numbers, and it takes about {factor} times as long as a kernel of the "
+        "same reads that is analysed.",
         span,
         "this is not analysed",
         f"{instead[0].upper()}{instead[1:]}; explain() tells more. "

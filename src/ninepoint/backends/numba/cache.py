@@ -49,7 +49,7 @@ _BACKENDS = Path(__file__).parents[1]
 
 # The modules whose text takes part in what is compiled.
 _CODE = (
-    "numba/support", "numba/compilers", "numba/relative", "numba/kept",
+    "numba/relative", "numba/kept",
     "llvm/building", "llvm/values", "llvm/functions", "llvm/printing",
     "llvm/library", "llvm/halves", "llvm/entries", "llvm/elements", "llvm/commands",
     "llvm/native", "../loops/nodes", "../loops/reading", "../loops/values",

@@ -1,13 +1,8 @@
-"""The compilers: how Numba turns functions into LLVM's IR, save where it is changed here.
-
-the general path    sums that wrap
-core arrays         checks of bounds that say where
-"""
+"""The compiler of functions of core arrays: Numba's own, whose checks of bounds say where."""
 
 from __future__ import annotations
 
 import copy
-import functools
 from typing import Any
 
 from numba.core import cgutils, types
@@ -21,24 +16,6 @@ from numba.core.typed_passes import NativeLowering
 from numba.core.typing.templates import signature
 
 from ..outside import Outside
-
-
-def _wrapping(value):
-    """The value, which wraps where its type ends.
-
-    Numba promises LLVM that signed sums, differences and products never do: a number plus 1
-    would always be more than the number, and the least plus the least be the least.
-    """
-    if getattr(value, "opname", "") in ("add", "sub", "mul"):
-        value.flags = [flag for flag in value.flags if flag != "nsw"]
-    return value
-
-
-class _WrappingLower(Lower):
-    """Numba's own lowering, with sums that wrap."""
-
-    def lower_binop(self, resty, expr, op):
-        return _wrapping(super().lower_binop(resty, expr, op))
 
 
 class _Telling(CPUCallConv):
@@ -99,36 +76,20 @@ class _BoundedLower(Lower):
             cgutils.do_boundscheck(self.context, self.builder, place, size)
 
 
-class WrappingCompiler(CompilerBase):
-    """How kernels of the general path are compiled."""
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Lowering(NativeLowering):
+    """The pass that lowers so."""
 
-    def define_pipelines(self):
-        return [_lowered_by(_WrappingLower, self.state)]
+    _name = "lowering_with_places"
+    lowering_class = property(lambda self: _BoundedLower)
 
 
 class BoundedCompiler(CompilerBase):
     """How functions of core arrays are compiled, unless they ask for no checks of bounds."""
 
     def define_pipelines(self):
-        return [_lowered_by(_BoundedLower, self.state)]
-
-
-def _lowered_by(lower, state):
-    """Numba's own pipeline, but for the class that lowers."""
-    passes = DefaultPassBuilder.define_nopython_pipeline(state)
-    passes.add_pass_after(_lowering(lower), NativeLowering)
-    passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
-    passes.finalize()
-    return passes
-
-
-@functools.cache
-def _lowering(lower):
-    """The pass that lowers by this class; Numba knows each pass once."""
-
-    @register_pass(mutates_CFG=True, analysis_only=False)
-    class Lowering(NativeLowering):
-        _name = f"lowering_by{lower.__name__.lower()}"
-        lowering_class = property(lambda self: lower)
-
-    return Lowering
+        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        passes.add_pass_after(_Lowering, NativeLowering)
+        passes.passes = [one for one in passes.passes if one[0] is not NativeLowering]
+        passes.finalize()
+        return [passes]

@@ -2,7 +2,6 @@
 
 translate    the user's body, its reads mapped    general
 _inferred    the types that `point` returns       Numba
-_natural     their storage                        as on the first path, save for the ranges
 Compiled     machine code, when it first runs     cpu
 """
 
@@ -32,8 +31,6 @@ from .cpu import NUMBA
 from .general import General, translate
 from .interpreted import interpreted
 
-_SMALL = (np.dtype("float16"), np.dtype("float32"), np.dtype("complex64"))
-
 
 def compile_general(
     function: Function,
@@ -56,17 +53,16 @@ def compile_general(
     """
     general = translate(function, arguments, neighborhood, fastmath=fastmath)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
-    given = undisturbed(lambda: _inferred(function, general, arguments, overflow))
+    given, several = undisturbed(lambda: _inferred(function, general, arguments))
     if dtypes is not None and len(dtypes) != len(given):
         raise ValueError(
             f"'{function.name}' has {len(given)} outputs, but dtype= names {len(dtypes)}."
         )
     check_kept(function.name, len(given), kept)
     if dtypes is None:
-        small = _small(function, arguments)
-        dtypes = [_natural(dtype, small) for dtype in given]
+        dtypes = given
         if kept:
-            dtypes = [np.result_type(d, f.storage) for d, f in zip(dtypes, fields, strict=False)]
+            dtypes = [np.result_type(d, f.storage) for d, f in zip(given, fields, strict=False)]
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, overflow)
     coefficients = [a for a in arguments.values() if isinstance(a, Coefficients)]
@@ -85,7 +81,7 @@ def compile_general(
         coefficient_types=tuple((c.storage, len(c.shape)) for c in coefficients),
         scalar_types=(*(s.atom.dtype for s in scalars), *(DType.INT for _ in general.lengths)),
         fastmath=fastmath,
-        module=general.module(len(given), overflow),
+        module=general.module(len(given), several, overflow),
         backend=NUMBA,
         factor=general.factor,
         positions=general.positions,
@@ -99,9 +95,8 @@ def _inferred(
     function: Function,
     general: General,
     arguments: Mapping[str, Argument],
-    overflow: str | None,
-) -> list[np.dtype]:
-    """The type of each output, as Numba infers it."""
+) -> tuple[list[np.dtype], bool]:
+    """The type of each output, as Numba infers it, and whether they are a tuple."""
     # Imported here, not above: `import ninepoint` must not import Numba.
     from numba import from_dtype, types
     from numba.core.errors import NumbaError
@@ -132,7 +127,7 @@ def _inferred(
             kinds.append(from_dtype(argument.atom.dtype.numpy))
     if general.pointwise:
         kinds.append(types.Array(types.int64, 1, "A"))
-    text = general.module(general.outputs, overflow).text
+    text = general.module(1, False).text
     spans = general.spans(text)
     point = cache.module(text, cache.identifier(function.name)).point
     dtypes = [a.storage for a in arguments.values() if isinstance(a, Field)]
@@ -152,7 +147,7 @@ def _inferred(
     for kind in outputs:
         if isinstance(kind, types.Array):
             _refuse_array(function, arguments)
-    return [_dtype(kind, general.returned, function) for kind in outputs]
+    return [_dtype(kind, general.returned, function) for kind in outputs], several
 
 
 def _has_window(function: Function) -> bool:
@@ -229,33 +224,6 @@ def _words(kind: Any) -> str:
     return f"a value of type '{kind}'"
 
 
-# What the outputs are stored in.
-
-
-def _small(function: Function, arguments: Mapping[str, Argument]) -> bool:
-    """Whether nothing but integers and single precision takes part."""
-    storages = [a.storage for a in arguments.values() if isinstance(a, Field | Coefficients)]
-    inexact = [s for s in storages if s.kind in "fc"]
-    strong = any(
-        isinstance(a, Value) and not a.weak and a.atom.dtype in (DType.F64, DType.C128)
-        for a in arguments.values()
-    )
-    doubles = any(
-        value in (np.float64, np.complex128)
-        if isinstance(value, type)
-        else isinstance(value, np.ndarray | np.generic) and value.dtype.char in "dD"
-        for value in function.constants.values()
-    )
-    return bool(inexact) and all(s in _SMALL for s in inexact) and not strong and not doubles
-
-
-def _natural(dtype: np.dtype, small: bool) -> np.dtype:
-    """The storage of an output; Numba computes in doubles what a weak constant takes part in."""
-    if small and dtype.kind in "fc":
-        return np.dtype("float32" if dtype.kind == "f" else "complex64")
-    return dtype
-
-
 def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
     if dtype.kind == "c" and storage.kind != "c":
         raise ValueError(f"dtype={storage} cannot hold the complex result of this kernel.")
@@ -277,7 +245,7 @@ _FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9
 
 def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
     """What Numba found, at the place in the user's file and without its traceback."""
-    from .relative import NOT_HELD, NOT_WHOLE
+    from .relative import NOT_WHOLE
 
     text = _COLOURS.sub("", str(error))
     numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
@@ -286,8 +254,6 @@ def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) ->
     span = next((spans[n] for n in numbers if n in spans), function.place)
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
-    if found := re.search(rf"{NOT_HELD}(-?\d+);", text):
-        return errors.literal_range(span, int(found[1]))
     return errors.not_compiled(span, _reason(text))
 
 
