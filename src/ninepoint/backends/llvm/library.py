@@ -1,7 +1,7 @@
 """What generated text calls: rows, arithmetic with NumPy's rules at the edges, order statistics.
 
 Each function is plain Python, so that generated text also runs without being compiled; the
-compiled form is made of the same text (see `printing`), and for the general path by Numba.
+compiled form is made of the same text (see `printing`).
 """
 
 from __future__ import annotations

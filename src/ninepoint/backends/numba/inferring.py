@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -101,28 +101,31 @@ def _inferred(
     from numba import from_dtype, types
     from numba.core.errors import NumbaError
 
-    from .relative import Neighbours
+    def element(storage: np.dtype) -> Any:
+        """The type of an element once `wide` has made its integers exact."""
+        narrow = storage.kind in "iu" and storage.itemsize < 8
+        return types.int64 if narrow else from_dtype(computed(storage))
 
-    if not _has_window(function):
-        _refuse_array(function, arguments, compared=True)
+    from . import relative
+
     if interpreted():
         raise RuntimeError(
             f"'{function.name}' is compiled by Numba as it is written (it takes the general "
             "path), so it does not run with NUMBA_DISABLE_JIT=1; unset that variable."
         )
-    ndim = general.box.ndim + 1
+    ndim, seen = general.box.ndim + 1, cast(Any, relative.seen)
     kinds: list[Any] = []
     for name in general.arguments:
         argument = arguments[name]
         if isinstance(argument, Field) and argument.pointwise:
-            kinds.append(_element(computed(argument.storage)))
+            kinds.append(element(argument.storage))
         elif isinstance(argument, Field):
             array = types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
             asked = [one.among for one in general.positions]
             counts = (asked.count("elements"), asked.count("results"))
-            kinds.append(Neighbours(array, ndim, len(general.lengths), *counts))
+            kinds.append(seen(array, ndim, len(general.lengths), *counts))
         elif isinstance(argument, Coefficients):
-            kinds.append(_table(argument))
+            kinds.append(types.Array(element(argument.storage), len(argument.shape), "C"))
         else:
             kinds.append(from_dtype(argument.atom.dtype.numpy))
     if general.pointwise:
@@ -136,13 +139,12 @@ def _inferred(
             point.compile(tuple(kinds))
     except (NumbaError, AssertionError, NotImplementedError) as error:
         # The last two where Numba has begun something and finds that it lacks a part.
-        if not _has_window(function):
-            # Nothing to combine an array with: it can only be meant as a number.
-            _refuse_array(function, arguments)
+        _refuse_array(function, arguments)
         raise _mistake(function, spans, error) from None
     # Not the last signature: these types may have been compiled before some others.
     returned: Any = point.overloads[tuple(kinds)].signature.return_type
     several = isinstance(returned, types.BaseTuple) and len(returned) > 0
+    several = several and not isinstance(returned, types.NamedTuple)
     outputs: list[Any] = list(returned) if several else [returned]
     for kind in outputs:
         if isinstance(kind, types.Array):
@@ -150,46 +152,19 @@ def _inferred(
     return [_dtype(kind, general.returned, function) for kind in outputs], several
 
 
-def _has_window(function: Function) -> bool:
-    return any(isinstance(node, ast.Slice) for node in ast.walk(function.definition))
-
-
-def _refuse_array(
-    function: Function, arguments: Mapping[str, Argument], compared: bool = False
-) -> None:
-    """Raise if an array was given for a parameter that the kernel takes for a number.
-
-    With `compared` only where it is compared, which Numba compiles, and which fails later.
-    """
+def _refuse_array(function: Function, arguments: Mapping[str, Argument]) -> None:
+    """Raise if an array was given for a parameter that the kernel takes for a number."""
     indexed = indexed_parameters(function)
     nodes = list(ast.walk(function.definition))
-    if compared:
-        tests = [node for node in nodes if isinstance(node, ast.Compare)]
-        nodes = [part for test in tests for part in (test.left, *test.comparators)]
+    if any(isinstance(node, ast.Slice) for node in nodes):
+        # An array may be combined with a window.
+        return
     for node in nodes:
         argument = arguments.get(node.id) if isinstance(node, ast.Name) else None
         if isinstance(argument, Coefficients) and argument.name not in indexed:
             pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
             place = function.span(node)
             raise errors.array_for_scalar(place, argument.name, argument.shape, pointwise)
-
-
-def _element(storage: np.dtype) -> Any:
-    """The type of an element once `wide` has made its integers exact."""
-    from numba import from_dtype, types
-
-    narrow = storage.kind in "iu" and storage.itemsize < 8
-    return types.int64 if narrow else from_dtype(storage)
-
-
-def _table(argument: Coefficients) -> Any:
-    """The type of a coefficient array once `wide` has made its integers exact."""
-    from numba import from_dtype, types
-
-    ndim = len(argument.shape)
-    if argument.storage.kind in "iu" and argument.storage.itemsize < 8:
-        return types.Array(types.int64, ndim, "C")
-    return types.Array(from_dtype(computed(argument.storage)), ndim, "A", readonly=True)
 
 
 def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
@@ -211,11 +186,9 @@ def _dtype(kind: Any, span: Span, function: Function) -> np.dtype:
 def _words(kind: Any) -> str:
     from numba import types
 
-    from .relative import Neighbours
-
     if isinstance(kind, types.Array):
         return f"an array of {kind.ndim} axes"
-    if isinstance(kind, Neighbours):
+    if isinstance(kind, types.NamedTuple):
         return "a field itself"
     if isinstance(kind, types.BaseTuple):
         return f"a tuple of {len(kind)}"

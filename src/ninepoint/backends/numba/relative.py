@@ -7,21 +7,13 @@ a read outside the neighborhood is written down in `outside` and reported after 
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
-from numba.extending import (
-    intrinsic,
-    make_attribute_wrapper,
-    models,
-    overload,
-    overload_attribute,
-    register_jitable,
-    register_model,
-)
+from numba.extending import intrinsic, overload, register_jitable
 from numba.np.arrayobj import make_array, populate_array
 
 from ..threads import LEFT, STOP
@@ -43,86 +35,25 @@ def njit(*, cache=False, **options):
     return decorated
 
 
-class Neighbours(types.Type):
-    """Numba's type of a field seen from one point.
+class Neighbours(NamedTuple):
+    """A field seen from the point that is computed.
 
     Its `shape` is that of the whole array along the axes of the kernel, if that asks for it;
     `index` and `among` are the positions in that and among the results, so far as it asks.
     """
 
-    def __init__(self, array: Any, ndim: int, shape: int, index: int, among: int) -> None:
-        self.array = array
-        self.place = types.UniTuple(types.int64, ndim)
-        self.shape, self.index, self.among = (
-            types.BaseTuple.from_types((types.int64,) * count) for count in (shape, index, among)
-        )
-        super().__init__(name=f"field({array}, {shape}, {index}, {among})")
+    array: Any
+    place: Any
+    outside: Any
+    shape: Any
+    index: Any
+    among: Any
 
 
-@register_model(Neighbours)
-class _NeighboursModel(models.StructModel):
-    def __init__(self, manager, kind):
-        members = [
-            ("array", kind.array),
-            ("place", kind.place),
-            ("outside", types.Array(types.int64, 1, "A")),
-            ("shape", kind.shape),
-            ("index", kind.index),
-            ("among", kind.among),
-        ]
-        super().__init__(manager, kind, members)
-
-
-make_attribute_wrapper(Neighbours, "array", "array")
-make_attribute_wrapper(Neighbours, "place", "place")
-make_attribute_wrapper(Neighbours, "outside", "outside")
-make_attribute_wrapper(Neighbours, "shape", "shape")
-make_attribute_wrapper(Neighbours, "index", "index")
-make_attribute_wrapper(Neighbours, "among", "among")
-
-
-@overload(len)
-def _field_length(field):
-    return (lambda field: field.shape[0]) if isinstance(field, Neighbours) else None
-
-
-@overload(np.shape)
-def _field_shape(a):
-    return (lambda a: a.shape) if isinstance(a, Neighbours) else None
-
-
-@overload(np.ndim)
-@overload_attribute(Neighbours, "ndim")
-def _field_ndim(a):
-    return (lambda a: len(a.shape)) if isinstance(a, Neighbours) else None
-
-
-@overload(np.size)
-@overload_attribute(Neighbours, "size")
-def _field_size(a):
-    if not isinstance(a, Neighbours):
-        return None
-
-    def size(a):
-        points = 1
-        for length in a.shape:
-            points *= length
-        return points
-
-    return size
-
-
-@intrinsic
-def look(typingctx, array, place, outside, shape, index, among):
-    """A field seen from `place`; the arrays must be `unowned`, since none is counted here."""
-    result = Neighbours(array, place.count, len(shape), len(index), len(among))
-
-    def codegen(context, builder, signature, args):
-        view = cgutils.create_struct_proxy(signature.return_type)(context, builder)
-        view.array, view.place, view.outside, view.shape, view.index, view.among = args
-        return view._getvalue()
-
-    return result(array, place, outside, shape, index, among), codegen
+def seen(array, *counts):
+    """Numba's type of such a field, from how many axes, lengths and positions there are."""
+    place, *told = (types.BaseTuple.from_types((types.int64,) * count) for count in counts)
+    return types.NamedTuple((array, place, types.Array(types.int64, 1, "A"), *told), Neighbours)
 
 
 @intrinsic

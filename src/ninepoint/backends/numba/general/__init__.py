@@ -37,9 +37,9 @@ from .texts import text_of
 
 # The names of `relative` that the text uses.
 _NAMES = (
-    "along_all along_any along_max along_mean along_median along_min along_prod along_ptp "
-    "along_std along_var chosen clipped go_on look middle near njit ordered saturated unowned "
-    "wide wrapped"
+    "Neighbours along_all along_any along_max along_mean along_median along_min along_prod "
+    "along_ptp along_std along_var chosen clipped go_on middle near njit ordered saturated "
+    "unowned wide wrapped"
 ).split()
 _OWN = "np math point band outside FLAGS b j value inf nan".split()
 _RESERVED = frozenset({*_NAMES, *_OWN, *keyword.kwlist, *dir(builtins)})
@@ -106,7 +106,7 @@ class General:
         given = [names[n] for n in self.arguments]
         for k, name in enumerate(self.arguments):
             if name in self.fields:
-                view = f"look({given[k]}, ({place}), outside, {', '.join(told)})"
+                view = f"Neighbours({given[k]}, ({place}), outside, {', '.join(told)})"
                 given[k] = f"wide({given[k]}[{place}])" if self.pointwise else view
         given += ["outside"] if self.pointwise else []
         fields = [names[n] for n in self.fields]
@@ -201,26 +201,15 @@ def translate(
         tuple(n for n in order if isinstance(arguments[n], Field)),
         tuple(n for n in order if isinstance(arguments[n], Coefficients)),
         tuple(n for n in order if isinstance(arguments[n], Value)),
-        tuple(map(Length, range(box.ndim)))
-        if not pointwise and any(map(_measures, scopes.all))
-        else (),
+        tuple(map(Length, range(box.ndim) if "lengths" in context.asked else ())),
         tuple(
             Position(axis, among, LEAST, GREATEST)
             for among in ("elements", "results")
-            if among in context.among
+            if among in context.asked
             for axis in range(box.ndim)
         ),
         order,
         pointwise,
-    )
-
-
-def _measures(scope: Scope) -> bool:
-    """Whether a function may ask how large a field is."""
-    return any(
-        (isinstance(node, ast.Name) and node.id == "len")
-        or (isinstance(node, ast.Attribute) and node.attr in ("shape", "ndim", "size"))
-        for node in ast.walk(scope.definition)
     )
 
 

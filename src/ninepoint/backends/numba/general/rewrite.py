@@ -31,6 +31,7 @@ _OURS: dict[Any, str] = {
     np.sort: "ordered",
     np.median: "middle",
 }
+_MEASURES = ("len", "shape", "ndim", "size")
 _ALONG = "max min mean median std var prod any all ptp".split()
 
 
@@ -67,7 +68,8 @@ class Globals:
 class Context:
     """What the rewriting of every function of one kernel shares.
 
-    It is `pointwise` if its fields are numbers; `among` says what positions are asked for.
+    It is `pointwise` if its fields are numbers.  What lengths and positions it `asked` for is
+    known once it is rewritten.
     """
 
     scopes: Scopes
@@ -76,7 +78,7 @@ class Context:
     pointwise: bool
     globals: Globals
     places: list[str]
-    among: set[str]
+    asked: set[str]
 
 
 class Rewriter(ast.NodeTransformer):
@@ -117,7 +119,17 @@ class Rewriter(ast.NodeTransformer):
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         for value in self.scope.constant(node):
             return self._outer(node, value)
-        return self.generic_visit(node)
+        return self._measure(node.attr, node.value, node) or self.generic_visit(node)
+
+    def _measure(self, name: str, field: ast.expr, node: ast.expr) -> ast.expr | None:
+        """How large a field is."""
+        if name not in _MEASURES or not self.context.scopes.may(field, self.scope).fields:
+            return None
+        self.context.asked.add("lengths")
+        shape = f"{ast.unparse(self.visit(field))}.shape"
+        lengths = [f"{shape}[{axis}]" for axis in range(self.context.box.ndim)]
+        texts = {"len": lengths[0], "ndim": str(len(lengths)), "size": " * ".join(lengths)}
+        return self._parsed(texts.get(name, shape), node)
 
     def _outer(self, node: ast.expr, value: Any) -> ast.AST:
         """A value from outside the kernel."""
@@ -224,6 +236,10 @@ class Rewriter(ast.NodeTransformer):
                 return self._shape(node, function)
             if function is index:
                 return self._position(node)
+            name = getattr(function, "__name__", "")
+            found = self._measure(name, node.args[0], node) if len(node.args) == 1 else None
+            if found is not None:
+                return found
         return self._along(node) or self.generic_visit(node)
 
     def _along(self, node: ast.Call) -> ast.AST | None:
@@ -274,6 +290,6 @@ class Rewriter(ast.NodeTransformer):
         if base is None:
             raise errors.position_helper(span)
         among = "elements" if node.args else "results"
-        self.context.among.add(among)
+        self.context.asked.add(among)
         text = f"{base}.{'index' if node.args else 'among'}"
         return self._parsed(text + ("" if self.context.box.ndim > 1 else "[0]"), node)
