@@ -31,6 +31,8 @@ TAGS = {"bool": "bool", "uint64": "uint", "float16": "f32", "float32": "f32", "f
 TAGS |= {"complex64": "c64", "complex128": "c128"}
 CASTS = {"f32": "np.float32", "f64": "np.float64", "c64": "np.complex64", "c128": "np.complex128"}
 CASTS |= {"int": "int", "bool": "bool", "uint": "np.uint64", "weak": "float"}
+_AVERAGES = ("mean", "median", "std", "var", "percentile", "entropy", "trimmed_mean")
+_EXACT = ("min", "max", "ptp", "argmin", "argmax", "mode")
 RULES = ("fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap")
 
 
@@ -905,20 +907,25 @@ class _Writer:
         if self.loose and (plain or not whole):
             ways += ["mean"]
         if self.loose and plain and tag[0] != "c":
-            ways += ["mean", "std", "var", "median", "percentile"]
+            ways += ["mean", "std", "var", "median", "percentile", "entropy", "trimmed_mean"]
+        if plain and tag[0] != "c":
+            ways += ["mode"]
         if not ways:
             return self.leaf()
         name = rng.choice(ways)
         result = tag
         if name in ("argmin", "argmax"):
             result = "int"
-        elif whole and name in ("mean", "median", "std", "var", "percentile"):
+        elif whole and name in _AVERAGES:
             result = "f64"
             self.averages = True
         elif tag == "bool" and name in ("sum", "ptp"):
             result = "int"
-        exact = name in ("min", "max", "ptp", "argmin", "argmax") or (name == "sum" and whole)
+        exact = name in _EXACT or (name == "sum" and whole)
         approximate = not exact and not (name == "median" and size % 2)
+        if name in ("mode", "entropy", "trimmed_mean"):
+            cut = f", {rng.choice([0, 0.1, 0.3])}" if name == "trimmed_mean" else ""
+            return Text(f"npt.{name}({inner}{cut})", result, approximate)
         if name == "percentile":
             return Text(
                 f"np.percentile({inner}, {rng.choice([0, 10, 25, 50, 90, 100])})", result, True

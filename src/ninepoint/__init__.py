@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .language.errors import StencilError
     from .language.positions import index
     from .language.spacings import spacing
+    from .language.statistics import entropy, mode, trimmed_mean
     from .language.warned import (
         ChannelWarning,
         MetadataWarning,
@@ -62,6 +63,7 @@ __all__ = [
     "compute",
     "dirichlet",
     "distribute",
+    "entropy",
     "extrapolate",
     "filters",
     "gufunc",
@@ -70,6 +72,7 @@ __all__ = [
     "index",
     "info",
     "lazy",
+    "mode",
     "neumann",
     "open",
     "robin",
@@ -77,6 +80,7 @@ __all__ = [
     "shapes",
     "spacing",
     "stencil",
+    "trimmed_mean",
     "ufunc",
 ]
 
@@ -97,6 +101,7 @@ _LAZY = {
     "Ufunc": ".pointwise",
     "compute": ".recording",
     "dirichlet": ".arrays.conditions",
+    "entropy": ".language.statistics",
     "extrapolate": ".arrays.conditions",
     "distribute": ".slabs.ranks",
     "gufunc": ".gufuncs.decorate",
@@ -105,12 +110,14 @@ _LAZY = {
     "index": ".language.positions",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
+    "mode": ".language.statistics",
     "neumann": ".arrays.conditions",
     "open": ".stores.opening",
     "robin": ".arrays.conditions",
     "save": ".saving",
     "spacing": ".language.spacings",
     "stencil": ".decorate",
+    "trimmed_mean": ".language.statistics",
     "ufunc": ".pointwise",
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
-from ..language.ranked import ranked
+from ..language.statistics import ranked
 from .filtering import KEPT, Filtering, Options, finite, over_datasets
 from .windows import Window
 

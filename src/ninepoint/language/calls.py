@@ -106,6 +106,7 @@ class Calls(Frame):
                 raise errors.recursion(span, function.name)
             names = self.bind(span, function, args, keywords)
             inner = type(self)(function, names, self.ops, self.axes, self.active)
+            inner.called = span if function.own else self.called
             result = inner.run()
             self.at(node)
             return result

@@ -102,10 +102,12 @@ class Frame(ABC):
         self.result: Any = None
         self.left: Any = False
         self.broken: Any = False
+        # Where a function of this package is called: the user knows no other place of it.
+        self.called: Span | None = None
         self.returned = function.place
 
     def at(self, node: ast.AST) -> Span:
-        span = self.function.span(node)
+        span = self.called or self.function.span(node)
         self.ops.span = span
         return span
 

@@ -26,12 +26,11 @@ from typing import Any
 import numpy as np
 
 from ..shapes import is_shape
-from . import errors
+from . import errors, statistics
 from .definitions import Definition, locate, package
 from .elsewhere import alike
 from .errors import Span
 from .positions import index
-from .ranked import ranked
 from .spacings import Spacing, spacing
 from .trees import encoded, restored
 
@@ -128,6 +127,11 @@ class Function:
     def definition(self) -> Definition:
         """The syntax tree, with the line numbers of the file."""
         return self.tree or _parse(self)
+
+    @property
+    def own(self) -> bool:
+        """Whether it is one of this package, whose text is none of the user's."""
+        return self.file == statistics.__file__
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -422,13 +426,13 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
     if isinstance(plain, types.FunctionType):
         if _is_numpy(plain) or is_shape(plain):
             return value
-        if plain is ranked:
+        if plain in statistics.PRIMITIVE:
             return value
         if plain is spacing:
             return Unusable("for a default in the signature of a stencil, as dx=npt.spacing(0)")
         if plain.__code__ in active:
             return SelfReference(plain.__name__)
-        if (plain.__module__ or "").startswith(f"{_PACKAGE}."):
+        if (plain.__module__ or "").startswith(f"{_PACKAGE}.") and not statistics.is_own(plain):
             return Unusable("a function of whole arrays: give the kernel what it makes as a field")
         try:
             return _capture(plain, active)

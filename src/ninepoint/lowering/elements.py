@@ -24,8 +24,9 @@ from ..language.ir import (
     renamed,
     renamed_atom,
 )
+from ..language.networks import sort
 from .lines import Lines
-from .ranks import not_nan, sort
+from .ranks import not_nan
 
 
 @dataclass(frozen=True, slots=True)

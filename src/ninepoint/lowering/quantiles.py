@@ -19,6 +19,7 @@ from ..language.ir import (
     Tap,
     window_indices,
 )
+from ..language.networks import sort
 from . import runs
 from .choices import Method, Refused, Way
 from .counting import begun, bits, following, one_bit
@@ -32,7 +33,7 @@ from .elements import (
 )
 from .kept import full
 from .lines import Lines
-from .ranks import interpolated, not_nan, of_sorted, quantile_position, sort
+from .ranks import interpolated, not_nan, of_sorted, quantile_position
 from .staging import Staging
 from .valid import Valid
 from .windows import is_picked

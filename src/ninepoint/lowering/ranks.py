@@ -13,12 +13,11 @@ comparators that nothing depends on disappear with the dead code.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, BinaryOp, Cast, Const, Expr, Select
-
-Emit = Callable[[Expr], Atom]
+from ..language.ir import Atom, Binary, BinaryOp, Cast, Const, Select
+from ..language.networks import Emit, merge, sort
 
 
 def quantile_position(count: int, quantile: float) -> tuple[int, float]:
@@ -55,60 +54,6 @@ def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
         test = emit(Binary(DType.BOOL, better, a, b, loose=True))
         best = emit(Select(a.dtype, test, a, b))
     return not_nan(best, [left[0], *left[2:]], emit)
-
-
-def sort_steps(count: int) -> Iterator[tuple[int, int]]:
-    """The comparators of Batcher's odd-even merge sort, for any number of elements.
-
-    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.2.2,
-    algorithm M.
-    """
-    if count < 2:
-        return
-    top = 1 << ((count - 1).bit_length() - 1)
-    p = top
-    while p > 0:
-        q, r, d = top, 0, p
-        while d > 0:
-            for i in range(count - d):
-                if i & p == r:
-                    yield i, i + d
-            d, q, r = q - p, q >> 1, p
-        p >>= 1
-
-
-def sort(items: Sequence[Atom], emit: Emit) -> list[Atom]:
-    """The elements in order."""
-    lanes = list(items)
-    for a, b in sort_steps(len(lanes)):
-        lanes[a], lanes[b] = exchange(lanes[a], lanes[b], emit)
-    return lanes
-
-
-def exchange(a: Atom, b: Atom, emit: Emit) -> tuple[Atom, Atom]:
-    """The lesser and the greater; LLVM makes one instruction of each."""
-    swap = emit(Binary(DType.BOOL, "<", b, a, loose=True))
-    return emit(Select(a.dtype, swap, b, a)), emit(Select(a.dtype, swap, a, b))
-
-
-def merge(a: Sequence[Atom], b: Sequence[Atom], emit: Emit) -> list[Atom]:
-    """Two ordered lists as one: Batcher's odd-even merge, for any lengths.
-
-    Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 5.3.4.
-    """
-    if not a or not b:
-        return [*a, *b]
-    if len(a) == 1 and len(b) == 1:
-        return list(exchange(a[0], b[0], emit))
-    even, odd = merge(a[::2], b[::2], emit), merge(a[1::2], b[1::2], emit)
-    merged = [even[0]]
-    for k, low in enumerate(odd):
-        if k + 1 < len(even):
-            merged += exchange(low, even[k + 1], emit)
-        else:
-            merged.append(low)
-    merged += even[len(odd) + 1 :]
-    return merged
 
 
 def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit) -> list[Atom]:

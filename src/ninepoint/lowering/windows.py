@@ -38,8 +38,9 @@ from ..language.ir import (
     renamed_atom,
     window_indices,
 )
+from ..language.networks import sort
 from .lines import Lines
-from .ranks import combined, interpolated, not_nan, quantile_position, sort
+from .ranks import combined, interpolated, not_nan, quantile_position
 from .schedule import Schedule
 from .valid import Valid
 

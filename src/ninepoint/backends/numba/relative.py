@@ -204,6 +204,12 @@ def ordered(a):
 
 
 @register_jitable
+def in_order(window, name, cut=0.0):
+    """The elements of a window as `language.statistics` asks for them."""
+    return ordered(window.ravel())
+
+
+@register_jitable
 def middle(a):
     """`np.median(a)`, which is NaN if a number is."""
     found = ordered(a.ravel())

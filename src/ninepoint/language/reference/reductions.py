@@ -7,6 +7,8 @@ are added from left to right in double precision; the result has the type of the
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,11 @@ REDUCTIONS = frozenset(
     | {"nansum", "nanprod", "nanmean", "nanmin", "nanmax", "nanvar", "nanstd"}
     | {"nanmedian", "nanpercentile", "nanquantile"}
 )
+
+# Reductions that are given a number.
+PARAMETRIC = frozenset({"percentile", "quantile", "nanpercentile", "nanquantile", "nanrank"}) | {
+    "trimmed_mean"
+}
 
 # Those that NumPy gives the arguments `where`, or `initial`, or both.
 MASKED = frozenset(
@@ -36,11 +43,38 @@ def reduced(name: str, values: list[Any], *arguments: Any, **options: Any) -> An
         return {"any": any, "all": all}[name](bool(value) for value in values)
     if name == "count_nonzero":
         return sum(bool(value) for value in values)
+    if name in _OF_ORDERED:
+        unknown = [value for value in values if value != value]
+        return unknown[0] if unknown else _OF_ORDERED[name](sorted(values), *arguments)
     if name.startswith("nan"):
         return _without_nan(name.removeprefix("nan"), values, *arguments, **options)
     if _of_integers_only(values):
         return _of_integers(name, values, *arguments, **options)
     return _of_floats(name, np.array(values), *arguments, **options)
+
+
+def _mode(ordered: list[Any]) -> Any:
+    counts = Counter(ordered)
+    return next(value for value in ordered if counts[value] == max(counts.values()))
+
+
+def _entropy(ordered: list[Any]) -> Any:
+    shares = [count / len(ordered) for count in Counter(ordered).values()]
+    found = sum(-share * math.log2(share) for share in shares)
+    return np.float64(found) if _of_integers_only(ordered) else type(ordered[0])(found)
+
+
+def _trimmed_mean(ordered: list[Any], cut: float) -> Any:
+    ends = int(cut * len(ordered))
+    return reduced("mean", ordered[ends : len(ordered) - ends])
+
+
+# NaN, where an element is.
+_OF_ORDERED: dict[str, Callable[..., Any]] = {
+    "mode": _mode,
+    "entropy": _entropy,
+    "trimmed_mean": _trimmed_mean,
+}
 
 
 def masked(

@@ -13,7 +13,7 @@ import numpy as np
 from .number import ARITHMETIC, Natural, Number, Operand, binary, plain, see
 from .position import Position, Unplaced
 from .probe import Probe
-from .reductions import MASKED, masked, reduced
+from .reductions import MASKED, PARAMETRIC, masked, reduced
 
 
 def _in_place(symbol: str) -> Callable[[Any, Any], Any]:
@@ -152,7 +152,7 @@ class Window(Operand):
 
     def reduce(self, name: str, *arguments: Any, **options: Any) -> Any:
         """Reduce the window to one number, as NumPy's function of that name."""
-        own = 1 if name.endswith(("percentile", "quantile", "rank")) else 0
+        own = int(name in PARAMETRIC)
         known = {"ddof", "where", "initial"} if name in MASKED else {"ddof"}
         if len(arguments) > own or set(options) - known or not self.size:
             return whole(getattr(np, name), self, *arguments, **options)

@@ -22,8 +22,8 @@ import numpy as np
 
 from ...shapes import is_shape
 from ..positions import index
-from ..ranked import ranked
 from ..source import ArrayFunction, frozen
+from ..statistics import REFERENCE, is_own
 from . import functions
 from .number import Literal, Number, literal, place, plain, see
 from .probe import Probe
@@ -51,8 +51,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         if value is index:
             # Not as a function of numbers, which gives literals for literals.
             return _position
-        if value is ranked:
-            return _Known(value, lambda w, q: w.reduce("nanrank", q))
+        if is_own(value):
+            return _Known(value, lambda w, *a: w.reduce(REFERENCE[value.__name__], *a))
         if value is min or value is max:
             return _Known(value, functions.ORDERED[value])
         if isinstance(value, (bool, np.bool_)) and inverts:

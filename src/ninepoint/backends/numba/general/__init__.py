@@ -38,14 +38,16 @@ from .texts import text_of
 # The names of `relative` that the text uses.
 _NAMES = (
     "Neighbours along_all along_any along_max along_mean along_median along_min along_prod "
-    "along_ptp along_std along_var chosen clipped go_on middle near njit ordered saturated "
-    "unowned wide wrapped"
+    "along_ptp along_std along_var chosen clipped go_on in_order middle near njit ordered "
+    "saturated unowned wide wrapped"
 ).split()
 _OWN = "np math point band outside FLAGS b j value inf nan".split()
 _RESERVED = frozenset({*_NAMES, *_OWN, *keyword.kwlist, *dir(builtins)})
 _CONSTANT = re.compile(r"(?<![\w.])(inf|nan)\b")
 _LOOP = re.compile(r"^ *(for|while) ", re.MULTILINE)
-_MAKING = re.compile(r"\b(np\.(empty|zeros|ones|full|array|nan\w+)|ordered|middle)\(|\.array\[.*:")
+_MAKING = re.compile(
+    r"\b(np\.(empty|zeros|ones|full|array|nan\w+)|ordered|in_order|middle)\(|\.array\[.*:"
+)
 _STORES = {"saturate": "saturated", "wrap": "wrapped"}
 
 

@@ -18,6 +18,7 @@ from ....language import errors
 from ....language.box import Box
 from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
+from ....language.statistics import in_order
 from ....shapes import is_shape
 from ..window_loops import plus
 from .reads import Access, Step
@@ -30,6 +31,7 @@ _OURS: dict[Any, str] = {
     np.clip: "clipped",
     np.sort: "ordered",
     np.median: "middle",
+    in_order: "in_order",
 }
 _MEASURES = ("len", "shape", "ndim", "size")
 _ALONG = "max min mean median std var prod any all ptp".split()
