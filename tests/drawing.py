@@ -327,7 +327,7 @@ def conditions(
             case 3:
                 return f"npt.neumann({value(axis)}, dx={dx})"
             case 4:
-                return f"npt.extrapolate({rng.randrange(min(4, core[axis]))})"
+                return f"npt.extrapolate({rng.randrange(max(1, min(4, core[axis])))})"
         a, b = rng.choice([0.0, 1.5, 2]), rng.choice([1, 0.25])
         return f"npt.robin({a}, {b}, {value(axis)}, dx={dx})"
 

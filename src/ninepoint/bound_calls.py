@@ -47,10 +47,6 @@ Taken: TypeAlias = Sequence[tuple[Any, Any]]
 _KINDS: dict[str, type] = {"b": bool, "i": int, "u": int, "f": float, "c": complex}
 
 
-def no_way(values: Sequence[Any], leaves: Leaves, out: Any) -> None:
-    """Do nothing: some calls have no short way."""
-
-
 def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     """How a call is done, and those like it, if it is one of a stencil on arrays of NumPy.
 

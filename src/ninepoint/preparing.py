@@ -15,21 +15,18 @@ import numpy as np
 
 from .arrays import numpy as on_numpy
 from .arrays.accepted import check_dtype, native
-from .arrays.arranging import are_writable
 from .arrays.axes import behind
-from .arrays.launching import Launches
-from .arrays.parts import write
 from .arrays.phases import check_device
-from .arrays.recognise import is_cupy, listed
+from .arrays.recognise import is_cupy
 from .arrays.single import NOTHING, Given
-from .arrays.work import Block
-from .bound_calls import Prepared, no_way, numbers_of, taken_of
+from .binding import BoundProgram
+from .bound_calls import Prepared, numbers_of, taken_of
 from .calls import Call
 from .flow import Flow, Leaves
 from .graph import Graph, graph_of, has_conditions
 from .lowering.schedule import Schedule
 from .options import Place
-from .program import Program, beside
+from .program import Program
 from .running import as_fields, positions, reaching
 
 # The numbers of all calls, from values of parameters or leaves.
@@ -77,92 +74,31 @@ def several(
     Their numbers are leaves of a flow, or values of the only call, by `parameter`.
     """
     fields = [values[k] for k in at]
-    there = any(map(is_cupy, fields))
-    if has_conditions(graph):
-        return no_way
     turned = graph
     if place.axes is not None:
         shape, ndim = max((field.shape for field in fields), key=len), graph.nodes[-1].ndim
         if len(shape) < ndim:
             raise on_numpy.too_few_axes(ndim, shape)
         turned = graph.along(behind(place.axes, len(shape), ndim))
-    if there:
+    if any(map(is_cupy, fields)):
         check_device(turned.nodes)
     given = reaching(turned, fields)
     reaches = given is not fields
     placed = positions(turned, fields)
-    shapes = turned.shapes([array.shape for array in (*given, *placed)])
-    specs = [(shapes[v], turned.dtypes[v]) for v in wanted]
-    _check_out(place.out, specs, fields)
+    # Raises, and says what is too small, where the arrays of a call do not go together.
+    turned.shapes([array.shape for array in (*given, *placed)])
     told = _numbers(graph, parameter)
     program = Program(turned, tuple(wanted), schedule)
-    nodes = turned.needed(wanted)
-    # One call can write to the place of what it reads, or finds that it cannot.
-    alone = len(nodes) == 1 and not nodes[0].resizes and not there
-    # Where results are those that are given, and where they are not.
-    known: dict[bool, Launches] = {}
+    bound = BoundProgram(program, [*given, *placed], place.out, place.threads)
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
         fields = [values[k] for k in at]
         if reaches:
             fields = list(reaching(turned, fields))
-        fields += placed
-        results = listed(out)
-        apart = alone or not results or _apart(results, fields, there)
-        if not apart:
-            # Some are no good, or they overlap what is read, and are written at the end.
-            _check_out(out, specs, fields)
-        outs = dict(zip(wanted, results, strict=True)) if results and apart else {}
-        launches = known.get(apart)
-        if launches is None:
-            block = Block(tuple(fields))
-            launches = known[apart] = program.bound(block, None, outs, place.threads)
-        if there:
-            with beside(fields):
-                made = launches(fields, told(values, leaves), outs)
-        else:
-            made = launches(fields, told(values, leaves), outs)
-        if results:
-            for target, one in zip(results, made, strict=True):
-                if target is not one:
-                    _write(target, one, there)
-            made = results
+        made = bound([*fields, *placed], told(values, leaves), out)
         return made[0] if len(made) == 1 else tuple(made)
 
     return call
-
-
-def _check_out(
-    out: Any, specs: Sequence[tuple[tuple[int, ...], np.dtype]], fields: Sequence[Any]
-) -> None:
-    """Raise where results cannot be written to what is given for them."""
-    if out is None:
-        return
-    shapes, dtypes = [shape for shape, _ in specs], [dtype for _, dtype in specs]
-    if not any(map(is_cupy, fields)):
-        on_numpy.checked_out(out, shapes, dtypes, None)
-        return
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    with cuda.beside(fields) as device:
-        cuda.checked_out(out, shapes, dtypes, None, device)
-
-
-def _apart(results: Sequence[Any], fields: Sequence[Any], there: bool) -> bool:
-    if not there:
-        return are_writable(results, fields)
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    return cuda.are_apart(results, fields)
-
-
-def _write(target: Any, made: Any, there: bool) -> None:
-    if there:
-        target[...] = made
-    elif not np.may_share_memory(target, made):
-        write(target, made)
 
 
 def _numbers(graph: Graph, parameter: Callable[[str], int] | None) -> _Told:

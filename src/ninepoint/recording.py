@@ -471,12 +471,16 @@ def _compute(
         results.append(graph.record(call, given, (), axes))
     asked: Sequence[int] = [results[k][position] for k, position in goals]
     graph, asked = graph.placed(asked)
-    values = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
-    _settle(wanted, values, dims)
     if key is not None and not has_conditions(graph):
         options = Place(out=out, threads=threads)
-        at = range(len(arrays))
-        _programs[key] = several(graph, asked, Schedule(), at, arrays, options)
+        arrays = as_fields(arrays, graph.names[: len(arrays)])
+        prepared = several(graph, asked, Schedule(), range(len(arrays)), arrays, options)
+        result = prepared(arrays, numbers, out)
+        _settle(wanted, result if isinstance(result, tuple) else (result,), dims)
+        _programs[key] = prepared
+        return
+    found = evaluate(graph, arrays, asked, Schedule(), out=out, threads=threads, device=device)
+    _settle(wanted, found, dims)
 
 
 def _settle(wanted: Sequence[_Node], results: Sequence[Any], dims: Dims) -> None:

@@ -19,8 +19,9 @@ from .arrays.every import thinned
 from .arrays.parts import write
 from .arrays.phases import check_device, cut_fields, finer_values
 from .arrays.recognise import is_chunked, is_cupy, is_dask, is_device, is_xarray
-from .arrays.work import Block
+from .arrays.single import NOTHING
 from .backends.memory import empty
+from .binding import BoundProgram
 from .calls import Call
 from .dividing import divided
 from .graph import Graph, Node, has_conditions, repeated, with_boundaries
@@ -78,11 +79,9 @@ def evaluate(
         wanted = [numbers[value] for value in wanted]
     if any(map(is_chunked, arrays)):
         return _on_chunks(graph, arrays, wanted, schedule, device)
-    if any(map(is_cupy, arrays)):
-        return _on_device(graph, arrays, wanted, schedule, out)
-    if device is not None:
+    if device is not None and not any(map(is_cupy, arrays)):
         return _sent(graph, arrays, wanted, schedule, out)
-    return _on_numpy(graph, arrays, wanted, schedule, out, threads)
+    return _in_memory(graph, arrays, wanted, schedule, out, threads)
 
 
 def _with_edges(graph: Graph, arrays: Sequence[Any]) -> tuple[Graph, list[Any], dict[int, int]]:
@@ -200,33 +199,17 @@ def evaluate_steps(
     return evaluate(graph, states, wanted, schedule, threads=threads, device=device)
 
 
-def _on_numpy(
+def _in_memory(
     graph: Graph,
-    fields: Sequence[Array],
+    fields: Sequence[Any],
     wanted: Sequence[int],
     schedule: Schedule,
     out: Any,
     threads: int | None,
-) -> list[Array]:
-    outs: dict[int, Array] = {}
-    given: list[Array] = []
-    if out is not None:
-        shapes = graph.shapes(field.shape for field in fields)
-        dtypes = [graph.dtypes[value] for value in wanted]
-        given = on_numpy.checked_out(out, [shapes[value] for value in wanted], dtypes, None)
-        # One call can write to the place of what it reads, or finds that it cannot.
-        nodes = graph.needed(wanted)
-        alone = len(nodes) == 1 and not nodes[0].resizes
-        if alone or not any(np.may_share_memory(o, field) for o in given for field in fields):
-            outs = dict(zip(wanted, given, strict=True))
+) -> list[Any]:
+    """In the memory of the CPU, or of the GPU where the fields are."""
     program = Program(graph, tuple(wanted), schedule)
-    results = program.run(Block(tuple(fields)), outs=outs, threads=threads)
-    if out is None:
-        return results
-    for target, result in zip(given, results, strict=True):
-        if not np.may_share_memory(target, result):
-            write(target, result)
-    return given
+    return BoundProgram(program, fields, out, threads)(fields, NOTHING, out)
 
 
 def _sent(
@@ -250,31 +233,6 @@ def _sent(
         if target is not result:
             write(target, result)
     return given or made
-
-
-def _on_device(
-    graph: Graph, fields: Sequence[Any], wanted: Sequence[int], schedule: Schedule, out: Any
-) -> list[Any]:
-    """On the GPU where the fields are."""
-    # Imported here: CuPy is optional, and the caller has it.
-    from .arrays import cuda
-
-    with cuda.beside(fields) as device:
-        given: list[Any] = []
-        outs: dict[int, Any] = {}
-        if out is not None:
-            shapes = graph.shapes(field.shape for field in fields)
-            dtypes = [graph.dtypes[value] for value in wanted]
-            given = cuda.checked_out(out, [shapes[v] for v in wanted], dtypes, None, device)
-            if not any(cuda.overlap(one, field) for one in given for field in fields):
-                outs = dict(zip(wanted, given, strict=True))
-        results = Program(graph, tuple(wanted), schedule).run(Block(tuple(fields)), outs=outs)
-        if out is None:
-            return results
-        for target, result in zip(given, results, strict=True):
-            if not cuda.overlap(target, result):
-                target[...] = result
-    return on_numpy.each_out(out, len(given))
 
 
 def _on_chunks(
@@ -308,10 +266,7 @@ def _on_chunks(
     ]
     if ready:
         plain = [np.empty(0) if v in chunks else array for v, array in values.items()]
-        if any(map(is_cupy, plain)):
-            made = _on_device(graph, plain, ready, schedule, None)
-        else:
-            made = _on_numpy(graph, plain, ready, schedule, None, None)
+        made = _in_memory(graph, plain, ready, schedule, None, None)
         values |= zip(ready, made, strict=True)
     for nodes in divided(graph, wanted, lazily, shapes, chunks):
         inside = {value for node in nodes for value in node.outputs}
