@@ -149,6 +149,13 @@ class Point:
                 return self._reduce(expr, values, at)
             case ir.Gather():
                 return self._gather(expr, values, at)
+            case ir.Inside():
+                index = self._atom(expr.index, values)
+                if -expr.length <= index < expr.length:
+                    return index % expr.length
+                if self._atom(expr.active, values):
+                    raise IndexError(expr.place)
+                return 0
             case ir.Loop():
                 return self._loop(expr, values, at)
             case ir.Carried():

@@ -14,6 +14,7 @@ pytestmark = pytest.mark.filterwarnings("error::ninepoint.PerformanceWarning")
 
 BYTES = np.random.default_rng(0).integers(0, 200, (7, 9)).astype("uint8")
 LINE = np.arange(70).astype("int16") % 37
+WEIGHTS = np.array([0.5, 0.25, 2.0])
 FLOATS = np.abs(np.random.default_rng(1).normal(size=(6, 8))) * 9
 
 
@@ -201,6 +202,68 @@ def counting(x):
     return k, j, n
 
 
+def most_frequent(x):
+    """A histogram of a window."""
+    counts = np.zeros(4, np.int64)
+    for i in range(-2, 3):
+        for j in range(-2, 3):
+            counts[int(x[i, j]) % 4] += 1
+    best = 0
+    for k in range(1, 4):
+        if counts[k] > counts[best]:
+            best = k
+    return best, counts[-1]
+
+
+def sorted_by_insertion(x):
+    values = np.empty(5)
+    for n, i in enumerate(range(-2, 3)):
+        value, k = x[0, i], n
+        while k > 0 and values[k - 1] > value:
+            values[k] = values[k - 1]
+            k -= 1
+        values[k] = value
+    return values[2], values[0]
+
+
+def table_of_two_axes(x):
+    table = np.zeros((2, 3), dtype=np.float32)
+    for i in range(2):
+        for j in range(3):
+            table[i, j] = x[i, j - 1] * (i + 1)
+    table[1, -1] += 2
+    total = 0.0
+    k = 0
+    while k < 3:
+        total += table[k % 2, k] * table[-1, -k]
+        k += 1
+    return total
+
+
+def elements_on_branches(x):
+    parts = np.ones(3)
+    flags = np.zeros(2, bool)
+    if x[0] > 9:
+        parts[1] = x[1]
+        parts[2] += 1
+        flags[x[0] % 2] = True
+    elif x[0] > 4:
+        return parts[2] * 7
+    else:
+        parts[0] = 7
+    parts[0], parts[1] = parts[1], parts[0]
+    return parts[0] + 10 * parts[1] + 100 * parts[2] + (1000 if flags[0] else 0)
+
+
+def chosen_weights(x):
+    total = 0.0
+    k = 0
+    while k < 3 and x[k] != 5:
+        total += WEIGHTS[k] * x[k] + WEIGHTS[-1 - k]
+        k += 1
+    return total
+
+
 KERNELS: dict[str, tuple[Any, tuple[np.ndarray, ...], Any]] = {
     "newton": (newton, (FLOATS,), None),
     "newton32": (newton, (FLOATS.astype("float32"),), None),
@@ -219,6 +282,11 @@ KERNELS: dict[str, tuple[Any, tuple[np.ndarray, ...], Any]] = {
     "turns": (window_of_turns, (LINE,), None),
     "moved": (at_another_point, (LINE,), None),
     "counting": (counting, (LINE,), None),
+    "frequent": (most_frequent, (BYTES,), None),
+    "insertion": (sorted_by_insertion, (FLOATS,), None),
+    "table": (table_of_two_axes, (BYTES,), None),
+    "branches": (elements_on_branches, (LINE,), None),
+    "weights": (chosen_weights, (LINE,), ((0, 2),)),
     "searching": (searching, (BYTES,), ((0, 0), (0, 3))),
     "following": (following, (BYTES,), ((0, 2), (-2, 0))),
     "way": (on_its_way, (BYTES,), ((0, 1), (-1, 1))),
@@ -270,6 +338,18 @@ def test_positions_and_lengths_and_finer_results() -> None:
     np.testing.assert_array_equal(kernel(x), kernel.debug(x))
     wanted = [math.ceil(math.sqrt(i)) + i // 2 for i in range(18)]
     np.testing.assert_array_equal(kernel(x), wanted)
+
+
+def test_an_element_that_is_not_there_is_an_error_when_it_happens() -> None:
+    @npt.stencil
+    def counted(x):
+        counts = np.zeros(3)
+        counts[x[0]] += 1
+        return counts[0]
+
+    np.testing.assert_array_equal(counted(np.array([0, 2, -3])), [1, 0, 1])
+    with pytest.raises(IndexError, match=r"'counted' has no element 3 of counts.*line \d+"):
+        counted(np.array([0, 3]))
 
 
 def test_a_numpy_float_keeps_its_type() -> None:

@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..language.dtypes import DType
-from ..language.ir import Assign, Binary, Const, Expr, Gather, Kernel, Loop, Ref, within
+from ..language.ir import (
+    Assign,
+    Binary,
+    Const,
+    Expr,
+    Gather,
+    Inside,
+    Kernel,
+    Loop,
+    Noting,
+    Ref,
+    within,
+)
 from .ranges import Interval, interval, of_storage, of_type, ranges, refined, turn_ranges
 
 # A loop of no more turns than this ends by itself, soon.
@@ -57,6 +69,11 @@ def _expression(
                 )
             )
             return replace(expr, place="") if all(inside) else expr
+        case Inside():
+            index = refined(expr.index, expr.active, True, known, values)
+            if index is None or (-expr.length <= index.low and index.high < expr.length):
+                return replace(expr, place="")
+            return expr
         case Loop():
             found = turn_ranges(expr, known, arrays)
             most = expr.most or _most(expr, found)
@@ -88,11 +105,11 @@ def watched(kernel: Kernel) -> bool:
     bodies = (kernel.body, *(stage.body for stage in kernel.stages))
     values = [assign.value for body in bodies for assign in within(body)]
     return any(
-        (isinstance(v, Gather) and v.place) or (isinstance(v, Loop) and not v.most) for v in values
+        not v.most if isinstance(v, Loop) else isinstance(v, Noting) and v.place for v in values
     )
 
 
 def loops(kernel: Kernel) -> bool:
     """Whether a kernel holds loops, or reads at computed offsets."""
     bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    return any(isinstance(a.value, Loop | Gather) for body in bodies for a in body)
+    return any(isinstance(a.value, Noting) for body in bodies for a in body)

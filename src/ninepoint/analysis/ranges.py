@@ -37,6 +37,7 @@ from ..language.ir import (
     Expr,
     Gather,
     Histogram,
+    Inside,
     Kernel,
     Loop,
     Read,
@@ -191,6 +192,8 @@ def bound(
             return _reduce(expr, known, arrays)
         case Gather(field=name):
             return arrays[name]
+        case Inside():
+            return Interval(0, expr.length - 1)
         case Loop() | Carried():
             return of_type(expr.dtype)
 

@@ -15,11 +15,12 @@ from __future__ import annotations
 import ast
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from . import errors, ir
+from .buffers import Buffer, written_names
 from .dtypes import DType, promote
 from .expressions import Expressions
 from .frame import Undefined
@@ -455,7 +456,7 @@ def _stored(loop: ast.For | ast.While) -> set[str]:
     """The names that a loop assigns."""
     pending: list[ast.AST] = [*loop.body]
     pending.append(loop.target if isinstance(loop, ast.For) else loop.test)
-    found: set[str] = set()
+    found = {name for node in loop.body for name in written_names(node)}
     while pending:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef):
@@ -474,11 +475,15 @@ def _is_numeric(value: Any) -> bool:
     """Whether a value is a number, or a tuple of such."""
     if isinstance(value, tuple):
         return all(map(_is_numeric, value))
+    if isinstance(value, Buffer):
+        return True
     return is_number(value) or (isinstance(value, Value) and value.shape is None)
 
 
 def _numbers(value: Any) -> Iterator[Any]:
     """The numbers of a value."""
+    if isinstance(value, Buffer):
+        value = value.items
     for one in value if isinstance(value, tuple) else ():
         yield from _numbers(one)
     if not isinstance(value, tuple):
@@ -489,6 +494,8 @@ def _rebuilt(value: Any, numbers: Iterator[Value]) -> Any:
     """The value with other numbers."""
     if isinstance(value, tuple):
         return tuple(_rebuilt(one, numbers) for one in value)
+    if isinstance(value, Buffer):
+        return replace(value, items=_rebuilt(value.items, numbers))
     return next(numbers)
 
 

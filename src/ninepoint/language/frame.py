@@ -6,7 +6,7 @@ import ast
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from . import errors, ir
 from .box import FAR, Neighborhood
+from .buffers import Buffer
 from .dtypes import DType
 from .errors import Span
 from .ir import Offset, Position
@@ -117,10 +118,19 @@ class Frame(ABC):
             value = self.names[node.id]
             if isinstance(value, Undefined):
                 raise errors.maybe_undefined(span, node.id)
+            if isinstance(value, Buffer):
+                raise NotUnderstood("a buffer as a whole", span)
             return value
         if node.id not in self.function.constants:
             raise errors.maybe_undefined(span, node.id)
         return self.usable(node.id, span)
+
+    def buffer(self, node: ast.expr) -> Buffer | None:
+        """The buffer that a name stands for, if it does."""
+        found = self.names.get(node.id) if isinstance(node, ast.Name) else None
+        if isinstance(found, Buffer) and found.owner is not self:
+            raise NotUnderstood("a buffer of another function", self.at(node))
+        return found if isinstance(found, Buffer) else None
 
     def usable(self, name: str, span: Span) -> Any:
         value = constant(self.function.constants[name])
@@ -146,6 +156,8 @@ class Frame(ABC):
             raise errors.bad_operand(span, "The truth", words(value))
 
     def merge(self, test: Any, then: Any, other: Any) -> Any:
+        if isinstance(then, Buffer) and then == replace(other, items=then.items):
+            return replace(then, items=self.ops.select(test, then.items, other.items))
         plain = (Value, bool, int, float, complex, np.number, tuple, np.ndarray)
         if then is other or (type(then) is type(other) and is_number(then) and then == other):
             return then

@@ -8,6 +8,7 @@ outputs.  There are no borders and no schedule here.
     expr   := Read(field, offset) | Unary(op, atom) | Binary(op, atom, atom)
             | Select(atom, atom, atom) | Cast(atom) | Call(function, atom*) | Element(array, index)
             | Reduce(kind, shape, body, result) | Gather(field, origin, index, box, active)
+            | Inside(index, length, active)
             | Loop(carried, body, next) | Carried(loop, number)
     and, only inside the body of a `Reduce`, which is computed at each index of its window,
             | Tap(field, origin) | Weight(values) | Coefficient(array)
@@ -255,6 +256,21 @@ class Gather:
 
 
 @dataclass(frozen=True, slots=True)
+class Inside:
+    """Which of `length` elements an index means, from 0; negative ones count from the end.
+
+    Where the point is `active` and there is no such element, that is an error of the user's at
+    `place`, which is empty where there surely is.
+    """
+
+    dtype: DType
+    index: Atom
+    length: int
+    active: Atom
+    place: str
+
+
+@dataclass(frozen=True, slots=True)
 class Loop:
     """Turns of a `body`, as long as the first of the values that are `carried` is true.
 
@@ -286,8 +302,11 @@ class Carried:
 
 Expr: TypeAlias = (
     Read | Unary | Binary | Select | Cast | Call | Element | Tap | Weight | Coefficient | Reduce
-    | Gather | Loop | Carried
+    | Gather | Inside | Loop | Carried
 )  # fmt: skip
+
+# What may find a mistake of the user's, or never end, while it is computed.
+Noting: TypeAlias = Gather | Inside | Loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -472,6 +491,8 @@ def atoms(expr: Expr) -> tuple[Atom, ...]:
             return _outside(expr.body, (expr.result,), set())
         case Gather():
             return (*expr.index, expr.active)
+        case Inside():
+            return (expr.index, expr.active)
         case Loop():
             inner = {expr.index.name, *(ref.name for ref, _ in expr.carried)}
             before = tuple(atom for _, atom in expr.carried)
@@ -516,6 +537,8 @@ def renamed(expr: Expr, alias: Mapping[str, Atom]) -> Expr:
             return replace(expr, body=body, result=new(expr.result))
         case Gather():
             return replace(expr, index=tuple(map(new, expr.index)), active=new(expr.active))
+        case Inside():
+            return replace(expr, index=new(expr.index), active=new(expr.active))
         case Loop():
             body = tuple(Assign(a.name, renamed(a.value, alias)) for a in expr.body)
             carried = tuple((ref, new(atom)) for ref, atom in expr.carried)

@@ -141,7 +141,7 @@ class _Window(_Moved):
     def emit(self, expr: ir.Expr) -> Atom:
         if isinstance(expr, ir.Reduce):
             raise NotUnderstood("a window of what holds a window", self.operations.span)
-        if isinstance(expr, ir.Loop | ir.Gather):
+        if isinstance(expr, ir.Noting):
             raise NotUnderstood("a window of what holds a loop", self.operations.span)
         if isinstance(expr, ir.Read) and expr.field in self.operations.positions:
             axis = self.operations.positions[expr.field].axis

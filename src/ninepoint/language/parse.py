@@ -21,6 +21,7 @@ import numpy as np
 
 from . import errors, ir
 from .box import Neighborhood
+from .buffers import made, stored, written_names
 from .control import Control
 from .dtypes import DType, value_type
 from .expressions import BINARY
@@ -169,16 +170,21 @@ class _Statements(Control):
                 self._return(value, self.eval(value))
             case ast.Assign(targets=targets, value=value):
                 known = self.eval(value)
+                if isinstance(known, np.ndarray) and len(targets) == 1:
+                    known = self.owned(targets[0], known, value)
                 for target in targets:
                     self.assign(target, known)
             case ast.AnnAssign(target=target, value=value):
                 if value is not None:
                     self.assign(target, self.eval(value))
             case ast.AugAssign(target=target, op=op, value=value):
-                if not isinstance(target, ast.Name):
+                if isinstance(target, ast.Name):
+                    left = self.name(target)
+                elif isinstance(target, ast.Subscript) and self.buffer(target.value):
+                    left = self.subscript(target)
+                else:
                     self.assign(target, None)
                     return
-                left = self.name(target)
                 right = self.eval(value)
                 self.at(node)
                 self.assign(target, self.binary(BINARY.get(type(op), "@"), left, right))
@@ -293,6 +299,14 @@ class _Statements(Control):
                 joined[name] = self.merge(test, a, b)
         return joined
 
+    def owned(self, target: ast.expr, array: np.ndarray, value: ast.expr) -> Any:
+        """A new array that only its name stands for, as a buffer if that is written to."""
+        names = written_names(self.function.definition)
+        if isinstance(target, ast.Name) and target.id in names and isinstance(value, ast.Call):
+            maker = self.function.constants.get(ast.unparse(value.func))
+            return made(self.ops, array, maker, self)
+        return array
+
     def assign(self, target: ast.expr, value: Any) -> None:
         match target:
             case ast.Name(id=name):
@@ -314,6 +328,10 @@ class _Statements(Control):
                 for item, one in zip(targets, value, strict=True):
                     self.assign(item, one)
             case ast.Subscript(value=base):
+                if (buffer := self.buffer(base)) is not None and isinstance(base, ast.Name):
+                    where = self.place(buffer, target)
+                    self.names[base.id] = stored(self.ops, buffer, where, value, self.at(target))
+                    return
                 span = self.at(target)
                 held = self.eval(base)
                 if isinstance(held, Field | Coefficients):

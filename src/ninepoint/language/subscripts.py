@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, ir
+from . import buffers, errors, ir
 from .dtypes import DType, value_type
 from .errors import Span
 from .frame import Frame, settled
@@ -28,10 +28,18 @@ class Subscripts(Frame):
     """A frame that understands `x[...]`."""
 
     def subscript(self, node: ast.Subscript) -> Any:
+        if (buffer := self.buffer(node.value)) is not None:
+            return buffers.element(self.ops, buffer, self.place(buffer, node))
         base = self.eval(node.value)
         index = self.eval(node.slice)
         span = self.at(node)
         indices = index if isinstance(index, tuple) else (index,)
+        if isinstance(base, np.ndarray | Coefficients) and any(map(_varies, indices)):
+            name = base.name if isinstance(base, Coefficients) else ast.unparse(node.value)
+            array = buffers.whole(self.ops, base)
+            return buffers.element(
+                self.ops, array, buffers.place(self.ops, array, indices, name, span)
+            )
         match base:
             case Field():
                 return self.read_field(base, indices, node)
@@ -44,8 +52,6 @@ class Subscripts(Frame):
                     )
                 )
             case np.ndarray():
-                if any(isinstance(i, Value) for i in indices):
-                    raise NotUnderstood("a constant array at an index that varies", span)
                 text = ast.unparse(node.value)
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
@@ -73,6 +79,12 @@ class Subscripts(Frame):
             case _:
                 raise errors.bad_operand(span, "Indexing", words(base))
 
+    def place(self, buffer: buffers.Buffer, node: ast.Subscript) -> Any:
+        """Which element of a buffer is meant."""
+        index, text = self.eval(node.slice), ast.unparse(node.value)
+        indices = index if isinstance(index, tuple) else (index,)
+        return buffers.place(self.ops, buffer, indices, text, self.at(node))
+
     def bounded(
         self, name: str, shape: Offset, indices: tuple[Any, ...], span: Span
     ) -> tuple[int, ...]:
@@ -83,8 +95,6 @@ class Subscripts(Frame):
             raise NotUnderstood(f"a part of '{name}'", span)
         known = []
         for index, length in zip(indices, shape, strict=True):
-            if isinstance(index, Value):
-                raise NotUnderstood(f"'{name}' at an index that varies", span)
             if isinstance(index, slice):
                 raise NotUnderstood(f"a part of '{name}'", span)
             if isinstance(index, bool) or not isinstance(index, int):

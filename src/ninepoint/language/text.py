@@ -30,6 +30,7 @@ from .ir import (
     Expr,
     Gather,
     Histogram,
+    Inside,
     Kernel,
     Loop,
     Position,
@@ -172,6 +173,10 @@ class _Printer:
                 ends = f"{_numbers(expr.low)} .. {_numbers(expr.high)}"
                 where = f" at {expr.place}" if self.full else ""
                 return f"{expr.field}[{place}] if {self.atom(expr.active)}, within {ends}{where}"
+            case Inside():
+                where = f" at {expr.place}" if self.full else ""
+                active = self.atom(expr.active)
+                return f"{self.atom(expr.index)} if {active}, of {expr.length}{where}"
             case Loop():
                 carried = ", ".join(
                     f"{ref.name}{f': {ref.dtype.value}' * self.full} = {self.atom(atom)}"

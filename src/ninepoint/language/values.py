@@ -161,7 +161,7 @@ class Body:
 
     def emit(self, expr: ir.Expr) -> Ref:
         """The name of the assignment that holds `expr`."""
-        if self.outer is not None and not isinstance(expr, ir.Loop | ir.Gather):
+        if self.outer is not None and not isinstance(expr, ir.Noting):
             own = (a for a in ir.atoms(expr) if isinstance(a, Ref))
             if not any(a.name in self.values or a.name in self.begins for a in own):
                 return self.outer.emit(expr)

@@ -70,7 +70,7 @@ CURES = {
     "a very long loop": "read a window, such as x[-9:10].sum()",
     "it unrolls to more than": "read a window, such as (x[-9:10, -9:10] * weights).sum(), in "
     "place of the loops",
-    "a buffer that is written to": "read a window, w = x[-1:2, -1:2]: w.sum(), w.max(), "
+    "a buffer": "read a window, w = x[-1:2, -1:2]: w.sum(), w.max(), "
     "np.median(w) and np.percentile(w, 30) are analysed",
     "an element of a window at an index that varies": "say which elements count with where=, as "
     "w.sum(where=w > 0) for w[w > 0].sum()",

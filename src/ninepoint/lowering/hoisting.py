@@ -23,10 +23,9 @@ from ..language.ir import (
     Carried,
     Const,
     Expr,
-    Gather,
     Kernel,
     Lines,
-    Loop,
+    Noting,
     Position,
     Read,
     Reduce,
@@ -168,7 +167,7 @@ def _dependence(kernel: Kernel) -> dict[str, _Axes]:
 def _axes_of(value: Expr, along: Mapping[str, int], found: Mapping[str, _Axes]) -> _Axes:
     if isinstance(value, Read):
         return frozenset((along[value.field],)) if value.field in along else None
-    if isinstance(value, Reduce | Loop | Carried | Gather) or not atoms(value):
+    if isinstance(value, Reduce | Noting | Carried) or not atoms(value):
         return None
     own = _NOWHERE
     for atom in atoms(value):

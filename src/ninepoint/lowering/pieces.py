@@ -24,8 +24,7 @@ from ..language.ir import (
     Const,
     Element,
     Expr,
-    Gather,
-    Loop,
+    Noting,
     Offset,
     Read,
     Reduce,
@@ -156,7 +155,7 @@ def pieces(body: tuple[Assign, ...], value: Atom) -> tuple[Piece, ...]:
     reads = sum(isinstance(assign.value, Read) for assign in body)
     if reads < LONG or not value.dtype.is_float or value.name not in {a.name for a in body}:
         return whole
-    if any(isinstance(assign.value, Reduce | Loop | Gather) for assign in body):
+    if any(isinstance(assign.value, Reduce | Noting) for assign in body):
         return whole
     ordered = _ordered(body, value.name)
     types = {assign.name: assign.value.dtype for assign in ordered}

@@ -24,9 +24,8 @@ from ..language.ir import (
     Atom,
     Carried,
     Expr,
-    Gather,
     Kernel,
-    Loop,
+    Noting,
     Offset,
     Read,
     Reduce,
@@ -107,7 +106,7 @@ def _class(
     if isinstance(expr, Read):
         shift = _last_two(expr.offset)
         return ("read", expr.dtype, expr.field, expr.offset[:-2]), shift
-    if isinstance(expr, Reduce | Loop | Carried | Gather):
+    if isinstance(expr, Reduce | Noting | Carried):
         return None
     operands = atoms(expr)
     base = next(

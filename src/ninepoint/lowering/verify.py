@@ -31,6 +31,7 @@ from ..language.ir import (
     Expr,
     Gather,
     Histogram,
+    Inside,
     Kernel,
     Loop,
     Offset,
@@ -162,6 +163,9 @@ class _Check:
             case Gather():
                 self.read(name, expr, expr.field, expr.origin)
                 assert all(atom.dtype is DType.INT for atom in expr.index), f"{name}: {expr.index}"
+                assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
+            case Inside():
+                assert expr.dtype is expr.index.dtype is DType.INT, f"{name}: {expr}"
                 assert expr.active.dtype is DType.BOOL, f"{name}: {expr.active}"
             case Loop():
                 self.loop(name, expr, known)

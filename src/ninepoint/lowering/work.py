@@ -27,6 +27,7 @@ from ..language.ir import (
     Expr,
     Gather,
     Histogram,
+    Inside,
     Kernel,
     Loop,
     Read,
@@ -135,7 +136,7 @@ class _Count:
                 self.body(expr.body)
             case Gather():
                 self.loads += 1
-            case Carried():
+            case Inside() | Carried():
                 pass
             case Element():
                 pass  # the same at every point

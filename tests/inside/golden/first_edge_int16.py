@@ -24,7 +24,7 @@ def band_row(x_0, o0, n):
             t4_u1_0 = u8(t4_c1 + u8(1))
             t4_u1_1 = t4_u1_0 < u8(3)
             t4_u1_2_i1 = i64(t4_u1_0)
-            t4_u1_2_i1 = t4_u1_2_i1 if t4_u1_1 else 0
+            t4_u1_2_i1 = t4_u1_2_i1 if t4_u1_1 else 2
             t4_u1_2 = x_0[j + t4_u1_2_i1]
             t4_u1_3 = i32(i32(t4_u1_2) - i32(t0))
             t4_u1_4 = u16(-t4_u1_3 if t4_u1_3 < i32(0) else t4_u1_3)

@@ -27,6 +27,7 @@ from ...language.ir import (
     Element,
     Expr,
     Gather,
+    Inside,
     Loop,
     Offset,
     Reduce,
@@ -75,6 +76,8 @@ class Control:
                 return self.windows.lines(name, expr)
             case Gather():
                 return self._gather(name, expr)
+            case Inside():
+                return self._inside(name, expr)
             case Loop():
                 return self._loop(name, expr)
             case Carried():
@@ -143,7 +146,8 @@ class Control:
             start = expr.origin[axis] - self.reach.lo[axis]
             lines.append(f"{own} = {self.expressions.atom(step, 'int64')}")
             if outside(expr, axis, known):
-                lines += self._checked(own, expr, axis)
+                place = f"{axis}|{expr.place}"
+                lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
             index.append(f"{plus(point, start)} + {own}")
         row = self.rows.get((expr.field, expr.origin[:-1], 0))
         text = f"{self.names[expr.field]}[{', '.join(index)}]"
@@ -153,14 +157,24 @@ class Control:
         half = self.windows.halves and storage == np.float16
         return [*lines, f"{name} = {from_half(text) if half else text}"]
 
-    def _checked(self, own: str, expr: Gather, axis: int) -> list[str]:
-        """Note an offset that is outside, and take one that is not."""
-        low, high = expr.low[axis], expr.high[axis]
+    def _inside(self, name: str, expr: Inside) -> list[str]:
+        index, length = interval(expr.index, self.expressions.known), expr.length
+        self.expressions.types[name] = "int64"
+        lines = [f"{name} = {self.expressions.atom(expr.index, 'int64')}"]
+        if index.low < -length or length <= index.high:
+            lines += self._checked(name, expr, expr.place, -length, length - 1)
+        if index.low < 0:
+            lines += [f"{name} = {name} + {length} if {name} < 0 else {name}"]
+        return lines
+
+    def _checked(
+        self, own: str, expr: Gather | Inside, place: str, low: int, high: int
+    ) -> list[str]:
+        """Note a number that is outside, and take one that is not."""
         if not expr.place:
             # It is inside wherever it is read.
-            return [f"{own} = {own} if {self.expressions.atom(expr.active)} else {low}"]
+            return [f"{own} = {own} if {self.expressions.atom(expr.active)} else {high}"]
         self.looks = True
-        place = f"{axis}|{expr.place}"
         if place not in self.places:
             self.places.append(place)
         active = self.expressions.atom(expr.active)
@@ -169,7 +183,7 @@ class Control:
             f"    if {active}:",
             f"        note(notes, {self.places.index(place) + 1}, {own})",
             "        turns = 1",
-            f"    {own} = {low}",
+            f"    {own} = {high}",
         ]
 
 

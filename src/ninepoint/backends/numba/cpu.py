@@ -229,9 +229,12 @@ def _outside(lowered: Lowered, places: tuple[str, ...], entry: int) -> str:
     site, offset = divmod(entry + REACH, SITE)
     offset -= REACH
     axis, file, line = places[site - 1].split("|")
+    where = f"(file '{file}', line {line})"
+    if not axis.isdecimal():
+        return f"the kernel '{lowered.name}' has no element {offset} of {axis} {where}."
     low, high = lowered.reach.lo[int(axis)], lowered.reach.hi[int(axis)]
     return (
         f"the kernel '{lowered.name}' read outside its neighborhood: offset {offset} "
-        f"on axis {axis} is not in {low}..{high} (file '{file}', line {line}); "
+        f"on axis {axis} is not in {low}..{high} {where}; "
         "widen 'neighborhood'."
     )

@@ -1,0 +1,129 @@
+"""Buffers: small arrays of the kernel's own, as the numbers that they hold.
+
+    b = np.zeros(3)                 b: 0.0, 0.0, 0.0
+    b[1] = x[0]            ->       b: 0.0, t0, 0.0
+    b[k] += 1                       b: t0 + 1 if k == 0 else ..., ...
+
+A buffer has one name, by which it is read and written element by element; nothing else holds it.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from . import errors, ir
+from .dtypes import DType, value_type
+from .errors import Span
+from .ir import Offset
+from .values import Coefficients, NotUnderstood, Operations, Value, words
+
+# What makes a new array, and the types of those whose elements numbers keep as they are.
+_MAKERS = (np.zeros, np.empty, np.ones, np.full, np.array, np.arange)
+_KINDS = frozenset("bool int64 float32 float64 complex64 complex128".split())
+
+# With more elements an array in memory takes less work, and with more than the second number where
+# an index chooses among all.  (Nine numbers sorted by insertion take 100 ns so, and 75 on the general
+# path; at constant places a median of nine takes 1.4 instead of 71. Zen 5.)
+_MOST, _CHOSEN = 64, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    """The elements of an array, in order; only the frame that has made it knows it."""
+
+    dtype: DType
+    shape: Offset
+    items: tuple[Value, ...]
+    owner: object = field(compare=False)
+
+
+def made(ops: Operations, array: np.ndarray, maker: Any, owner: object) -> Any:
+    """The buffer that an array is the beginning of, if its elements can be numbers."""
+    if not callable(maker) or maker not in _MAKERS or array.size > _MOST:
+        return array
+    if not array.ndim or array.dtype.name not in _KINDS:
+        return array
+    # What an empty one holds is nobody's business, but the same each time.
+    numbers = (array * 0 if maker is np.empty else array).ravel()
+    items = tuple(replace(ops.lift(one), weak=False) for one in numbers)
+    return Buffer(value_type(array.dtype), array.shape, items, owner)
+
+
+def whole(ops: Operations, base: np.ndarray | Coefficients) -> Buffer:
+    """All elements of an array that is known, or of coefficients."""
+    items: list[Any] = []
+    if isinstance(base, np.ndarray):
+        items += [replace(ops.lift(one), weak=False) for one in base.ravel()[: _CHOSEN + 1]]
+        return Buffer(value_type(base.dtype), base.shape, tuple(items), None)
+    dtype = value_type(base.storage)
+    for index in itertools.islice(np.ndindex(base.shape), _CHOSEN + 1):
+        items.append(ops.emit(ir.Element(dtype, base.label, index)))
+    return Buffer(dtype, base.shape, tuple(items), None)
+
+
+def written_names(definition: ast.AST) -> set[str]:
+    """The names of what elements of are written to."""
+    nodes = (node for node in ast.walk(definition) if isinstance(node, ast.Subscript))
+    return {
+        node.value.id
+        for node in nodes
+        if isinstance(node.ctx, ast.Store) and isinstance(node.value, ast.Name)
+    }
+
+
+def place(ops: Operations, buffer: Buffer, indices: Sequence[Any], name: str, span: Span) -> Any:
+    """Which of the elements an index means; known at run time only if that is a value."""
+    if len(indices) > len(buffer.shape):
+        raise errors.index_count(span, name, len(indices), len(buffer.shape))
+    if len(indices) < len(buffer.shape) or any(isinstance(i, slice) for i in indices):
+        raise NotUnderstood("a part of a buffer", span)
+    found: Any = 0
+    for axis, (index, length) in enumerate(zip(indices, buffer.shape, strict=True)):
+        if isinstance(index, Value) and index.shape is None and index.atom.dtype.is_integer:
+            if len(buffer.items) > _CHOSEN:
+                raise NotUnderstood(f"'{name}' at an index that varies", span)
+            active = ops.lift(ops.active()).atom
+            where = f"{name}, axis {axis}|{span.file}|{span.line}"
+            step = ops.cast(index, DType.INT)
+            known: Any = ops.emit(ir.Inside(DType.INT, step, length, active, where))
+        elif isinstance(index, bool) or not isinstance(index, int):
+            raise errors.index_type(span, name, words(index))
+        elif not -length <= index < length:
+            raise errors.index_outside(span, name, index, length)
+        else:
+            known = index % length
+        rest = math.prod(buffer.shape[axis + 1 :])
+        found = ops.binary("+", found, ops.binary("*", known, rest) if rest > 1 else known)
+    return found
+
+
+def element(ops: Operations, buffer: Buffer, where: Any) -> Value:
+    """One of the elements."""
+    if isinstance(where, int):
+        return buffer.items[where]
+    found = buffer.items[0]
+    for number, item in enumerate(buffer.items[1:], 1):
+        found = ops.select(ops.binary("==", where, number), item, found)
+    return found
+
+
+def stored(ops: Operations, buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:
+    """The buffer after one of its elements was written to."""
+    lifted = ops.lift(value)
+    if lifted.shape is not None or lifted.atom.dtype.is_complex > buffer.dtype.is_complex:
+        raise NotUnderstood("a buffer that is written to", span)
+    new = Value(ops.cast(lifted, buffer.dtype))
+    items = (
+        (new if where == number else item)
+        if isinstance(where, int)
+        else ops.select(ops.binary("==", where, number), new, item)
+        for number, item in enumerate(buffer.items)
+    )
+    return replace(buffer, items=tuple(items))
