@@ -746,3 +746,10 @@ def test_what_numpy_rounds_is_a_number_of_numpy():
     ):
         assert made.dtype == wanted.dtype == np.float64
         np.testing.assert_array_equal(made, wanted)
+
+
+def test_an_index_that_is_negated_is_a_number():
+    kernel = npt.stencil(lambda x: round(-npt.index(x), -1) + x[0] + ~npt.index(x))
+    x = np.arange(30)
+    np.testing.assert_array_equal(kernel(x), kernel.debug(x))
+    np.testing.assert_array_equal(kernel(x, upsample=2), kernel.debug(x, upsample=2))

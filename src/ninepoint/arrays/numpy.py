@@ -185,11 +185,8 @@ def check_values(
     if type(cval) is int and cval == 0:
         return values
     if plan.has_constant:
-        given = len(fields) - positions
-        values.fields = [
-            fitting_cval(cval, dtype, "the array" if given == 1 else f"array {k + 1} of the call")
-            for k, dtype in enumerate(fields[:given])
-        ]
+        given = fields[: len(fields) - positions]
+        values.fields = [fitting_cval(cval, dtype, "the array") for dtype in given]
         values.fields += [0] * positions
     if plan.has_fill:
         values.outs = [fitting_cval(cval, dtype, "the result") for dtype in outs]

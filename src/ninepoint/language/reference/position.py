@@ -29,6 +29,9 @@ class Position(Literal):
             return made
         return Position(made.value, scale, self.at)
 
+    def change(self, symbol: str) -> Any:
+        return Literal(self.value).change(symbol)
+
     @property
     def offset(self) -> int:
         """How far from the point the element is that it is the index of."""
