@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.numba.reasons import plain, reason
 from ..language import errors
 from ..language.errors import Span
 from ..language.source import Function, own_nodes
@@ -174,7 +175,7 @@ def explained(definition: GufuncDefinition) -> Iterator[None]:
     except (NumbaError, AssertionError, NotImplementedError, AttributeError) as error:
         # The others where Numba has begun something and finds that it lacks a part; the last one
         # of `x += 1` for an input, which may not be written to.
-        text = _COLOURS.sub("", str(error))
+        text = plain(error)
         place = _place(definition.function, text, error)
         if isinstance(error, AttributeError) and (changed := _changed(definition)):
             raise errors.input_changed(changed) from None
@@ -184,7 +185,7 @@ def explained(definition: GufuncDefinition) -> Iterator[None]:
             raise errors.core_number(place) from None
         if _ALGEBRA.search(text):
             raise errors.core_integers(place) from None
-        raise errors.body_not_compiled(place, _reason(text)) from None
+        raise errors.body_not_compiled(place, reason(text)) from None
 
 
 def _changed(definition: GufuncDefinition) -> Span | None:
@@ -206,11 +207,7 @@ _ALGEBRA = re.compile(
     r">>> (?:v?dot|matmul)\([^\n]*array\((?:bool|u?int)"
     r"|only supported on (?:float|complex|float and complex) arrays|unsupported dtype for <BLAS"
 )
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _LINE = re.compile(r'File "([^"]+)", line (\d+)')
-_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
-_SILENT = ("Failed in", "There are", "Rejected", "Overload", "File", "During:", "Enable logging",
-           "Not Enough Information", ">>>")  # fmt: skip
 
 
 def _place(function: Function, text: str, error: Exception) -> Span:
@@ -230,13 +227,3 @@ def _place(function: Function, text: str, error: Exception) -> Span:
 def _same_file(known: str, told: str) -> bool:
     # Numba shortens paths.
     return known == told or known.endswith(told.lstrip("."))
-
-
-def _reason(text: str) -> str:
-    """The first line that says something."""
-    lines = [line.strip(" -") for line in text.splitlines()]
-    useful = [line for line in lines if line and not line.startswith(_SILENT)]
-    reason = useful[0] if useful else "Numba gives no reason"
-    reason = _FUNCTION.sub(r"'\1'", reason)
-    reason = reason.replace("found for signature", "for these arguments")
-    return re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", reason).rstrip(".:")

@@ -29,8 +29,8 @@ _MAKERS = (np.zeros, np.empty, np.ones, np.full, np.array, np.arange)
 _KINDS = frozenset("bool int64 float32 float64 complex64 complex128".split())
 
 # With more elements an array in memory takes less work, and with more than the second number where
-# an index chooses among all.  (Nine numbers sorted by insertion take 100 ns so, and 75 on the general
-# path; at constant places a median of nine takes 1.4 instead of 71. Zen 5.)
+# an index chooses among all.  (Nine numbers sorted by insertion take 100 ns so, and 75 on the
+# general path; at constant places a median of nine takes 1.4 instead of 71. Zen 5.)
 _MOST, _CHOSEN = 64, 16
 
 

@@ -30,6 +30,7 @@ from . import cache
 from .cpu import NUMBA
 from .general import General, translate
 from .interpreted import interpreted
+from .reasons import plain, reason
 
 
 def compile_general(
@@ -53,6 +54,8 @@ def compile_general(
     """
     general = translate(function, arguments, neighborhood, fastmath=fastmath)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
+    tables = [a for a in arguments.values() if isinstance(a, Coefficients)]
+    scalars = {n: a.atom.dtype for n, a in arguments.items() if isinstance(a, Value)}
     given, several = undisturbed(lambda: _inferred(function, general, arguments))
     if dtypes is not None and len(dtypes) != len(given):
         raise ValueError(
@@ -65,26 +68,22 @@ def compile_general(
             dtypes = [np.result_type(d, f.storage) for d, f in zip(given, fields, strict=False)]
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, overflow)
-    coefficients = [a for a in arguments.values() if isinstance(a, Coefficients)]
-    scalars = [a for a in arguments.values() if isinstance(a, Value)]
+    positions = general.positions
     return Compiled(
         name=cache.identifier(function.name),
-        fields=(*general.fields, *(one.words for one in general.positions)),
-        coefficients=general.coefficients,
-        scalars=(*general.scalars, *general.lengths),
+        fields=(*(f.name for f in fields), *(one.words for one in positions)),
+        coefficients=tuple(one.name for one in tables),
+        scalars=(*scalars, *general.lengths),
         reaches=(general.box,) * len(given),
-        field_dtypes=(
-            *(f.storage for f in fields),
-            *(np.dtype("int64") for _ in general.positions),
-        ),
+        field_dtypes=(*(f.storage for f in fields), *[np.dtype("int64")] * len(positions)),
         out_dtypes=tuple(dtypes),
-        coefficient_types=tuple((c.storage, len(c.shape)) for c in coefficients),
-        scalar_types=(*(s.atom.dtype for s in scalars), *(DType.INT for _ in general.lengths)),
+        coefficient_types=tuple((one.storage, len(one.shape)) for one in tables),
+        scalar_types=(*scalars.values(), *[DType.INT] * len(general.lengths)),
         fastmath=fastmath,
         module=general.module(len(given), several, overflow),
         backend=NUMBA,
         factor=general.factor,
-        positions=general.positions,
+        positions=positions,
     )
 
 
@@ -115,8 +114,7 @@ def _inferred(
         )
     ndim, seen = general.box.ndim + 1, cast(Any, relative.seen)
     kinds: list[Any] = []
-    for name in general.arguments:
-        argument = arguments[name]
+    for argument in arguments.values():
         if isinstance(argument, Field) and argument.pointwise:
             kinds.append(element(argument.storage))
         elif isinstance(argument, Field):
@@ -212,34 +210,16 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
 
 # What Numba says.
 
-_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_FUNCTION = re.compile(r"Function\(<(?:[a-z-]+ )*'?((?!0x)[\w.]+)'?(?: at 0x[0-9a-f]+)?>\)")
-
 
 def _mistake(function: Function, spans: Mapping[int, Span], error: Exception) -> StencilError:
     """What Numba found, at the place in the user's file and without its traceback."""
     from .relative import NOT_WHOLE
 
-    text = _COLOURS.sub("", str(error))
+    text = plain(error)
     numbers = [int(n) for n in re.findall(r'\.py"?(?:, line |:| \()(\d+)', text)]
     loc = getattr(error, "loc", None)
     numbers = [*numbers, *([loc.line] if loc is not None else [])]
     span = next((spans[n] for n in numbers if n in spans), function.place)
     if NOT_WHOLE in text:
         return errors.offset_type(span, "a number that is not whole")
-    return errors.not_compiled(span, _reason(text))
-
-
-def _reason(text: str) -> str:
-    """The first line that says something."""
-    lines = [line.strip(" -") for line in text.splitlines()]
-    useful = [
-        line
-        for line in lines
-        if line and not line.startswith(("Failed in", "There are", "Rejected", "Overload", "File"))
-    ]
-    reason = useful[0] if useful else "Numba gives no reason"
-    reason = _FUNCTION.sub(r"'\1'", reason)
-    reason = reason.replace("found for signature", "for these arguments")
-    reason = re.sub(r",? (defined )?at /\S*( \(\d+\))?", "", reason)
-    return reason.rstrip(".:")
+    return errors.not_compiled(span, reason(text))

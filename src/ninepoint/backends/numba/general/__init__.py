@@ -65,12 +65,9 @@ class General:
     box: Box
     places: tuple[str, ...]
     returned: Span
-    fields: tuple[str, ...]
-    coefficients: tuple[str, ...]
-    scalars: tuple[str, ...]
+    arguments: Mapping[str, Argument]
     lengths: tuple[Length, ...]
     positions: tuple[Position, ...]
-    arguments: tuple[str, ...]
     pointwise: bool
 
     @property
@@ -100,23 +97,26 @@ class General:
         axes = ["b", *(f"i{a}" for a in range(self.box.ndim - 1)), "j"]
         place = ", ".join(axes)
         # Arguments are numbered: no name of the user's can then clash.
-        names = {n: f"field{k}" for k, n in enumerate(self.fields)}
-        names |= {n: f"array{k}" for k, n in enumerate(self.coefficients)}
-        names |= {n: f"scalar{k}" for k, n in enumerate(self.scalars)}
+        named: dict[type, list[str]] = {Field: [], Coefficients: [], Value: []}
         lengths = [f"length{length.axis}" for length in self.lengths]
         told = [_tuple(lengths), self._positions("elements"), self._positions("results")]
-        given = [names[n] for n in self.arguments]
-        for k, name in enumerate(self.arguments):
-            if name in self.fields:
-                view = f"Neighbours({given[k]}, ({place}), outside, {', '.join(told)})"
-                given[k] = f"wide({given[k]}[{place}])" if self.pointwise else view
+        given = []
+        for argument in self.arguments.values():
+            kind = next(kind for kind in named if isinstance(argument, kind))
+            name = f"{kind.__name__.lower()}{len(named[kind])}"
+            named[kind].append(name)
+            if isinstance(argument, Field) and self.pointwise:
+                name = f"wide({name}[{place}])"
+            elif isinstance(argument, Field):
+                name = f"Neighbours({name}, ({place}), outside, {', '.join(told)})"
+            given.append(name)
         given += ["outside"] if self.pointwise else []
-        fields = [names[n] for n in self.fields]
+        fields, arrays, scalars = named.values()
         fields += [f"place{k}" for k in range(len(self.positions))]
-        order = [names[n] for n in (*self.coefficients, *self.scalars)] + lengths
-        yield from ["", "", f"def band({', '.join([*fields, *outs, *order, 'outside'])}):"]
+        order = [*fields, *outs, *arrays, *scalars, *lengths, "outside"]
+        yield from ["", "", f"def band({', '.join(order)}):"]
         yield from (f"    {n} = unowned({n})" for n in (*fields, "outside"))
-        yield from (f"    {n} = wide({n})" for n in (names[n] for n in self.coefficients))
+        yield from (f"    {n} = wide({n})" for n in arrays)
         for depth, axis in enumerate(axes, 1):
             yield f"{'    ' * depth}for {axis} in range(out0.shape[{depth - 1}]):"
         inner = "    " * (len(axes) + 1)
@@ -181,9 +181,8 @@ def translate(
     for key, scope in scopes.helpers.items():
         root = scope is scopes.root
         names[key] = "point" if root else context.globals.fresh(scope.function.name)
-    order = tuple(n for n in function.parameters if n in arguments)
     pieces = [
-        (scope, *_piece(context, scope, names[key], order))
+        (scope, *_piece(context, scope, names[key], arguments))
         for key, scope in reversed(scopes.helpers.items())
     ]
     flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={fastmath}"
@@ -200,9 +199,7 @@ def translate(
         box,
         tuple(context.places),
         _returned(scopes.root),
-        tuple(n for n in order if isinstance(arguments[n], Field)),
-        tuple(n for n in order if isinstance(arguments[n], Coefficients)),
-        tuple(n for n in order if isinstance(arguments[n], Value)),
+        arguments,
         tuple(map(Length, range(box.ndim) if "lengths" in context.asked else ())),
         tuple(
             Position(axis, among, LEAST, GREATEST)
@@ -210,13 +207,12 @@ def translate(
             if among in context.asked
             for axis in range(box.ndim)
         ),
-        order,
         pointwise,
     )
 
 
 def _piece(
-    context: Context, scope: Scope, name: str, order: tuple[str, ...]
+    context: Context, scope: Scope, name: str, arguments: Mapping[str, Argument]
 ) -> tuple[str, list[ast.stmt]]:
     """The text of a function, and its statements."""
     rewriter = Rewriter(context, scope)
@@ -226,7 +222,7 @@ def _piece(
     for parameter in scope.parameters:
         local, defaults = rewriter.local(parameter), scope.function.defaults
         default = f" = {text_of(defaults[parameter])}" if parameter in defaults else ""
-        if root and parameter not in order:
+        if root and parameter not in arguments:
             fixed.append(f"    {local}{default}")
         else:
             parameters.append(local if root else local + default)
