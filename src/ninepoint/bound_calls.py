@@ -22,10 +22,11 @@ from .arrays.numpy import core_shape
 from .arrays.parts import write
 from .arrays.quick import Quick
 from .arrays.recognise import listed
-from .backends.compiled import Compiled, computed, readable
+from .backends.compiled import Compiled, readable
 from .calls import Call
 from .flow import Leaves
 from .graph import Graph, Node, graph_of
+from .language.dtypes import computed
 from .language.lengths import Length
 from .options import Place
 from .undisturbed import Later

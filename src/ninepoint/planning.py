@@ -13,8 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from .analysis.footprint import extents
 from .arrays.bands import KEPT, NARROW
 from .arrays.iterating import Chain
@@ -25,6 +23,7 @@ from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_fused
 from .graph import Graph, Node, reads
 from .language.box import Box, joined
+from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
 from .lowering.fusion import Part, unfit
@@ -203,8 +202,8 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
             return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):
         return "the next step begins with it"
-    if np.dtype("float16") in node.compiled.out_dtypes:
-        return "half floats are rounded when they are stored"
+    if any(map(short, node.compiled.out_dtypes)):
+        return "floats of 16 bits are rounded when they are stored"
     return ""
 
 

@@ -21,7 +21,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from ..language.dtypes import DType
+from ..language.dtypes import SHORT, DType
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
@@ -434,11 +434,12 @@ def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
 def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    if expr.storage == "float16":
+    if expr.storage in SHORT:
         if math.isnan(float(arg.low)) or math.isnan(float(arg.high)):
             return ANY
         with np.errstate(over="ignore"):
-            low, high = (float(np.float16(float(v))) for v in (arg.low, arg.high))
+            kind = np.dtype(expr.storage).type
+            low, high = (float(kind(float(v))) for v in (arg.low, arg.high))
         return Interval(low, high, arg.nan)
     if expr.dtype.is_float:
         # Every integer up to 2**24 or 2**53 is exact; the slack covers the others.

@@ -19,9 +19,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from .. import limits
-from ..backends.compiled import Bound, Compiled, computed
+from ..backends.compiled import Bound, Compiled
 from ..backends.memory import empty
 from ..language.box import Box
+from ..language.dtypes import computed
 from ..lowering.chain import Edges
 from .bands import KEPT, Ends, Region, Sides, run_in_bands, sides
 from .borders import Array, Border, Rule

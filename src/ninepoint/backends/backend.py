@@ -79,7 +79,7 @@ class Module:
     it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
     bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
     that it read outside its neighborhood; `places` says where each of its reads stands.  It
-    takes `halves`, half floats, as they are, or else as float32.  What is `opaque` is left
+    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` is left
     to Numba.
     """
 
@@ -88,7 +88,7 @@ class Module:
     kept: int = 0
     checked: bool = False
     places: tuple[str, ...] = ()
-    halves: bool = False
+    shorts: bool = False
     opaque: bool = False
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from ..language.box import Box, joined
-from ..language.dtypes import DType
+from ..language.dtypes import DType, computed
 from ..language.errors import Span
 from ..language.lengths import Length
 from ..undisturbed import Later
@@ -248,11 +248,6 @@ class Compiled(Lowered):
             for name, dtype in zip(self.scalars, self.scalar_types, strict=True)
         )
         return Bound(self, coefficients, scalars)
-
-
-def computed(dtype: np.dtype) -> np.dtype:
-    """The storage that generated text works on: half floats are widened before."""
-    return np.dtype("float32") if dtype == np.float16 else dtype
 
 
 def readable(value: Any, dtype: np.dtype) -> np.ndarray:

@@ -19,11 +19,9 @@ import numpy as np
 from ..arrays.accepted import check_dtype, native, refuse_mask, storage_types
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
+from ..language.dtypes import computed
 from .compiled import Compiled
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
-
-# Numba does not compute with these: they are converted, as NumPy's functions do it.
-_WIDER: dict[Any, np.dtype[Any]] = {np.dtype("float16"): np.dtype("float32")}
 
 # What is compiled for given types, once.
 Prepare = Callable[[Types, tuple[np.dtype[Any], ...] | None], Compiled]
@@ -119,7 +117,7 @@ def _number(value: Any, name: str) -> Any:
         return np.complex128(value)
     if isinstance(value, np.generic | np.ndarray) and value.ndim == 0:
         check_dtype(value.dtype, name)
-        return np.asarray(value, _WIDER.get(value.dtype, native(value.dtype)))[()]
+        return np.asarray(value, computed(native(value.dtype)))[()]
     if isinstance(value, np.ndarray) or is_dask(value) or is_xarray(value):
         raise TypeError(
             f"'{name}' is a number: the signature has no array for it. Name its axes in the "
@@ -207,7 +205,7 @@ def types_of(
     """The types that a call computes with."""
     found = [native(dtype) for dtype in dtypes]
     return Types(
-        tuple(_WIDER.get(dtype, dtype) for dtype in found),
+        tuple(map(computed, found)),
         tuple(scalars[name].dtype for name in definition.scalars),
     )
 

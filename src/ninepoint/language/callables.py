@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from . import errors, ir, unsigned
-from .dtypes import DType, promote, value_type
+from .dtypes import DType, promote, short, value_type
 from .functions import FLOAT_FUNCTIONS
 from .ir import Offset, ReduceKind
 from .picking import as_box
@@ -431,9 +431,9 @@ def _cast(target: type) -> Builder:
         dtype = value_type(storage)
         if lifted.atom.dtype.is_complex and not dtype.is_complex:
             raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
-        if storage == np.float16:
+        if short(storage):
             atom = ops.cast(lifted, DType.F64) if dtype is not lifted.atom.dtype else lifted.atom
-            return ops.emit(ir.Cast(DType.F32, atom, "float16"), False, lifted.shape)
+            return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
         return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
     return build

@@ -3,10 +3,14 @@
 Storage has many types (int8, uint16, ...); a value has one of seven.  Integers of any width
 are one exact type, `INT`, until the range analysis gives them the narrowest machine type that
 holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
+
+A float of 16 bits is stored only: it is loaded as a float32, and a float32 is rounded to it where
+it is stored.  `SHORT` says how, of each of them; no other place knows which there are.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
@@ -52,6 +56,35 @@ _STORAGE = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Short:
+    """How a float of 16 bits is loaded and stored: what makes a float32 of its bits, and back.
+
+    Both are functions of `backends.llvm.library`, as is what will `round` a float64 to a float32
+    that it holds.  `device` is its type on a GPU, "" for none.
+    """
+
+    load: str
+    store: str
+    round: str
+    device: str = ""
+
+
+SHORT: dict[str, Short] = {
+    "float16": Short("float32_of_half", "half_of_float32", "round_to_half", "npt_half"),
+}
+
+
+def short(storage: np.dtype) -> Short | None:
+    """What is known of a float of 16 bits; None of any other type."""
+    return SHORT.get(storage.name) if storage.itemsize == 2 else None
+
+
+def computed(storage: np.dtype) -> np.dtype:
+    """The storage of elements as they are computed with."""
+    return np.dtype("float32") if short(storage) else storage
+
+
 def value_type(storage: np.dtype) -> DType:
     """The type that a stored element has once it is read.
 
@@ -60,6 +93,7 @@ def value_type(storage: np.dtype) -> DType:
     TypeError
         If `storage` holds no numbers.
     """
+    storage = computed(storage)
     if storage.kind == "b":
         return DType.BOOL
     if storage.kind == "u" and storage.itemsize == 8:
@@ -67,7 +101,6 @@ def value_type(storage: np.dtype) -> DType:
     if storage.kind in "iu":
         return DType.INT
     found = {
-        ("f", 2): DType.F32,
         ("f", 4): DType.F32,
         ("f", 8): DType.F64,
         ("c", 8): DType.C64,

@@ -133,8 +133,8 @@ class Cast:
     """The value as another type; a float becomes an integer by truncation, saturating.
 
     `storage` names a narrower integer type to wrap to (from integers) or saturate at (from
-    floats), as in `np.uint8(v)`; it is empty for the exact types.  With "float16" a float is
-    rounded to that type, and stays one of F32.
+    floats), as in `np.uint8(v)`; it is empty for the exact types.  With that of a float of
+    16 bits a float is rounded to it, and stays one of F32.
     """
 
     dtype: DType

@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from ..language.box import Box
-from ..language.dtypes import DType, value_type
+from ..language.dtypes import DType, short, value_type
 from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, State, Values
 from .fusion import Naming, Part, inlined, parts_of, positions_of, renumbered, stages_of, unfit
 from .kept import full, needed, rolling_axis
@@ -120,8 +120,8 @@ class Edges:
 
 def unchainable(kernel: Kernel, made: Sequence[np.dtype]) -> str:
     """Why a kernel that makes these types cannot be in a chain; empty where it can."""
-    if np.dtype(np.float16) in made:
-        return "rows are kept as float32, and each step rounds to float16"
+    for dtype in filter(short, made):
+        return f"rows are kept as float32, and each step rounds to {dtype}"
     return unfit(kernel)
 
 

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from ...backends.backend import Code
+from ...language.dtypes import short
 from ..arranging import Arrangement
 from ..borders import Array, Border, Rule
 from ..conditions import Condition, weights
@@ -132,12 +133,13 @@ def takes(
 ) -> bool:
     """Whether machine code makes the ghosts of calls on arrays like these."""
     shape = fields[0].shape
-    short = any(
+    too_short = any(
         any(rule == CONDITION for rule in rules) and n <= max(reach)
         for rules, n, reach in zip(geometry.rules, geometry.core, geometry.reach, strict=True)
     )
-    half = np.float16 in program.field_dtypes
-    if short or half or not math.prod(shape) or len(program.along) != program.positions:
+    if too_short or any(map(short, program.field_dtypes)):
+        return False
+    if not math.prod(shape) or len(program.along) != program.positions:
         return False
     if not program.takes_commands or not Arrangement(program, fields, None, tuple(outs)).plain:
         return False

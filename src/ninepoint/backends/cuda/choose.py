@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...language.box import Box
+from ...language.dtypes import short
 from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Edges, Link, chained, piped
 from ...lowering.cost import operation
@@ -108,9 +109,9 @@ def group(
     if any(unfit(one.part.kernel) for one in links):
         return None
     types = {n: d for one in links for n, d in zip(one.part.made, one.types, strict=True)}
-    # A half float is rounded where it is stored.
+    # A float of 16 bits is rounded where it is stored.
     last = set(links[-1].part.made)
-    if any(d == np.float16 for n, d in types.items() if n not in last):
+    if any(short(d) for n, d in types.items() if n not in last):
         return None
     kernel, edges = piped(links, fields, outputs, schedule)
     return _written(kernel, edges, borders, name, [types[n] for n in outputs])
@@ -128,7 +129,7 @@ def chain(
     """Several steps in one pass, each of which is the links; None where that cannot be."""
     if any(unfit(one.part.kernel) for one in links):
         return None
-    if any(dtype == np.float16 for one in links for dtype in one.types):
+    if any(short(dtype) for one in links for dtype in one.types):
         return None
     kernel, edges = chained(links, fields, states, steps, schedule, everywhere=True)
     return _written(kernel, edges, borders, name, links[-1].types)

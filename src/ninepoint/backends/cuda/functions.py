@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ...analysis.ranges import Interval, of_storage
+from ...language.dtypes import computed, short
 from ...language.ir import Kernel
 from .borders import Border
 from .operations import C_TYPES, Operations, stored_type
@@ -189,17 +190,13 @@ def loaded(machine: str, dtype: np.dtype, text: str) -> str:
     """A stored element as it is computed with."""
     if dtype == np.bool_ and machine == "bool":
         return f"{text} != 0"
-    if dtype == np.float16 and machine == "float32":
-        return f"npt_widened({text})"
     same = machine == dtype.name or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
     return text if same else f"npt_as<{C_TYPES[machine]}>::from({text})"
 
 
 def stored(dtype: np.dtype, machine: str, text: str) -> str:
     """A value as it is stored, which holds it."""
-    if dtype == np.float16:
-        return f"npt_halved({text})"
-    same = machine == dtype.name or machine == "bool"
+    same = machine == dtype.name or (machine == "bool" and not short(dtype))
     same = same or (dtype.kind in "iu" and machine.startswith(("int", "uint")))
     return text if same else f"npt_as<{stored_type(dtype)}>::from({text})"
 
@@ -208,6 +205,5 @@ def copied(dtype: np.dtype, before: np.dtype, text: str) -> str:
     """An element of an array that is `before`, as one that is `dtype` has it."""
     if dtype == before:
         return text
-    # Nothing is computed with half floats as they are stored.
-    machine = "float32" if before == np.float16 else before.name
+    machine = computed(before).name
     return stored(dtype, machine, loaded(machine, before, text))

@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.dtypes import DType
+from ...language.dtypes import SHORT, DType
 from ...language.ir import Atom, Binary, Expr
 from ...lowering.typed import (
     Apply,
@@ -42,12 +42,11 @@ C_TYPES = {
     "uint16": "unsigned short",
     "uint32": "unsigned",
     "uint64": "npt_uint64",
-    "float16": "npt_half",
     "float32": "float",
     "float64": "double",
     "complex64": "npt_complex64",
     "complex128": "npt_complex128",
-}
+} | {name: one.device for name, one in SHORT.items() if one.device}
 
 # How tightly an operator binds; more binds more.
 _BINDING = {

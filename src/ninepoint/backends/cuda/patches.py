@@ -18,6 +18,7 @@ from functools import partial
 import numpy as np
 
 from ...analysis.ranges import ranges
+from ...language.dtypes import short
 from ...language.ir import Atom, Const, Element, Offset, Read
 from .functions import Array, Function, copied, loaded, plus, stored
 from .operations import C_TYPES
@@ -338,7 +339,7 @@ class _Function(Function):
 
     def _bits(self, target: Array, value: Atom) -> str:
         """A number whose lowest bits are those of a value as it is stored."""
-        if target.dtype == np.float16:
+        if short(target.dtype):
             return f"{self._element(target, value)}.bits"
         return f"unsigned({self.operations.atom(value)})"
 

@@ -19,6 +19,7 @@ import numpy as np
 from ...analysis.control import outside
 from ...analysis.ranges import interval, of_storage, turn_ranges
 from ...language.box import Box
+from ...language.dtypes import computed
 from ...language.ir import (
     Assign,
     Atom,
@@ -38,7 +39,7 @@ from ...language.ir import (
 )
 from ...lowering.machine import machine_type
 from .expressions import Expressions
-from .window_loops import WindowLoops, from_half, loaded_type, plus
+from .window_loops import WindowLoops, plus
 
 # What the notes are called, which is no name of a kernel's, and in the text.
 NOTES = "#notes"
@@ -69,7 +70,7 @@ class Control:
         """The lines that compute one operation."""
         match expr:
             case Element():
-                self.expressions.types[name] = loaded_type(self.storage[expr.array])
+                self.expressions.types[name] = computed(self.storage[expr.array]).name
                 index = ", ".join(map(str, expr.index))
                 return [f"{name} = {self.names[expr.array]}[{index}]"]
             case Reduce():
@@ -133,7 +134,7 @@ class Control:
 
     def _gather(self, name: str, expr: Gather) -> list[str]:
         known, storage = self.expressions.known, self.storage[expr.field]
-        self.expressions.types[name] = loaded_type(storage)
+        self.expressions.types[name] = computed(storage).name
         ndim = self.reach.ndim
         points = [*(f"i{a}" for a in range(ndim - 2)), "i", "j"][-ndim:]
         lines: list[str] = []
@@ -154,8 +155,7 @@ class Control:
         if row is not None and not in_other_rows(expr):
             start = self.column + expr.origin[-1] - self.reach.lo[-1]
             text = f"{row}[{plus('j', start)} + {name}_i{ndim - 1}]"
-        half = self.windows.halves and storage == np.float16
-        return [*lines, f"{name} = {from_half(text) if half else text}"]
+        return [*lines, f"{name} = {self.windows.loaded(expr.field, text)}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
         index, length = interval(expr.index, self.expressions.known), expr.length

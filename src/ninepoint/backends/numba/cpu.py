@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...language.box import Box
+from ...language.dtypes import computed, short
 from ...lowering.schedule import Schedule
 from ...undisturbed import Later
 from ..backend import Lowered, Module
-from ..compiled import computed
 from ..llvm import native
 from ..llvm.native import Kind
 from ..patience import announced
@@ -58,8 +58,7 @@ class Numba:
     ) -> Module:
         """Write the loops of a kernel, or of a chain with what is written at the ends."""
         if edges is None or kernel.ndim == 1:
-            halves = [k for k, dtype in enumerate(dtypes) if dtype == np.float16]
-            return loops.module(kernel, title, reach, together, fastmath=fastmath, halves=halves)
+            return loops.module(kernel, title, reach, together, fastmath=fastmath, dtypes=dtypes)
         return steps.module(kernel, edges, title, reach, fastmath=fastmath)
 
     def load(self, lowered: Lowered, module: Module) -> Callable[..., None]:
@@ -78,9 +77,9 @@ class Numba:
             band = functools.partial(silent, lowered.scalar_types, band)
         if module.checked:
             band = functools.partial(_checked, lowered, module.places, band)
-        if np.float16 not in (*lowered.field_dtypes, *lowered.out_dtypes):
+        if not _has_shorts(lowered):
             return band
-        if not module.halves:
+        if not module.shorts:
             return functools.partial(_widened, len(lowered.field_dtypes), band)
         return band if self.takes_commands(lowered, module) else functools.partial(_viewed, band)
 
@@ -91,7 +90,7 @@ class Numba:
 
     def takes_commands(self, lowered: Lowered, module: Module) -> bool:
         """Tell whether a text that was loaded takes whole arrays, with a list of commands."""
-        if np.float16 in (*lowered.field_dtypes, *lowered.out_dtypes) and not module.halves:
+        if _has_shorts(lowered) and not module.shorts:
             return False
         if module.checked:
             return False
@@ -124,9 +123,7 @@ def _kinds(lowered: Lowered, module: Module) -> tuple[Kind, ...]:
     """The types of the arguments of the text's function, as machine code takes them."""
 
     def stored(dtype: np.dtype) -> np.dtype:
-        if dtype != np.float16:
-            return dtype
-        return np.dtype("uint16" if module.halves else "float32")
+        return np.dtype("uint16") if module.shorts and short(dtype) else computed(dtype)
 
     axes = lowered.ndim + 1
     return (
@@ -156,22 +153,24 @@ def _signature(lowered: Lowered) -> Any:
 
 
 def _viewed(band: Callable[..., None], *arguments: Any) -> None:
-    """Run a text that takes half floats as 16-bit integers."""
-    half = np.dtype("float16")
-    band(
-        *(
-            one.view("uint16") if isinstance(one, np.ndarray) and one.dtype == half else one
-            for one in arguments
-        )
-    )
+    """Run a text that takes floats of 16 bits as integers."""
+    band(*(one.view("uint16") if _is_short(one) else one for one in arguments))
+
+
+def _is_short(argument: Any) -> bool:
+    return isinstance(argument, np.ndarray) and short(argument.dtype) is not None
+
+
+def _has_shorts(lowered: Lowered) -> bool:
+    return any(map(short, (*lowered.field_dtypes, *lowered.out_dtypes)))
 
 
 def _widened(fields: int, band: Callable[..., None], *arguments: Any) -> None:
-    """Run a text that computes with float32 on half floats; the first arguments are fields."""
+    """Run a text that takes floats of 16 bits as float32; the first arguments are fields."""
     wide = list(arguments)
     narrowed: list[tuple[np.ndarray, np.ndarray]] = []
     for k, value in enumerate(arguments):
-        if isinstance(value, np.ndarray) and value.dtype == np.float16:
+        if _is_short(value):
             if k < fields:
                 wide[k] = value.astype("float32", order="C")
             else:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...language import errors
 from ...language.box import Neighborhood
-from ...language.dtypes import DType
+from ...language.dtypes import DType, computed
 from ...language.errors import Span, StencilError
 from ...language.parameters import indexed_parameters
 from ...language.parse import Argument
@@ -24,7 +24,7 @@ from ...language.source import Function
 from ...language.values import Coefficients, Field, Value
 from ...lowering.storage import check_kept
 from ...undisturbed import undisturbed
-from ..compiled import Compiled, computed
+from ..compiled import Compiled
 from ..patience import announced
 from . import cache
 from .cpu import NUMBA

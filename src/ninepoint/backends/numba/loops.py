@@ -38,6 +38,7 @@ import numpy as np
 from ...analysis.control import watched
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
+from ...language.dtypes import computed, short
 from ...language.ir import (
     Assign,
     Atom,
@@ -63,7 +64,7 @@ from .names import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .selecting import selecting_function
 from .turns import NEAR, one_by_one
-from .window_loops import loaded_type, plus
+from .window_loops import plus
 
 # A name that is not an attribute.
 _NAME = re.compile(r"(?<![\w.])\w+")
@@ -100,24 +101,25 @@ def module(
     together: Kernel | None = None,
     *,
     fastmath: bool = False,
-    halves: Sequence[int] = (),
+    dtypes: Sequence[np.dtype] = (),
 ) -> Module:
     """Write the loops of a kernel, whose outputs are already in their storage types.
 
     `together` is the same kernel, with several rows made at once where an array gains by it.
-    The `halves` of the outputs are stored as half floats.
+    The outputs are stored as `dtypes`, without which they are stored as they are computed.
     """
-    return _Writer(kernel, reach, together, tuple(halves)).module(title, fastmath)
+    return _Writer(kernel, reach, together, dtypes).module(title, fastmath)
 
 
 class _Writer:
     def __init__(
-        self, kernel: Kernel, reach: Box, together: Kernel | None, halves: tuple[int, ...]
+        self, kernel: Kernel, reach: Box, together: Kernel | None, dtypes: Sequence[np.dtype]
     ) -> None:
         self.kernel = kernel
         # What slides along rows knows elements as they are computed with.
         self.converts = not any(isinstance(stage, Histogram) for stage in kernel.stages)
-        self.halves = halves if self.converts else ()
+        shorts = [short(dtype) for dtype in dtypes] if self.converts else []
+        self.stores = tuple(one.store if one else "" for one in shorts)
         self.together = together
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
@@ -171,7 +173,7 @@ class _Writer:
             kept.count * self._item_size(name) for kept in self.kept for name in kept.stage.names
         )
         return Module(
-            text, self.warm, rows, self.watched, tuple(self.places), halves=self.converts
+            text, self.warm, rows, self.watched, tuple(self.places), shorts=self.converts
         )
 
     @property
@@ -302,10 +304,10 @@ class _Writer:
         sources = {
             n: Source(
                 self.names[n],
-                loaded_type(d),
+                computed(d).name,
                 self.reach.lo[-1],
                 constant=n in self.constant,
-                half=self.converts and d == np.float16,
+                load=one.load if self.converts and (one := short(d)) else "",
             )
             for n, d in self.kernel.fields
         }
@@ -315,13 +317,12 @@ class _Writer:
         }
         return row_function(
             name, body, values, column, sources, self.kernel, self.names, self.expressions,
-            self.reach, held, every, tail, self._halves(len(values)) if last else (), self.places,
+            self.reach, held, every, tail, self._stores(len(values)) if last else (), self.places,
         )  # fmt: skip
 
-    def _halves(self, count: int) -> tuple[int, ...]:
-        """Which of the results of so many rows are half floats: those of the first row first."""
-        outputs = len(self.kernel.outputs)
-        return tuple(k for k in range(count) if k % outputs in self.halves)
+    def _stores(self, count: int) -> tuple[str, ...]:
+        """How the results of so many rows are stored: those of the first row first."""
+        return self.stores * (count // len(self.kernel.outputs))
 
     def _stage_type(self, name: str) -> str:
         stage = self.by_name[name].stage

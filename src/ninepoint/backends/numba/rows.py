@@ -18,12 +18,14 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TypeAlias
 
 import numpy as np
 
 from ...analysis.ranges import of_type
 from ...language.box import Box
+from ...language.dtypes import computed
 from ...language.ir import (
     COMPARISONS,
     Assign,
@@ -51,7 +53,7 @@ from ...lowering.pieces import Piece, Roll, pieces, rolled
 from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
 from .expressions import Expressions, literal
 from .names import as_tuple
-from .window_loops import WindowLoops, from_half, loaded_type, plus, to_half
+from .window_loops import WindowLoops, plus
 
 # Columns that are computed by themselves at the end of a row: a vector of bytes, two of 16 bits,
 # and of wider elements half as many.
@@ -72,8 +74,8 @@ class Source:
 
     Of one that is kept in `parts`, where not all results are made, each row holds every so many
     columns, from one of these on.  All elements of a row of one that is `constant` are alike,
-    positions along another axis, and only the first is there.  Those of
-    `half` floats are converted as they are loaded.
+    positions along another axis, and only the first is there.  Where
+    there is a function to `load` them, elements are converted by it.
     """
 
     name: str
@@ -81,7 +83,7 @@ class Source:
     column: int
     parts: tuple[int, ...] = ()
     constant: bool = False
-    half: bool = False
+    load: str = ""
 
 
 # A source, an offset along all axes but the last, and one of the parts.
@@ -127,16 +129,16 @@ def row_function(
     held: str = "",
     every: int = 1,
     tail: tuple[int, int] = (0, 0),
-    halves: tuple[int, ...] = (),
+    stores: tuple[str, ...] = (),
     places: list[str] | None = None,
 ) -> RowFunction:
     """Write the function; `column` is where its row begins, relative to the result's.
 
     `held` names what the row holds already, for a function that changes it.  Its columns are
     `every` so many of those that it reads; of the first values, as many as `tail` says beside the
-    number of operations for them, it makes one more column.  The
-    `halves` of its results are half floats.  The `places` of reads that may be outside of their
-    neighborhood are added to those that are there.
+    number of operations for them, it makes one more column.  Its
+    results are converted by the functions that `stores` names, "" for none.  The `places` of
+    reads that may be outside of their neighborhood are added to those that are there.
     """
     parts: tuple[Piece, ...] = (Piece(body, ""),)
     if _cuttable(values, held, every):
@@ -154,8 +156,8 @@ def row_function(
     rows = _rows({at for name, (at, _) in reads.items() if name not in elsewhere} | along, sources)
     labels = _labels(rows, sources, {assign.name for assign in body})
     storage = dict(kernel.fields) | {n: d for n, d, _ in kernel.coefficients}
-    converts = any(source.half for source in sources.values())
-    windows = WindowLoops(expressions, storage, names, reach, converts)
+    loads = {name: source.load for name, source in sources.items()}
+    windows = WindowLoops(expressions, storage, names, reach, loads)
     control = Control(
         expressions, windows, storage, names, reach, [] if places is None else places,
         {row: labels[row] for row in along}, column,
@@ -189,9 +191,9 @@ def row_function(
                         once.append(f"{target} = {row}[0]")
                         continue
                     element = f"{row}[{plus(place if source.parts else 'j', step)}{further}]"
-                    lines.append(f"{target} = {from_half(element) if source.half else element}")
+                    lines.append(f"{target} = {windows.loaded(expr.field, element)}")
                 case Element() if roll.count > 1:
-                    expressions.types[target] = loaded_type(storage[expr.array])
+                    expressions.types[target] = computed(storage[expr.array]).name
                     index = [f"{at}{_further(roll, target, k)}" for k, at in enumerate(expr.index)]
                     front.append(f"{target} = {names[expr.array]}[{', '.join(index)}]")
                 case Tap() | Weight() | Coefficient():
@@ -201,9 +203,12 @@ def row_function(
         if roll is not rolls[-1]:
             held_type = expressions.types[roll.piece.result]
             before_last += _over_row(roll, front, [*lines, f"o0[j] = {roll.piece.result}"])
-    stored = [expressions.atom(value) for value in values]
-    stored = [to_half(one) if k in halves else one for k, one in enumerate(stored)]
-    stores = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
+    atoms = [expressions.atom(value) for value in values]
+    stored = [
+        f"{store}({one})" if store else one
+        for one, store in zip_longest(atoms, stores, fillvalue="")
+    ]
+    storing = [f"o{k}[{place}] = {one}" for k, one in enumerate(stored)]
     loops = bool(elsewhere)
     loops |= any(isinstance(a.value, Reduce) or in_other_rows(a.value) for a in within(body))
     others = _others(body, values, kernel)
@@ -222,13 +227,13 @@ def row_function(
     text += ["    " + line for line in before_last]
     if every > 1:
         text += ["    for q0 in range(n):", f"        j = {every} * q0"]
-        text += ["        " + line for line in (*lines, *stores)]
+        text += ["        " + line for line in (*lines, *storing)]
     else:
-        text += ["    " + line for line in _over_row(rolls[-1], front, [*lines, *stores])]
+        text += ["    " + line for line in _over_row(rolls[-1], front, [*lines, *storing])]
     if tail[1]:
         # What all values need there may lie outside of what is given.
         text += ["    q0 = n", f"    j = {every} * q0"]
-        text += ["    " + line for line in (*lines[:ends], *stores[: tail[1]])]
+        text += ["    " + line for line in (*lines[:ends], *storing[: tail[1]])]
     machines = [sources[field].machine for field, *_ in rows]
     machines += [expressions.types[v.name] for v in values if isinstance(v, Ref)]
     overlap = _overlap(body, max((np.dtype(one).itemsize for one in machines), default=1))
@@ -245,7 +250,7 @@ def row_function(
 def _movable(source: Source, kernel: Kernel, name: str) -> bool:
     """Whether rows of a source can be told by their number: those of a field that is an array."""
     own = dict(kernel.fields)
-    return name in own and not source.constant and not source.half and kernel.ndim > 1
+    return name in own and not source.constant and not source.load and kernel.ndim > 1
 
 
 def _declare_table(name: str, constants: Sequence[Const], expressions: Expressions) -> None:

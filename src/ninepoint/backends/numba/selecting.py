@@ -22,10 +22,11 @@ import numpy as np
 
 from ... import limits
 from ...language.box import Box
+from ...language.dtypes import computed
 from ...language.ir import Histogram, Offset
 from .names import as_tuple
 from .rows import RowFunction
-from .window_loops import loaded_type, plus
+from .window_loops import plus
 
 # A buffer or a table, whose name in the text ends as that of the function does.
 _OWN = re.compile(r"\$(\w+)")
@@ -68,7 +69,7 @@ def selecting_function(
     `fields` maps the names of the fields to those in the text; `size` says up to which row and how
     many columns the stage is made, and `every` of how many rows one is.
     """
-    machine, ndim, lanes = np.dtype(loaded_type(storage)), reach.ndim, stage.lanes
+    machine, ndim, lanes = computed(storage), reach.ndim, stage.lanes
     runs = [(0,) * (ndim + 1 - len(run)) + run for run in stage.lines]
     tile = _tile(runs, lanes, every)
     steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]

@@ -28,6 +28,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
+from ...language.dtypes import computed
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
 from ...lowering.chain import Absent, Edges
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
@@ -111,7 +112,7 @@ class _Writer:
     def _function(self, name: str, stage: Stage) -> RowFunction:
         low = _lowest_columns(stage.body)
         sources = {
-            n: Source(self.names[n], computed_name(d), low.get(n, 0), constant=n in self.constant)
+            n: Source(self.names[n], computed(d).name, low.get(n, 0), constant=n in self.constant)
             for n, d in self.kernel.fields
         }
         sources |= {n: Source(self.names[n], self._type(n), low.get(n, 0)) for n in self.by_name}
@@ -124,7 +125,7 @@ class _Writer:
         stage = self.by_name[name].stage
         k = stage.names.index(name)
         if isinstance(stage, State):
-            return computed_name(stage.storage[k])
+            return computed(stage.storage[k]).name
         return machine_type(stage.values[k].dtype, self.known[name])
 
     # Extents: of a stage where the array goes on, and where it ends.
@@ -355,11 +356,6 @@ class _Writer:
 def _zone(reach: Box, axis: int) -> tuple[int, int]:
     """How many points at each end of an axis have no neighbour."""
     return max(-reach.lo[axis], 0), max(reach.hi[axis], 0)
-
-
-def computed_name(dtype: np.dtype) -> str:
-    """The type in which elements of a field are kept."""
-    return dtype.name if dtype != np.float16 else "float32"
 
 
 def _lowest_columns(body: tuple[Assign, ...]) -> dict[str, int]:

@@ -9,6 +9,7 @@ median of x over 31 x 31   ->   for d0 in range(31):
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from ...analysis.footprint import zero_product
 from ...analysis.ranges import Interval, of_storage, window_ranges
 from ...language.box import Box
+from ...language.dtypes import computed
 from ...language.ir import (
     Assign,
     Binary,
@@ -40,10 +42,15 @@ class WindowLoops:
     storage: dict[str, np.dtype]
     names: dict[str, str]
     reach: Box
-    # Whether half floats are converted where they are read.
-    halves: bool = False
+    # How floats of 16 bits that are converted where they are read are loaded, by their fields.
+    loads: Mapping[str, str] = field(default_factory=dict)
     constants: list[str] = field(default_factory=list)
     buffers: list[tuple[str, int, str]] = field(default_factory=list)
+
+    def loaded(self, field: str, text: str) -> str:
+        """An element of a field as it is computed with."""
+        load = self.loads.get(field)
+        return f"{load}({text})" if load else text
 
     @property
     def known(self) -> dict[str, Interval]:
@@ -112,8 +119,7 @@ class WindowLoops:
                 index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
                 self._as_stored(inner, expr.field)
                 text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
-                if self.halves and self.storage[expr.field] == np.float16:
-                    text = from_half(text)
+                text = self.loaded(expr.field, text)
                 if sparse:
                     zero = f"{SHORT[types[inner]]}(0)"
                     text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
@@ -256,7 +262,7 @@ class WindowLoops:
         return lines
 
     def _as_stored(self, name: str, array: str) -> None:
-        self.expressions.types[name] = loaded_type(self.storage[array])
+        self.expressions.types[name] = computed(self.storage[array]).name
 
 
 def _variance(name: str, reduce: Reduce, short: str, inner: list[str], result: str) -> list[str]:
@@ -322,21 +328,6 @@ def _added(shape: Offset, inner: list[str], sums: dict[str, str]) -> list[str]:
     for axis in reversed(range(last)):
         body = [f"for d{axis} in range({shape[axis]}):", *("    " + line for line in body)]
     return [*(f"{name} = 0.0" for name in sums), *body]
-
-
-def loaded_type(storage: np.dtype) -> str:
-    """The machine type of an element once it is loaded."""
-    return "float32" if storage == np.float16 else storage.name
-
-
-def from_half(text: str) -> str:
-    """The element of a half float, as a float32."""
-    return f"float32_of_half({text})"
-
-
-def to_half(text: str) -> str:
-    """A float as the element of a half float."""
-    return f"half_of_float32({text})"
 
 
 def plus(name: str, step: int) -> str:

@@ -271,7 +271,9 @@ def plain(value: Any) -> Any:
         return bool(value)
     if isinstance(value, np.integer) and not isinstance(value, np.uint64):
         return int(value)
-    return np.float32(value) if isinstance(value, np.float16) else value
+    # A float of 16 bits.
+    narrow = isinstance(value, np.generic) and value.itemsize == 2
+    return np.float32(value) if narrow else value
 
 
 def binary(symbol: str, left: Any, right: Any) -> Number:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ....language.dtypes import computed
 from ....language.values import constant, wrapped
 
 
@@ -48,11 +49,9 @@ def _number(value: Any) -> str:
 
 def _array(value: np.ndarray) -> str:
     """An array; its integers are exact, so they become int64 unless they are uint64."""
-    dtype = value.dtype
+    dtype = computed(value.dtype)
     if dtype.kind in "iu" and dtype != np.uint64:
         dtype = np.dtype("int64")
-    if dtype == np.float16:
-        dtype = np.dtype("float32")
     text = str if dtype.kind == "b" else _number
     numbers = [text(item) for item in value.ravel().tolist()]
     rows = [", ".join(numbers[i : i + 8]) for i in range(0, len(numbers), 8)]
