@@ -88,11 +88,16 @@ def _expression(
 def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
     """How many turns a loop has at most, by a number that it counts; 0 if nobody knows."""
     values = {assign.name: assign.value for assign in loop.body}
+    for name, step in values.items():
+        if step == Binary(DType.INT, "+", loop.index, Const(DType.INT, "1")):
+            again = refined(Ref(DType.INT, name), loop.next[0], True, found, values)
+            if again is not None and again.high < _SOON:
+                return int(again.high) + 1
     for (ref, _), after in zip(loop.carried, loop.next, strict=True):
-        step = values.get(after.name) if isinstance(after, Ref) else None
-        if not isinstance(step, Binary) or step.op not in ("+", "-") or step.left != ref:
+        made = values.get(after.name) if isinstance(after, Ref) else None
+        if not isinstance(made, Binary) or made.op not in ("+", "-") or made.left != ref:
             continue
-        by = step.right
+        by = made.right
         if isinstance(by, Const) and by.dtype is DType.INT and int(by.text) > 0:
             turns = int(found[ref.name].high) - int(found[ref.name].low) + 1
             if turns <= _SOON:

@@ -34,12 +34,6 @@ _REFUSED: dict[type[ast.AST], tuple[str, str]] = {
     ast.JoinedStr: ("an f-string", "A kernel computes with numbers only."),
 }
 
-_GENERAL: dict[type[ast.AST], str] = {
-    ast.While: "a 'while' loop",
-    ast.Break: "'break'",
-    ast.Continue: "'continue'",
-}
-
 
 def refuse(function: Function) -> None:
     """Raise for a construct that no tier can run."""
@@ -52,4 +46,4 @@ def refuse_node(node: ast.AST, span: Span) -> NoReturn:
     """Raise for a construct that is not analysed."""
     if type(node) in _REFUSED:
         raise errors.unsupported(span, *_REFUSED[type(node)])
-    raise NotUnderstood(_GENERAL.get(type(node), f"'{type(node).__name__.lower()}'"), span)
+    raise NotUnderstood(f"'{type(node).__name__.lower()}'", span)

@@ -61,8 +61,6 @@ class RoundingWarning(UserWarning):
 
 # What to write instead of what is not analysed, by the first words of the reason.
 CURES = {
-    "a 'while' loop": "count with 'for k in range(n)' where n is a constant, and choose with "
-    "'a if test else b'",
     "an offset that varies": "choose among constant offsets, as np.where(k > 0, x[1], x[-1]), or "
     "give a number that is the same for all points as a constant",
     "a loop whose range is not constant": "let range() have constant ends, and leave out turns "
