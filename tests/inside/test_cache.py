@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 import ninepoint as npt
 from ninepoint._testing import forget
@@ -317,6 +318,48 @@ def test_types_and_settings_have_files_of_their_own(place):
     for dtype in ("int16", "int32"):
         edge(X.astype(dtype))
     assert len(list(place.glob("edge_*.py"))) == 2
+
+
+def damped(rate, x):
+    """Apply a stencil with a number of its own."""
+
+    @npt.stencil(boundary="wrap")
+    def damped(x):
+        return x[0, 0] * rate + x[0, 1] * (1 - rate)
+
+    return damped(x)
+
+
+def codes(place):
+    """The files of machine code of kernels."""
+    return {file for file in place.glob("*.o") if not file.name.startswith("commands")}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernels_that_differ_in_numbers_share_machine_code(place, dtype):
+    x = np.linspace(0, 1, 42, dtype=dtype).reshape(6, 7)
+    for rate in (0.3, 0.7, 0.3, -1e30, 0.1):
+        expected = x * x.dtype.type(rate) + np.roll(x, -1, 1) * x.dtype.type(1 - rate)
+        np.testing.assert_array_equal(damped(rate, x), expected)
+    assert len(codes(place)) == 1
+    # 0 and powers of two make machine code of their own.
+    np.testing.assert_array_equal(damped(0.5, x), x / 2 + np.roll(x, -1, 1) / 2)
+    assert len(codes(place)) == 2
+
+
+@pytest.mark.parametrize(
+    ("dtype", "widths"), [("uint8", (1, 1.1)), ("float64", (3, 3.1, 12, 12.04))]
+)
+def test_a_gaussian_of_another_width_is_compiled_for_another_reach_only(place, dtype, widths):
+    x = np.random.default_rng(1).integers(0, 256, (70, 90)).astype(dtype)
+    reaches = {int(4 * width + 0.5) for width in widths}
+    for width in (*widths, *widths):
+        right = ndimage.gaussian_filter(x.astype(float), width)
+        given = npt.filters.gaussian(x, width)
+        np.testing.assert_allclose(
+            given, np.rint(right) if dtype == "uint8" else right, rtol=1e-12
+        )
+    assert len(codes(place)) == len(reaches)
 
 
 def test_clear_leaves_what_is_not_ours(place):

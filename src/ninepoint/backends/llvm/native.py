@@ -15,7 +15,7 @@ import ctypes
 import hashlib
 import struct
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -136,10 +136,15 @@ def _keep_freed_memory() -> None:
     np.empty(1 << 24, np.uint8)
 
 
-def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
-    """The function whose object code this is; nothing if something it calls is not found."""
+def loaded(
+    code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]
+) -> Callable[..., None] | None:
+    """The function whose object code this is; nothing if something it calls is not found.
+
+    The `numbers` are those of its tables.
+    """
     _keep_freed_memory()
-    engine = _engine(code, needs)
+    engine = _engine(code, needs, numbers)
     if engine is None:
         return None
     band = _function(engine.get_function_address(ENTRY))
@@ -149,10 +154,10 @@ def loaded(code: bytes, needs: Sequence[str]) -> Callable[..., None] | None:
 
 
 def loaded_block(
-    code: bytes, needs: Sequence[str], kinds: Sequence[Kind]
+    code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray], kinds: Sequence[Kind]
 ) -> Callable[..., None] | None:
     """The same for a Python whose objects are not known here: called through `ctypes`."""
-    engine = _engine(code, needs)
+    engine = _engine(code, needs, numbers)
     if engine is None:
         return None
     block = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, ctypes.c_int64)(
@@ -223,14 +228,14 @@ def share(code: bytes, needs: Sequence[str]) -> bool:
     """Let the entries of kernels call this object code by the name `COMMANDS`, if it loads."""
     import llvmlite.binding as llvm
 
-    engine = _engine(code, needs)
+    engine = _engine(code, needs, {})
     if engine is not None:
         llvm.add_symbol(COMMANDS, engine.get_function_address(COMMANDS))
     return engine is not None
 
 
-def _engine(code: bytes, needs: Sequence[str]) -> Any:
-    """What holds object code that is loaded; nothing if something it calls is not found."""
+def _engine(code: bytes, needs: Sequence[str], numbers: Mapping[str, np.ndarray]) -> Any:
+    """What holds object code and its numbers; nothing if something it calls is not found."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -248,5 +253,7 @@ def _engine(code: bytes, needs: Sequence[str]) -> Any:
             return None
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
+    for name, values in numbers.items():
+        ctypes.memmove(engine.get_global_value_address(name), values.ctypes.data, values.nbytes)
     _kept.append(engine)
     return engine

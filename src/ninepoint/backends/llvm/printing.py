@@ -155,9 +155,16 @@ class _Module:
         machine = values.dtype.name
         kind = stored(machine)
         whole = ir.ArrayType(kind, values.size)
-        made = ir.GlobalVariable(self.module, whole, f"table.{name}")
-        made.global_constant, made.linkage, made.align = True, "internal", _LINE
-        made.initializer = ir.Constant(whole, [_element(machine, one) for one in values.ravel()])
+        # Floats are filled in when the code is loaded, so that LLVM must not know them.
+        filled = machine in FLOATS
+        made = ir.GlobalVariable(self.module, whole, name if filled else f"table.{name}")
+        made.align = _LINE
+        if filled:
+            made.initializer = ir.Constant(whole, None)
+        else:
+            made.global_constant, made.linkage = True, "internal"
+            numbers = [_element(machine, one) for one in values.ravel()]
+            made.initializer = ir.Constant(whole, numbers)
         shape = tuple(WORD(n) for n in values.shape)
         return Memory(machine, made.bitcast(kind.as_pointer()), shape)
 

@@ -35,10 +35,12 @@ from ... import undisturbed
 from .. import private
 from ..llvm import native
 from .interpreted import SETTINGS, in_numpy, interpreted
+from .tables import separated
 
 if TYPE_CHECKING:
     from ..llvm.native import Kind
     from .kept import Kept
+    from .tables import Numbers
 
 # Object code, and the names of what it calls.
 _Code: TypeAlias = tuple[bytes, Sequence[str]]
@@ -182,8 +184,8 @@ def _load(
     """Load or compile, one at a time in the process."""
     found = _loaded.get(key)
     if found is None:
-        unique = _key(text, f"{types}\n{fastmath}\n{_machine()}")
-        path = _written(text, f"{name}_{unique}")
+        use = f"{types}\n{fastmath}\n{_machine()}"
+        path = _written(text, f"{name}_{_key(text, use)}")
         if kinds is None:
             band = _compiled(path, signature(), fastmath)
             statistics = getattr(band, "stats", None)
@@ -192,7 +194,9 @@ def _load(
         elif interpreted():
             found = _Loaded(_module(path).band, from_disk=False)
         else:
-            found = _native(path, text, kinds, fastmath, elements)
+            code, numbers = separated(text)
+            place = path.with_stem(f"{name}_{_key(code, use)}")
+            found = _native(place, text, numbers, kinds, fastmath, elements)
         _loaded[key] = found
     return found
 
@@ -384,9 +388,14 @@ def _home() -> Path:
 
 
 def _native(
-    path: Path, text: str, kinds: Sequence[Kind], fastmath: bool, elements: bool
+    path: Path,
+    text: str,
+    numbers: Numbers,
+    kinds: Sequence[Kind],
+    fastmath: bool,
+    elements: bool,
 ) -> _Loaded:
-    """The object code beside a module, made if it is not there."""
+    """The object code of a text at a path, made if it is not there, with the text's numbers."""
     whole = native.possible() and _commands_are_shared(path.parent)
 
     def make() -> _Code:
@@ -397,7 +406,9 @@ def _native(
             return object_code(entries.block_alone(text, kinds, fastmath=fastmath))
         return object_code(entries.entries(text, kinds, fastmath=fastmath, with_elements=elements))
 
-    load = native.loaded if whole else partial(native.loaded_block, kinds=kinds)
+    load = partial(native.loaded, numbers=numbers)
+    if not whole:
+        load = partial(native.loaded_block, numbers=numbers, kinds=kinds)
     band, from_disk = _object(path.with_suffix(".o" if whole else ".block.o"), load, make)
     if band is None:
         raise RuntimeError(f"the machine code of {path.stem} calls what this machine lacks.")

@@ -29,6 +29,7 @@ from ...lowering.typed import (
     Typed,
     Whole,
 )
+from .tables import Tables, varies
 
 SHORT = {
     "bool": "b1",
@@ -69,6 +70,7 @@ class Expressions(Typed):
     ) -> None:
         super().__init__(known, types)
         self.names = names
+        self.tables = Tables()
 
     def atom(self, atom: Atom, machine: str | None = None) -> str:
         """An operand, in a given machine type."""
@@ -104,15 +106,27 @@ class Expressions(Typed):
                 binding = _BINDING["not"] if op == "not" else _SIGN
                 space = " " if op == "not" else ""
                 return f"{op}{space}{self._within(arg, binding)}", binding
+            case Apply("+" | "-" | "*" | "/" as op, (left, right)):
+                return self._between(op, self._fetched(left), self._fetched(right))
             case Apply(op, (left, right)):
-                binding = _BINDING[op]
-                least = binding + (binding == _BINDING["<"])
-                first, last = self._within(left, least), self._within(right, binding + 1)
-                return f"{first} {op} {last}", binding
+                return self._between(op, left, right)
             case Apply():
                 raise AssertionError(node)
             case _:
                 assert_never(node)
+
+    def _between(self, op: str, left: Node, right: Node) -> tuple[str, int]:
+        """The text of an operation of two operands, and how tightly it binds."""
+        binding = _BINDING[op]
+        least = binding + (binding == _BINDING["<"])
+        first, last = self._within(left, least), self._within(right, binding + 1)
+        return f"{first} {op} {last}", binding
+
+    def _fetched(self, node: Node) -> Node:
+        """An operand, which is one of a table where it is a number that may be another."""
+        if isinstance(node, Number) and varies(node.machine, node.value):
+            return Given(self.tables.fetch(node.machine, float(node.value.real)))
+        return node
 
     def _within(self, node: Node, binding: int) -> str:
         """The text, in parentheses unless it binds as tightly as that."""

@@ -63,6 +63,7 @@ from .histograms import histogram_function, in_bins
 from .names import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .selecting import selecting_function
+from .tables import is_table
 from .turns import NEAR, one_by_one
 from .window_loops import plus
 
@@ -166,6 +167,8 @@ class _Writer:
             *["notes"] * self.watched,
         ]
         lines = function_lines(written.values(), fastmath=fastmath)
+        if tables := self.expressions.tables.lines():
+            lines += ["", "", *tables]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, several, outs)]
         text = whole_text(title, lines)
@@ -678,7 +681,8 @@ def once(function: RowFunction, written: dict[tuple[str, ...], RowFunction]) -> 
 
     def anonymous(word: re.Match[str]) -> str:
         name = word.group()
-        if name[0].isdigit() or (name in RESERVED and name != function.name):
+        own = name in RESERVED or is_table(name)
+        if name[0].isdigit() or (own and name != function.name):
             return name
         return known.setdefault(name, f"_{len(known)}")
 

@@ -16,7 +16,7 @@ lanes (3x3 sum of int8: 2.6 instead of 4.5 Gpixel/s, Zen 4).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TypeAlias
@@ -51,7 +51,7 @@ from ...lowering.abreast import POINTER_CHECKS
 from ...lowering.cost import operation
 from ...lowering.pieces import Piece, Roll, pieces, rolled
 from .control import EACH, NOTES, Control, gathered_rows, in_other_rows
-from .expressions import Expressions, literal
+from .expressions import Expressions
 from .names import as_tuple
 from .window_loops import WindowLoops, plus
 
@@ -149,7 +149,8 @@ def row_function(
         values = (Ref(values[0].dtype, rolls[-1].piece.result),)
     for roll in rolls:
         for own, constants in roll.tables.items():
-            _declare_table(own, constants, expressions)
+            expressions.types[own] = str(constants[0].dtype.value)
+            expressions.known[own] = of_type(constants[0].dtype)
     reads = _places(body, sources, column, every)
     elsewhere = {name for roll in rolls for name, move in roll.moves.items() if any(move[:-1])}
     along = gathered_rows(body)
@@ -163,12 +164,16 @@ def row_function(
         {row: labels[row] for row in along}, column,
     )  # fmt: skip
     place = "j" if every == 1 else "q0"
+    expressions.tables.fetched = {}
     once: list[str] = []
     ends = 0
     before_last: list[str] = []
     held_type = ""
     for roll in rolls:
-        front = _front(roll, names)
+        front = [
+            f"{own} = {expressions.tables.listed(expressions.types[own], map(_real, numbers))}[p0]"
+            for own, numbers in roll.tables.items()
+        ]
         lines = [f"{held} = o0[{place}]"] if held else []
         if roll.piece.before:
             # Pieces of one form end with values of one type.
@@ -223,6 +228,7 @@ def row_function(
         arguments += [buffer for buffer, _, _ in windows.buffers]
     arguments += [f"o{k}" for k in range(len(values))] + ["n"]
     arguments += [names[n] for n in others]
+    once = [*expressions.tables.fetched.values(), *once]
     text = [f"def {name}({', '.join(arguments)}):", *("    " + line for line in once)]
     text += ["    " + line for line in before_last]
     if every > 1:
@@ -241,7 +247,7 @@ def row_function(
     # One result is left to be compared with the rows, which keeps LLVM unsure of these.
     apart = () if noalias else tuple(f"o{k}" for k in range(len(values) - 1))
     return RowFunction(
-        name, tuple(text), (*windows.constants, *_tables(rolls)), tuple(rows), others,
+        name, tuple(text), tuple(windows.constants), tuple(rows), others,
         tuple(windows.buffers), loops, noalias, apart,
         () if held or loops or control.looks or every > 1 else overlap,
     )  # fmt: skip
@@ -253,28 +259,10 @@ def _movable(source: Source, kernel: Kernel, name: str) -> bool:
     return name in own and not source.constant and not source.load and kernel.ndim > 1
 
 
-def _declare_table(name: str, constants: Sequence[Const], expressions: Expressions) -> None:
-    """Say of which type the constants are that a name stands for."""
-    numbers = [one.value for one in constants]
-    assert all(isinstance(one, float) for one in numbers), constants
-    expressions.types[name] = str(constants[0].dtype.value)
-    expressions.known[name] = of_type(constants[0].dtype)
-
-
-def _front(roll: Roll, names: Mapping[str, str]) -> list[str]:
-    """What a turn of a loop over pieces begins with."""
-    return [f"{name} = {name}_table[p0]" for name in roll.tables]
-
-
-def _tables(rolls: Sequence[Roll]) -> list[str]:
-    """The constants of pieces that are done in a loop."""
-    lines: list[str] = []
-    for roll in rolls:
-        for name, constants in roll.tables.items():
-            dtype = str(constants[0].dtype.value)
-            listed = ", ".join(literal(one, dtype) for one in constants)
-            lines.append(f"{name}_table = np.array([{listed}], dtype=np.{dtype})")
-    return lines
+def _real(constant: Const) -> float:
+    """The number that a float is."""
+    assert isinstance(constant.value, float), constant
+    return constant.value
 
 
 def _further(roll: Roll, name: str, axis: int) -> str:

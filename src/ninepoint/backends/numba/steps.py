@@ -98,6 +98,8 @@ class _Writer:
             *(self.names[n] for n in scalars),
         ]
         lines = function_lines(written.values(), fastmath=fastmath)
+        if tables := self.expressions.tables.lines():
+            lines += ["", "", *tables]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
         lines += ["    " + line for line in self._band(functions, final, last)]
         text = whole_text(title, lines)

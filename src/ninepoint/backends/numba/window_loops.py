@@ -9,7 +9,7 @@ median of x over 31 x 31   ->   for d0 in range(31):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,6 +127,10 @@ class WindowLoops:
             case Weight():
                 known = self.known[inner]
                 types[inner] = machine_type(expr.dtype, known)
+                if expr.dtype.is_float:
+                    numbers = map(float, expr.texts)
+                    table = self.expressions.tables.listed(types[inner], numbers)
+                    return [f"{inner} = {table}[{_flat(dims, reduce.shape)}]"]
                 table = f"{inner}_{name}"
                 constants = [literal(Const(expr.dtype, t), types[inner]) for t in expr.texts]
                 self._table(table, constants, reduce.shape, types[inner])
@@ -263,6 +267,14 @@ class WindowLoops:
 
     def _as_stored(self, name: str, array: str) -> None:
         self.expressions.types[name] = computed(self.storage[array]).name
+
+
+def _flat(dims: Sequence[str], shape: Sequence[int]) -> str:
+    """The text of an index among all elements of a window, of those along its axes."""
+    text = dims[0]
+    for dim, length in zip(dims[1:], shape[1:], strict=True):
+        text = f"({text}) * {length} + {dim}" if " " in text else f"{text} * {length} + {dim}"
+    return text
 
 
 def _variance(name: str, reduce: Reduce, short: str, inner: list[str], result: str) -> list[str]:
