@@ -83,8 +83,7 @@ def band(x, out0):
     n = out0.shape[out0.ndim - 1]
     v0 = np.empty((1, padded(n + 2, 2)), dtype=np.int16)
     for b in range(out0.shape[0]):
-        far = out0.nbytes > 1048576
-        many = 0 if n < 80 or (far and (n < 2000 or (n < 6000 and x.strides[1] % 4096 == 0))) else out0.shape[1] // 3 * 3
+        many = out0.shape[1] // 3 * 3
         for i in range(0, many, 3):
             band_rows(row(x, (b, i)), row(x, (b, i + 1)), row(x, (b, i + 2)), row(x, (b, i + 3)), row(x, (b, i + 4)), row(out0, (b, i)), row(out0, (b, i + 1)), row(out0, (b, i + 2)), n)
         for i in range(many, out0.shape[1]):

@@ -78,9 +78,10 @@ def printed(loops: Module, module: ir.Module) -> ir.Function:
 
 # A row function of so many operations uses vectors of 512 bits where the processor has them, which
 # LLVM avoids by itself.  (With them, 512x512 on one thread: bilateral 5x5 10.9 and 6.9 ms, median
-# of 5x5 float32 620 and 485 us, standard deviation of 7x7 840 and 720 us; means of 3x3, and of 27
-# points, took 3 to 10 % longer, Sapphire Rapids.)
-WIDE = 150
+# of 5x5 float32 620 and 485 us, Gaussians of sigma 1 172 and 149 us, of sigma 4 696 and 591 us;
+# sums of 3x3 within 5 %, Sapphire Rapids.)  Not where all elements are bytes, of which 64 would be
+# one vector: rows of 40 took up to one and a half times as long, and longer ones no less.
+WIDE = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ class _Module:
             else:
                 # As one function that LLVM has optimised by itself, not as a part of others.
                 made.attributes.add("noinline")
-                if operations(source.body) >= WIDE:
+                if _is_wide(source):
                     # It is none of the names that llvmlite's own method takes.
                     set.add(made.attributes, '"prefer-vector-width"="512"')
                 writer.row(made.args)
@@ -167,6 +168,12 @@ class _Module:
             made.initializer = ir.Constant(whole, numbers)
         shape = tuple(WORD(n) for n in values.shape)
         return Memory(machine, made.bitcast(kind.as_pointer()), shape)
+
+
+def _is_wide(function: Function) -> bool:
+    """Whether a row function is to use the widest vectors."""
+    sizes = [one.itemsize for one in function.parameters if isinstance(one, Array)]
+    return max(sizes) > 1 and operations(function.body) >= WIDE
 
 
 def _element(machine: str, value: Any) -> Any:

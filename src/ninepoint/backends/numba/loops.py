@@ -119,6 +119,7 @@ class _Writer:
         self.kernel = kernel
         # What slides along rows knows elements as they are computed with.
         self.converts = not any(isinstance(stage, Histogram) for stage in kernel.stages)
+        self.dtypes = dtypes
         shorts = [short(dtype) for dtype in dtypes] if self.converts else []
         self.stores = tuple(one.store if one else "" for one in shorts)
         self.together = together
@@ -396,9 +397,8 @@ class _Writer:
             lines.append(f"for i in range({-self.warm}, 0):")
             lines += ["    " + line for line in self._turn(functions, None, outs)]
         together = f"{height} // {count} * {count}"
-        field = self.names[self.kernel.fields[0][0]]
-        if alone := one_by_one(self.kernel, self.together, field):
-            lines.append(f"far = out0.nbytes > {NEAR}")
+        if alone := one_by_one(self.kernel, self.together, self.dtypes):
+            lines.append(f"far = out0.nbytes >= {NEAR}")
             together = f"0 if {alone} else {together}"
         lines.append(f"many = {together}")
         lines.append(f"for i in range(0, many, {count}):")

@@ -1,20 +1,21 @@
 """Turns: of which arrays several rows of the result are made in one turn of the loop.
 
-    far = out0.nbytes > 1048576
-    many = 0 if far and 30 < n < 500 else out0.shape[1] // 3 * 3
+    far = out0.nbytes >= 1048576
+    many = 0 if far and 100 < n < 4096 else out0.shape[1] // 3 * 3
 
-Rows that are made together share loads and operations, which always pays where the arrays are in
-cache.  From memory, one row after the other is one long stream where rows follow each other, and
-three at once are six short ones, which the processor does not foresee.
-
-All was measured on one core of a Zen 5: sums, means, extremes, Sobel and Laplace operators and
-the game of life in windows of 3 x 3, of 8 to 64 bits, images of 16 to 20,000 columns and stacks
-of 16 MB with 32 to 1000; what is said to win took 0.5 to 0.95 of the other's time.
+Rows that are made together share loads and operations, which pays where the arrays are in cache.
+From memory, one row after the other is one long stream, and three at once are six short ones,
+which the processor does not foresee: with Laplace and Sobel operators, extremes and weighted sums
+of 3 x 3 one row at a time took 0.75 to 0.95 of the time (1000 to 4000 columns, 8 to 64 bits,
+Sapphire Rapids).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+
+import numpy as np
 
 from ...language.ir import Kernel
 from ...lowering.abreast import effort
@@ -22,50 +23,36 @@ from ...lowering.abreast import effort
 # Bytes of a result from which on it counts as far.
 NEAR = 1 << 20
 
-# Of far arrays, rows of more bytes than these are made one by one (the second number is for what
-# stays in bytes: extremes and medians of 600 x 160 x 160 took 0.7 of the time three at once) ...
-NARROW, NARROW_BYTES = 120, 200
+# What is computed for each byte that is read or written, from which on memory is fast enough:
+# medians of 3 x 3 have 25 to 31 and lost up to a quarter one by one, those above 5 to 21.
+HEAVY = 24
 
-# ... and of fewer than these: bytes, wider integers and floats.  (Sobel and mean of 16 x 1000 x
-# 1000 uint16 took 0.7 and 0.9 of the time three at once, of bytes 1.2.)
-SHORT_BYTES, SHORT_INTEGERS, SHORT_FLOATS = 2000, 1500, 1990
+# Bytes of a row up to which rows are too short to be foreseen one by one: extremes of 2000 x 40 x
+# 40 lost up to two fifths.
+NARROW = 400
 
-# Where hardly less is left of the work, far rows of 8 and 16 bits are made one by one however
-# long they are: Laplace operators and life lost up to a fifth, and nothing was won (3000 to 20,000
-# columns).  That is the part of the effort from which on; those above have 0.6 to 0.7, these 0.81
-# and more.
-LIGHT, LIGHT_SIZE = 0.78, 2
+# Bytes of a row from which on the first cache does not hold it until the next row reads it, so
+# that several at once read it less often: extremes of 64 bits lost up to a fifth by themselves.
+LONG = 1 << 14
 
-# Where the other way keeps rows of stages for rows of bytes, fewer columns are made one by one:
-# Sobel lost up to a quarter with 16, all others won with 80.  So are far rows that lie a multiple
-# of 4096 bytes apart, which all fall into few sets of the first cache, as long as the other way
-# stays in that cache: a mean of 4096 x 4096 lost an eighth, of 8192 x 8192 it took half the time.
+# Columns below which rows of bytes are made one by one, where the other way keeps rows of stages:
+# Sobel lost up to a quarter with 16, all others won with 80.
 LEAST = 80
-APART = 4096
-LONG = 6000
 
 
-def one_by_one(kernel: Kernel, together: Kernel | None, field: str) -> str:
+def one_by_one(kernel: Kernel, together: Kernel | None, dtypes: Sequence[np.dtype]) -> str:
     """For which arrays rows are made one after the other, as a condition on `n` and `far`.
 
-    `field` is the name of one of the arrays that are read; `together` is what makes several rows
-    where the kernel itself does not.
+    `together` is what makes several rows where the kernel itself does not; the results are stored
+    as `dtypes`.
     """
     if together is None and kernel.stages:
         # Stages that several rows share gain by it with all arrays: a Gaussian of 5 x 5 float32
         # took 0.7 to 0.95 of the time, of 1600 x 100 x 100 alone 1.1.
         return ""
+    moved = [dtype.itemsize for _, dtype in kernel.fields] + [dtype.itemsize for dtype in dtypes]
+    if effort(replace(together or kernel, rows=1)) >= HEAVY * sum(moved):
+        return ""
     size = max(dtype.itemsize for _, dtype in kernel.fields)
-    several = together or kernel
-    light = effort(several) > LIGHT * effort(replace(several, rows=1))
-    if light and size <= LIGHT_SIZE:
-        return f"far and n > {NARROW // size}"
-    if not kernel.outputs[0].dtype.is_integer:
-        short = SHORT_FLOATS
-    else:
-        short = SHORT_BYTES if size == 1 else SHORT_INTEGERS
-    if together is None or not kernel.stages or size > 1:
-        narrow = NARROW_BYTES if together is None and size == 1 else NARROW // size
-        return f"far and {narrow} < n < {short // size}"
-    aligned = f"n < {LONG} and {field}.strides[{kernel.ndim - 1}] % {APART} == 0"
-    return f"n < {LEAST} or (far and (n < {short} or ({aligned})))"
+    far = f"far and {NARROW // size} < n < {LONG // size}"
+    return f"n < {LEAST} or ({far})" if kernel.stages and size == 1 else far
