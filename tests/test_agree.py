@@ -171,6 +171,57 @@ def test_debug_refuses_border_values_of_finer_results():
     assert told[0] == told[1]
 
 
+def test_finer_results_and_border_values_are_refused_before_shapes_that_do_not_fit():
+    @npt.stencil(boundary=npt.neumann(0.5))
+    def slope(x):
+        return x[1] - x[-1]
+
+    @npt.stencil
+    def joined(x, y):
+        fine = alike_row(x, upsample=2)
+        steep = slope(y)
+        return fine[0] + steep[1]
+
+    told = []
+    for way in (joined, joined.debug):
+        with pytest.raises(ValueError, match="upsample= and border conditions") as caught:
+            way(np.zeros(4), np.zeros(5))
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+
+
+def test_a_border_value_need_not_fit_positions():
+    @npt.stencil(boundary=npt.robin(1.5, 0.25, 2, dx=1.0))
+    def odd(x):
+        return x[1] if npt.index(x) % 2 == 1 else x[-1] * 0.5
+
+    x = np.array([1.5, 2.5, 4.0, 7.0])
+    np.testing.assert_allclose(odd(x), odd.debug(x))
+
+
+def test_a_border_value_where_nobody_looks_need_not_fit():
+    @npt.stencil(boundary=npt.dirichlet(0))
+    def here(x):
+        return x[0] * 2
+
+    @npt.stencil
+    def beside(x):
+        return here(x)[1]
+
+    x = np.arange(6)
+    for kernel, right in ((here, x * 2), (beside, [*x[1:] * 2, 0])):
+        for made in (kernel(x), kernel.debug(x), kernel(da.from_array(x, chunks=3)).compute()):
+            np.testing.assert_array_equal(made, right)
+
+
+def test_an_eager_and_a_lazy_ufunc_refuse_the_same_option_first():
+    over = npt.ufunc(dtype="uint8")(lambda x, y: x * y)
+    x = np.array([1 + 2j, 3])
+    for y in (x, npt.lazy(x)):
+        with pytest.raises(TypeError, match="threads must be"):
+            over(1 + 1j, y, threads="two")
+
+
 def test_debug_names_the_field_that_a_border_value_does_not_fit():
     @npt.stencil(boundary=npt.neumann(1))
     def kernel(a, b):

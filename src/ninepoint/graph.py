@@ -381,7 +381,17 @@ class Graph:
         """The graph with positions among what is given, after the fields, and what is wanted.
 
         Values have other numbers there.
+
+        Raises
+        ------
+        ValueError
+            If one call has border conditions, and some makes more points than its fields have.
         """
+        if has_conditions(self) and any(node.factors for node in self.nodes):
+            raise ValueError(
+                "upsample= and border conditions (values, functions, slopes) cannot be in one "
+                "call; call one stencil after the other."
+            )
         if not self._asked:
             return self, tuple(wanted)
         made = (v for v in range(self.given, len(self.names)) if v not in self._asked)
@@ -507,20 +517,8 @@ class Graph:
 
 
 def has_conditions(graph: Graph) -> bool:
-    """Whether the border of some call has conditions.
-
-    Raises
-    ------
-    ValueError
-        If it has, and some call makes more points than its fields have.
-    """
-    found = any(node.boundary.conditions for node in graph.nodes)
-    if found and any(node.factors for node in graph.nodes):
-        raise ValueError(
-            "upsample= and border conditions (values, functions, slopes) cannot be in one "
-            "call; call one stencil after the other."
-        )
-    return found
+    """Whether the border of some call has conditions."""
+    return any(node.boundary.conditions for node in graph.nodes)
 
 
 def with_boundaries(graph: Graph, change: Callable[[Node], Boundary]) -> Graph:

@@ -42,7 +42,7 @@ from .language.parameters import array_parameters, indexed_parameters
 from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule
-from .options import CALL_OPTIONS, Options, overflow_rule
+from .options import CALL_OPTIONS, Options, Place, overflow_rule
 from .remembered import Remembered
 from .tokens import Registry
 from .tracebacks import door, shorten
@@ -203,6 +203,7 @@ class Ufunc(Stencil):
                 for value, field in zip(values, self._plain, strict=True):
                     own = type(value) is np.ndarray or is_cupy(value)
                     if field and not (own and value.ndim):
+                        Place(threads=threads, device=device).check(())
                         options = {"dtype": dtype, "overflow": overflow, "threads": threads}
                         return self._special(values, out, {**options, "device": device})
             result = super().__call__(

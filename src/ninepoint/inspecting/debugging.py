@@ -15,7 +15,7 @@ from ..arrays.layout import layout
 from ..arrays.phases import cut_shapes, finer_values
 from ..arrays.recognise import is_chunked, is_xarray
 from ..calls import Call
-from ..graph import graph_of, has_conditions
+from ..graph import graph_of
 from ..language import reference
 from ..language.source import frozen
 from ..running import reaching
@@ -46,7 +46,6 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     border, compiled = last.border, last.compiled
     fields = reaching(graph.along(order), fields)
     shapes = graph.along(order).shapes(field.shape for field in fields)
-    has_conditions(graph)
     # Of what calls of other stencils leave: these may have made something smaller of the fields.
     own = cut_shapes([shapes[v] for v in last.fields], last.fields, finer_values(graph.nodes))
     points = np.broadcast_to(0, np.broadcast_shapes(*own))

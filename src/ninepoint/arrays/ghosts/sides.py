@@ -126,7 +126,9 @@ class Edges:
     def of(node: Node, shape: tuple[int, ...], pairs: Sequence[tuple[Any, Any]]) -> Edges:
         """Those of a node on fields of a shape, with such rules."""
         compiled = node.program.compiled
-        types = dict(reversed(list(zip(compiled.field_dtypes, compiled.fields, strict=True))))
+        fields = list(zip(compiled.field_dtypes, compiled.fields, strict=True))
+        # Positions have nothing outside that is asked for.
+        types = dict(reversed(fields[: len(fields) - len(compiled.positions)]))
         names = [(_name(before), _name(after)) for before, after in pairs]
         core = shape[len(shape) - len(pairs) :]
         geometry = _geometry(core, tuple(node.reaches), tuple(names))
@@ -142,6 +144,9 @@ class Edges:
         for axis, (pair, reach) in enumerate(zip(pairs, geometry.reach, strict=True), first):
             laid: list[Any] = []
             for one, far in zip(pair, reach, strict=True):
+                if isinstance(one, Condition) and not far:
+                    # Nobody looks there, whatever it says.
+                    one = "nearest"
                 if isinstance(one, Condition):
                     found = known.get((id(one), far))
                     if found is None:
