@@ -306,3 +306,21 @@ def test_other_shapes_chunks_and_numbers_compile_nothing():
             lazy = elsewhere(da.from_array(X, chunks=chunks), 1)
             np.testing.assert_array_equal(lazy.compute(scheduler="sync"), wanted)
         elsewhere.iterate(X.astype("int64"), lambda step: step, steps=3)
+
+
+@npt.stencil
+def ramp(x):
+    return npt.index(x) * 2.5 - x[0]
+
+
+@pytest.mark.parametrize("columns", [8, 300])
+def test_positions_along_rows_that_lie_beside_each_other_as_python(as_python, columns):
+    x = np.ones((columns, 3)).T
+    np.testing.assert_array_equal(ramp(x), ramp(np.ascontiguousarray(x)))
+    np.testing.assert_array_equal(ramp(x), ramp.debug(x))
+
+
+@pytest.mark.parametrize("columns", [8, 300])
+def test_positions_along_rows_that_lie_beside_each_other(columns):
+    x = np.ones((columns, 3)).T
+    np.testing.assert_array_equal(ramp(x), ramp.debug(x))

@@ -46,7 +46,7 @@ class Arrangement:
             core = core_axes(axes, ndim, program.ndim)
             order = (*(axis for axis in range(ndim) if axis not in core), *core)
         self._merging: Merging | None = None
-        if looks_at_points(program):
+        if looks_at_points(program) and not program.positions:
             whole = [np.broadcast_to(field, shape) for field in fields]
             found = merging([*whole, *listed(out)])
             order, self._merging = found.order, None if found.is_trivial else found
