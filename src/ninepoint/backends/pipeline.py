@@ -96,15 +96,7 @@ def compile_kernel(
     general = imported(".numba.inferring", __package__)
 
     # Not inside `except`: the user's mistakes would show what they are no consequence of.
-    compiled: Compiled = general.compile_general(
-        function,
-        arguments,
-        request.neighborhood,
-        dtypes=request.dtypes,
-        overflow=request.overflow,
-        kept=request.kept,
-        fastmath=request.fastmath,
-    )
+    compiled: Compiled = general.compile_general(function, arguments, request)
     return replace(compiled, unread=place, reason=reason)
 
 

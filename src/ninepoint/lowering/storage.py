@@ -43,6 +43,14 @@ def check_kept(name: str, outputs: int, kept: int) -> None:
         )
 
 
+def misfit(storage: np.dtype, results: str) -> ValueError:
+    """The error for a type that might not hold what a kernel gives."""
+    return ValueError(
+        f"dtype={storage} might not hold every result of this kernel ({results}); say what "
+        'happens then with overflow="saturate" or overflow="wrap".'
+    )
+
+
 def natural_dtypes(kernel: Kernel, kept: int = 0, phases: int = 1) -> tuple[np.dtype, ...]:
     """The storage type of every result by the rule, each of which has an output in each phase.
 
@@ -125,10 +133,7 @@ def _integer(
 ) -> Atom:
     fits = holds(storage, nearest(value)) and not value.nan
     if not fits and overflow is None:
-        raise ValueError(
-            f"dtype={storage} might not hold every result of this kernel ({words(value)}); say "
-            'what happens then with overflow="saturate" or overflow="wrap".'
-        )
+        raise misfit(storage, words(value))
     target = DType.UINT if storage == np.dtype("uint64") else DType.INT
     if output.dtype.is_float:
         if overflow == "wrap":

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 
 from ...language import errors
-from ...language.box import Neighborhood
 from ...language.dtypes import DType, computed
 from ...language.errors import Span, StencilError
 from ...language.parameters import indexed_parameters
 from ...language.parse import Argument
 from ...language.source import Function
 from ...language.values import Coefficients, Field, Value
-from ...lowering.storage import check_kept
+from ...lowering.request import Request
+from ...lowering.storage import misfit
 from ...undisturbed import undisturbed
 from ..compiled import Compiled
 from ..patience import announced
+from ..pipeline import check_outputs
 from . import cache
 from .cpu import NUMBA
 from .general import General, translate
@@ -36,12 +37,7 @@ from .reasons import plain, reason
 def compile_general(
     function: Function,
     arguments: Mapping[str, Argument],
-    neighborhood: Neighborhood | None,
-    *,
-    dtypes: Sequence[np.dtype] | None = None,
-    overflow: str | None = None,
-    kept: int = 0,
-    fastmath: bool = False,
+    request: Request,
 ) -> Compiled:
     """Compile a kernel that is not analysed.
 
@@ -52,22 +48,16 @@ def compile_general(
     ValueError
         If `dtypes` do not fit what it gives.
     """
-    general = translate(function, arguments, neighborhood, fastmath=fastmath)
+    general = translate(function, arguments, request)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
     tables = [a for a in arguments.values() if isinstance(a, Coefficients)]
     scalars = {n: a.atom.dtype for n, a in arguments.items() if isinstance(a, Value)}
     given, several = undisturbed(lambda: _inferred(function, general, arguments))
-    if dtypes is not None and len(dtypes) != len(given):
-        raise ValueError(
-            f"'{function.name}' has {len(given)} outputs, but dtype= names {len(dtypes)}."
-        )
-    check_kept(function.name, len(given), kept)
-    if dtypes is None:
-        dtypes = given
-        if kept:
-            dtypes = [np.result_type(d, f.storage) for d, f in zip(given, fields, strict=False)]
+    check_outputs(function.name, len(given), request)
+    natural = [np.result_type(d, f.storage) for d, f in zip(given, fields, strict=False)]
+    dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
-        _check(dtype, storage, overflow)
+        _check(dtype, storage, request.overflow)
     positions = general.positions
     return Compiled(
         name=cache.identifier(function.name),
@@ -76,11 +66,11 @@ def compile_general(
         scalars=(*scalars, *general.lengths),
         reaches=(general.box,) * len(given),
         field_dtypes=(*(f.storage for f in fields), *[np.dtype("int64")] * len(positions)),
-        out_dtypes=tuple(dtypes),
+        out_dtypes=dtypes,
         coefficient_types=tuple((one.storage, len(one.shape)) for one in tables),
         scalar_types=(*scalars.values(), *[DType.INT] * len(general.lengths)),
-        fastmath=fastmath,
-        module=general.module(len(given), several, overflow),
+        fastmath=request.fastmath,
+        module=general.module(len(given), several, request.overflow),
         backend=NUMBA,
         factor=general.factor,
         positions=positions,
@@ -201,11 +191,7 @@ def _check(dtype: np.dtype, storage: np.dtype, overflow: str | None) -> None:
     if storage.kind not in "iu" or overflow is not None or np.can_cast(dtype, storage):
         return
     info = np.iinfo(dtype) if dtype.kind in "iu" else None
-    span = "any float" if info is None else f"{info.min} to {info.max}"
-    raise ValueError(
-        f"dtype={storage} might not hold every result of this kernel ({span}); say what "
-        'happens then with overflow="saturate" or overflow="wrap".'
-    )
+    raise misfit(storage, "any float" if info is None else f"{info.min} to {info.max}")
 
 
 # What Numba says.

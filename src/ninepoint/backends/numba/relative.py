@@ -270,32 +270,21 @@ def _wrapped(value, out):
 # Reductions along an axis of a window, where Numba knows those of the whole array only.
 
 
-def _along(name):
-    reduce_line = getattr(np, name)
-
-    def along(a, axis):
-        raise NotImplementedError
-
-    along.__name__ = along.__qualname__ = f"along_{name}"
-
-    @overload(along)
-    def typed(a, axis):
-        if not isinstance(a, types.Array) or a.ndim > 2:
-            raise TypingError(f"np.{name} along an axis of an array of two axes at most")
-        if a.ndim == 1:
-            return lambda a, axis: reduce_line(a)
-
-        def reduce_lines(a, axis):
-            if axis % 2 == 0:
-                return np.array([reduce_line(a[:, k]) for k in range(a.shape[1])])
-            return np.array([reduce_line(a[k]) for k in range(a.shape[0])])
-
-        return reduce_lines
-
-    return along
+def along(name, a, axis):
+    """What `name` reduces lines to."""
+    raise NotImplementedError
 
 
-along_max, along_min, along_mean = _along("max"), _along("min"), _along("mean")
-along_median, along_std, along_var = _along("median"), _along("std"), _along("var")
-along_prod, along_any, along_all = _along("prod"), _along("any"), _along("all")
-along_ptp = _along("ptp")
+@overload(along, prefer_literal=True)
+def _along(name, a, axis):
+    if not isinstance(a, types.Array) or a.ndim > 2:
+        raise TypingError("it reduces along an axis of an array of two axes at most")
+    reduce_line = getattr(np, name.literal_value)
+    if a.ndim == 1:
+        return lambda name, a, axis: reduce_line(a)
+
+    def reduce_lines(name, a, axis):
+        lines = a.T if axis % 2 == 0 else a
+        return np.array([reduce_line(lines[k]) for k in range(lines.shape[0])])
+
+    return reduce_lines

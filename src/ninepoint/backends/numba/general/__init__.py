@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ....language import errors
-from ....language.box import Box, Neighborhood, joined
+from ....language.box import Box, joined
 from ....language.errors import Span
 from ....language.ir import Position
 from ....language.lengths import Length
@@ -27,6 +27,7 @@ from ....language.positions import GREATEST, LEAST, index
 from ....language.refusals import refuse
 from ....language.source import Function, bound_names
 from ....language.values import Coefficients, Field, Value
+from ....lowering.request import Request
 from ...backend import Module
 from ..loops import heading
 from ..window_loops import plus
@@ -37,9 +38,7 @@ from .texts import text_of
 
 # The names of `relative` that the text uses.
 _NAMES = (
-    "Neighbours along_all along_any along_max along_mean along_median along_min along_prod "
-    "along_ptp along_std along_var chosen clipped go_on in_order middle near njit ordered "
-    "saturated unowned wide wrapped"
+    "Neighbours along chosen clipped go_on middle near njit ordered saturated unowned wide wrapped"
 ).split()
 _OWN = "np math point band outside FLAGS b j value inf nan".split()
 _RESERVED = frozenset({*_NAMES, *_OWN, *keyword.kwlist, *dir(builtins)})
@@ -142,9 +141,7 @@ def _tuple(items: Iterator[str] | list[str]) -> str:
 def translate(
     function: Function,
     arguments: Mapping[str, Argument],
-    neighborhood: Neighborhood | None = None,
-    *,
-    fastmath: bool = False,
+    request: Request,
 ) -> General:
     """Write a kernel that is not analysed as text.
 
@@ -163,7 +160,7 @@ def translate(
     for scope in scopes.all:
         refuse(scope.function)
     pointwise = any(isinstance(a, Field) and a.pointwise for a in arguments.values())
-    found, box = accesses(scopes, neighborhood, pointwise)
+    found, box = accesses(scopes, request.neighborhood, pointwise)
     if any(value is index for s in scopes.all for value in s.function.constants.values()):
         # A position is read at the point itself.
         box = joined((box, Box((0,) * box.ndim, (0,) * box.ndim)))
@@ -177,15 +174,13 @@ def translate(
         [],
         set(),
     )
-    names = context.globals.functions
-    for key, scope in scopes.helpers.items():
-        root = scope is scopes.root
-        names[key] = "point" if root else context.globals.fresh(scope.function.name)
+    for scope in scopes.helpers.values():
+        name = "point" if scope is scopes.root else context.globals.fresh(scope.function.name)
+        context.globals.names[id(scope.function)] = name
     pieces = [
-        (scope, *_piece(context, scope, names[key], arguments))
-        for key, scope in reversed(scopes.helpers.items())
+        (scope, *_piece(context, scope, arguments)) for scope in reversed(scopes.helpers.values())
     ]
-    flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={fastmath}"
+    flags = f"nogil=True, error_model='numpy', boundscheck=True, fastmath={request.fastmath}"
     text = "\n".join([f"FLAGS = dict({flags})", *context.globals.lines])
     lines: dict[int, Span] = {}
     for scope, written, statements in pieces:
@@ -212,7 +207,7 @@ def translate(
 
 
 def _piece(
-    context: Context, scope: Scope, name: str, arguments: Mapping[str, Argument]
+    context: Context, scope: Scope, arguments: Mapping[str, Argument]
 ) -> tuple[str, list[ast.stmt]]:
     """The text of a function, and its statements."""
     rewriter = Rewriter(context, scope)
@@ -232,6 +227,7 @@ def _piece(
     # Called, it would be given the whole of its fields for each point: what reads at an offset
     # from data took 16 ns so, and takes 1.3 ns as a part of the loop.
     flags = ", forceinline=True, cache=True" if root else ""
+    name = context.globals.names[id(scope.function)]
     head = [f"@njit(**FLAGS{flags})", f"def {name}({', '.join(parameters)}):"]
     return "\n".join([*head, *fixed, inner]), body
 

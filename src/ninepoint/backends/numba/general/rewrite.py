@@ -44,26 +44,24 @@ class Globals:
     reserved: frozenset[str]
     taken: frozenset[str]
     lines: list[str] = field(default_factory=list)
-    values: dict[str, Any] = field(default_factory=dict)
-    functions: dict[int, str] = field(default_factory=dict)
+    names: dict[int, str] = field(default_factory=dict)
+    held: list[Any] = field(default_factory=list)
 
     def fresh(self, name: str) -> str:
         """A name that nothing in the generated text has."""
         new = name if name.isidentifier() else "function"
-        used = {*self.reserved, *self.taken, *self.values, *self.functions.values()}
+        used = {*self.reserved, *self.taken, *self.names.values()}
         while new in used:
             new += "_"
         return new
 
     def constant(self, name: str, value: Any, text: str) -> str:
         """The name of a constant of the module."""
-        for known, held in self.values.items():
-            if held is value:
-                return known
-        name = self.fresh(name)
-        self.values[name] = value
-        self.lines.append(f"{name} = {text}")
-        return name
+        if id(value) not in self.names:
+            self.names[id(value)] = self.fresh(name)
+            self.held.append(value)
+            self.lines.append(f"{self.names[id(value)]} = {text}")
+        return self.names[id(value)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +143,7 @@ class Rewriter(ast.NodeTransformer):
             raise (errors.ufunc_stage if self.context.pointwise else errors.stage_use)(span, name)
         text: str | None
         if isinstance(value, Function):
-            text = self.context.globals.functions[id(value)]
+            text = self.context.globals.names[id(value)]
         else:
             text = _OURS.get(value) if callable(value) else None
             text = text or text_of(value)
@@ -255,8 +253,8 @@ class Rewriter(ast.NodeTransformer):
         name = {"amax": "max", "amin": "min"}.get(name, name)
         if name not in _ALONG or len(given) != 2:
             return None
-        call = ast.Call(ast.Name(f"along_{name}", ast.Load()), [*map(self.visit, given)], [])
-        return ast.copy_location(call, node)
+        values = [ast.Constant(name), *map(self.visit, given)]
+        return ast.copy_location(ast.Call(ast.Name("along", ast.Load()), values, []), node)
 
     def _shape(self, node: ast.Call, function: Any) -> ast.AST:
         """The shape of a window that constant arguments say."""
@@ -274,9 +272,8 @@ class Rewriter(ast.NodeTransformer):
             shape = function(*args, **named)
         except (TypeError, ValueError) as error:
             raise errors.wrong_arguments(span, name, str(error)) from error
-        return self._parsed(
-            self.context.globals.constant("shape", shape, str(text_of(shape))), node
-        )
+        text = str(text_of(shape))
+        return self._parsed(self.context.globals.constant("shape", shape, text), node)
 
     def _position(self, node: ast.Call) -> ast.AST:
         """`npt.index(x)`, or `npt.index()` for the position among the results."""
