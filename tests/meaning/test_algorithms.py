@@ -971,3 +971,57 @@ def test_a_long_sum_of_weights_that_are_an_argument(dtype, way):
             part = np.moveaxis(np.moveaxis(x, axis, 0)[:5], 0, axis)
             made = kernel(part, w, axes=axis)
             np.testing.assert_allclose(made, kernel.debug(part, w, axes=axis), rtol=1e-5)
+
+
+def squares(x):
+    step = x[0, -1] - x[0, 0]
+    return step * step + x[0, 1]
+
+
+def negated(x):
+    down, across = x[-1, 0] - x[0, 0], x[0, 1] - x[0, 0]
+    return -down * down * 3 + abs(across) - (across * 2) * (across * 2)
+
+
+def signed(x):
+    step = x[0, -1] - x[0, 0]
+    return step * step + step
+
+
+def cubes(x):
+    step = x[0, -1] - x[0, 1]
+    return step * step * step
+
+
+def mixed(x):
+    down, across = x[-1, 0] - x[0, 0], x[0, -1] - x[0, 0]
+    return down * across + down * down
+
+
+def chosen(x):
+    step = x[0, -1] - x[0, 0]
+    return step * step if step > 0 else abs(step)
+
+
+def near(x):
+    total = weights = x[0, 0] * 0.0
+    for i in (-1, 0, 1):
+        for j in (-1, 0, 1):
+            step = x[i, j] - x[0, 0]
+            weight = np.exp(-step * step * 0.125)
+            total += weight * x[i, j]
+            weights += weight
+    return total / weights
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64", "int64", "float32", "float64"])
+@pytest.mark.parametrize("kernel", [squares, negated, signed, cubes, mixed, chosen, near])
+def test_squares_of_differences_have_the_sign_that_is_asked_for(kernel, dtype):
+    x = np.random.default_rng(5).integers(0, 9, (7, 40)).astype(dtype)
+    program = npt.stencil(boundary="mirror")(kernel)
+    np.testing.assert_allclose(program(x), program.debug(x), rtol=1e-6 if kernel is near else 0)
+
+
+def test_a_bilateral_filter_is_computed_once_for_both_neighbours():
+    program = npt.stencil(near)
+    assert "read at 2 neighbours" in str(program.explain(np.zeros((40, 50), "float32")))

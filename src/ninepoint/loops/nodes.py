@@ -269,16 +269,6 @@ class Function:
     promises: Promises | None = None
 
 
-def operations(node: object) -> int:
-    """How many operations a value, a statement or several of them hold, wherever they are."""
-    if isinstance(node, tuple):
-        return sum(map(operations, node))
-    if not is_dataclass(node):
-        return 0
-    parts = sum(operations(getattr(node, one.name)) for one in fields(node))
-    return parts + isinstance(node, Op)
-
-
 @dataclass(frozen=True, slots=True)
 class Module:
     """Functions that call each other, and tables of constants, which are dense arrays."""
@@ -290,3 +280,14 @@ class Module:
     def function(self, name: str) -> Function:
         """The function of a name."""
         return next(one for one in self.functions if one.name == name)
+
+    def operations(self, node: object) -> int:
+        """How many operations a value, a statement or several hold, and the functions they call."""
+        if isinstance(node, tuple):
+            return sum(map(self.operations, node))
+        if not is_dataclass(node):
+            return 0
+        parts = sum(self.operations(getattr(node, one.name)) for one in fields(node))
+        if isinstance(node, Call):
+            parts += self.operations(self.function(node.function).body)
+        return parts + isinstance(node, Op)

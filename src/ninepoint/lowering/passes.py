@@ -9,6 +9,7 @@
     floating      truths are counted as floats          floating
     staged        large windows go axis by axis         algorithms
     unrolled      small windows become straight lines   windows
+    evened        differences are taken in one order    even
     wholesome     floats that are whole become integers whole
     shared        what neighbours compute too is kept   sharing
     merged        what reads the same rows is one stage merging
@@ -27,6 +28,7 @@ from ..analysis.simplify import simplify
 from ..language.box import Box
 from ..language.ir import Kernel
 from .algorithms import staged
+from .even import evened
 from .floating import floating
 from .linear import windowed
 from .merging import merged
@@ -54,6 +56,7 @@ WINDOWED: tuple[Pass, ...] = (
 
 _WRITTEN: tuple[Pass, ...] = (
     ("unrolled", lambda kernel, request: unrolled(kernel, request.schedule)),
+    ("evened", lambda kernel, _: evened(kernel)),
     ("wholesome", lambda kernel, _: wholesome(kernel)),
 )
 _SHARED: Pass = ("shared", lambda kernel, request: shared(kernel, request.schedule))

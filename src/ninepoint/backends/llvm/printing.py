@@ -43,7 +43,6 @@ from ...loops.nodes import (
     Variable,
     View,
     While,
-    operations,
 )
 from .building import BIT, POINTER, WORD, clear, function, loop, variable
 from .functions import applied, of_bits
@@ -141,7 +140,7 @@ class _Module:
             else:
                 # As one function that LLVM has optimised by itself, not as a part of others.
                 made.attributes.add("noinline")
-                if _is_wide(source):
+                if self._is_wide(source):
                     # It is none of the names that llvmlite's own method takes.
                     set.add(made.attributes, '"prefer-vector-width"="512"')
                 writer.row(made.args)
@@ -151,6 +150,11 @@ class _Module:
             elif not writer.b.block.is_terminated:
                 writer.b.ret_void()
         return self._printed[name]
+
+    def _is_wide(self, function: Function) -> bool:
+        """Whether a row function is to use the widest vectors."""
+        sizes = [one.itemsize for one in function.parameters if isinstance(one, Array)]
+        return max(sizes) > 1 and self.loops.operations(function.body) >= WIDE
 
     def _table(self, name: str, values: Any) -> Memory:
         machine = values.dtype.name
@@ -168,12 +172,6 @@ class _Module:
             made.initializer = ir.Constant(whole, numbers)
         shape = tuple(WORD(n) for n in values.shape)
         return Memory(machine, made.bitcast(kind.as_pointer()), shape)
-
-
-def _is_wide(function: Function) -> bool:
-    """Whether a row function is to use the widest vectors."""
-    sizes = [one.itemsize for one in function.parameters if isinstance(one, Array)]
-    return max(sizes) > 1 and operations(function.body) >= WIDE
 
 
 def _element(machine: str, value: Any) -> Any:
