@@ -264,7 +264,10 @@ def schedule(rng: Random) -> dict[str, Any]:
 
 
 def _scheduled(rng: Random, often: float, **more: Any) -> dict[str, str]:
-    chosen = (schedule(rng) if rng.random() < often else {}) | more
+    return _with_schedule((schedule(rng) if rng.random() < often else {}) | more)
+
+
+def _with_schedule(chosen: dict[str, Any]) -> dict[str, str]:
     usual = {one.name: one.default for one in fields(Schedule)}
     chosen = {name: value for name, value in chosen.items() if usual[name] != value}
     return {"schedule": f"npt.Schedule(**{chosen})"} if chosen else {}
@@ -560,15 +563,18 @@ def _piped(
     given = [*stages.inputs, *stages.open]
     hows = [(name, rng.choice(["rows", "rows", "inline", "whole"])) for name in stages.stages]
     chosen = {"stages": tuple(hows), "tile": rng.choice([0, 0, 3, 7])}
-    scheduled = _scheduled(rng, 0.4, **(chosen if rng.random() < 0.7 else {}))
+    # The last call by itself adds floats in the same order.
+    own = schedule(rng) if rng.random() < 0.4 else {}
+    kept = chosen if rng.random() < 0.7 else {}
     lines = [*stages.lines, *(f"{name} = {array}" for name, array in of.items() if name != array)]
     piped = _inserted(case, lines, ", ".join([*given, *rest]))
-    whole = {**decorated, **scheduled}
+    whole = {**decorated, **_with_schedule({**own, **kept})}
+    alone = {**decorated, **_with_schedule(own)}
     ended = f"program = npt.stencil({_named(whole)})(kernel)\n"
     fields = ", ".join(f"{name!r}: {array}" for name, array in of.items())
     inner = "".join(f"    {line}\n" for line in stages.lines)
     apart = (
-        f"{case.source}plain = npt.stencil({_named(decorated)})(kernel)\n\n\n"
+        f"{case.source}plain = npt.stencil({_named(alone)})(kernel)\n\n\n"
         f"def calls({', '.join(given)}, **others):\n{inner}"
         f"    return plain(**{{{fields}}}, **others)\n"
     )

@@ -282,7 +282,7 @@ class Module:
         return next(one for one in self.functions if one.name == name)
 
     def operations(self, node: object) -> int:
-        """How many operations a value, a statement or several hold, and the functions they call."""
+        """How many operations values and statements hold, and the functions that they call."""
         if isinstance(node, tuple):
             return sum(map(self.operations, node))
         if not is_dataclass(node):
