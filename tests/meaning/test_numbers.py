@@ -753,3 +753,18 @@ def test_an_index_that_is_negated_is_a_number():
     x = np.arange(30)
     np.testing.assert_array_equal(kernel(x), kernel.debug(x))
     np.testing.assert_array_equal(kernel(x, upsample=2), kernel.debug(x, upsample=2))
+
+
+@pytest.mark.parametrize("divide", [lambda a: bool(a % a), lambda a: bool(a // a)])
+def test_integers_of_the_text_are_divided_by_zero_as_those_of_arrays(divide):
+    @npt.stencil(boundary="nearest")
+    def counted(x):
+        count = 0
+        for i in (-1, 0, 1):
+            if x[i] > 3:
+                count += int(x[i])
+        return divide(count)
+
+    x = np.array([0, 1, 7, 2, 0, 0, 0], "uint8")
+    np.testing.assert_array_equal(counted(x), counted.debug(x))
+    assert not counted(x)[-1]

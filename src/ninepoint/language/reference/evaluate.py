@@ -169,13 +169,21 @@ def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
 
 
 def results_if_any(
-    function: Callable[..., Any], positional: Sequence[Any], named: Mapping[str, Any]
+    function: Callable[..., Any],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
+    original: Callable[..., Any] | None = None,
 ) -> tuple[Any, ...] | None:
-    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is."""
+    """What a function of numbers gives; None where Python has no number, as NumPy's NaN is.
+
+    Where it divides integers of its text by 0, it is made of the `original` once more.
+    """
     try:
         return results(function(*positional, **named))
     except ArithmeticError:
-        return None
+        if original is None:
+            return None
+        return results_if_any(rebound(original, numbers=True), positional, named)
     except ValueError as error:
         if str(error).startswith(_DOMAIN_ERRORS):
             return None
@@ -213,7 +221,7 @@ class _Kernel:
         self._shape = shape
         views = {name: self._field(name, array) for name, array in fields.items()}
         others = {name: argument(value) for name, value in given.items()}
-        self._function = rebound(function)
+        self._original, self._function = function, rebound(function)
         self._arguments = call_arguments(function, others | views)
         self._point: tuple[int, ...] = ()
         # How often each place of the text indexed an expression in this run, and which of these
@@ -229,7 +237,7 @@ class _Kernel:
         positional, named = self._arguments
         token, beside = elsewhere.set(self._elsewhere), place.set(self._among_results)
         try:
-            return results_if_any(self._function, positional, named)
+            return results_if_any(self._function, positional, named, self._original)
         finally:
             elsewhere.reset(token)
             place.reset(beside)

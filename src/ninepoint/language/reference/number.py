@@ -226,6 +226,12 @@ class TextInteger(_Text, int):  # type: ignore[misc]
 
     __hash__ = int.__hash__
 
+    def combine(self, symbol: str, left: Any, right: Any, other: Any) -> Any:
+        whole = isinstance(_python(left), int) and isinstance(_python(right), int)
+        if symbol in ("//", "%") and whole and not right:
+            return literal(0)
+        return super().combine(symbol, left, right, other)
+
 
 class TextFloat(_Text, float):  # type: ignore[misc]
     """A float that stands in the text."""

@@ -48,7 +48,7 @@ def points(
     def at(point: tuple[int, ...]) -> tuple[Any, ...] | None:
         elements = {name: see(array[point]) for name, array in zip(arrays, whole, strict=True)}
         positional, named = call_arguments(function, others | elements)
-        return results_if_any(called, positional, named)
+        return results_if_any(called, positional, named, function)
 
     shape = whole[0].shape
     token = elsewhere.set(_nowhere)

@@ -25,16 +25,17 @@ from ..positions import index
 from ..source import ArrayFunction, frozen
 from ..statistics import REFERENCE, is_own
 from . import functions
-from .number import Literal, Number, literal, place, plain, see
+from .number import Literal, Number, TextInteger, literal, place, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
 from .views import Constant, Field, Table, Window, elementwise, whole
 
 
-def rebound(function: Any, *, quiet: bool = False) -> Any:
+def rebound(function: Any, *, quiet: bool = False, numbers: bool = False) -> Any:
     """`function` with the names that it looks up exchanged; see the head of this file.
 
-    A `quiet` one neither prints nor stops at breakpoints.
+    A `quiet` one neither prints nor stops at breakpoints.  With `numbers` integers in its text are
+    numbers of the kernel too, which can be divided by 0.
     """
     memo: dict[int, Any] = {}
     # What is made here stays here: nothing else may get its identity, by which copies are known.
@@ -90,7 +91,8 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         names: dict[str, Any] = {"__builtins__": builtins, "__name__": original.__module__}
         cells = tuple(types.CellType() for _ in original.__closure__ or ())
         code = _readable(original.__code__)
-        code = _with_truths(code) if inverts else code
+        code = _changed(code, bool, Literal) if inverts else code
+        code = _changed(code, int, TextInteger) if numbers else code
         copy = types.FunctionType(code, names, original.__name__, original.__defaults__, cells)
         copy.__kwdefaults__ = original.__kwdefaults__
         memo[id(original)] = copy
@@ -256,13 +258,13 @@ def _holds_inversion(code: types.CodeType) -> bool:
     return own or any(map(_holds_inversion, inner))
 
 
-def _with_truths(value: Any) -> Any:
-    """Code, or a constant of it, whose True and False are numbers of the kernel."""
+def _changed(value: Any, kind: type, make: Callable[[Any], Any]) -> Any:
+    """Code, or a constant of it, in which those of one type are numbers of the kernel."""
     if isinstance(value, types.CodeType):
-        return value.replace(co_consts=tuple(map(_with_truths, value.co_consts)))
+        return value.replace(co_consts=tuple(_changed(one, kind, make) for one in value.co_consts))
     if isinstance(value, tuple):
-        return tuple(map(_with_truths, value))
-    return Literal(value) if isinstance(value, bool) else value
+        return tuple(_changed(one, kind, make) for one in value)
+    return make(value) if type(value) is kind else value
 
 
 class _Names:
