@@ -327,6 +327,10 @@ def _in_parts(rng: Random, program: Program) -> Iterator[Way]:
     """Steps of parts that processes have, which are threads here."""
     shape = program.shape
     assert shape is not None
+    whole = all(np.shape(one.values) == shape for one in program.fields.values())
+    if "stencil_0" in program.source and not whole:
+        # A call of a kernel looks at a smaller array as it is, and not as it is broadcast.
+        return
     axis = len(shape) - program.ndim
     text = f"""\
 from threads_comm import on_threads
