@@ -135,7 +135,7 @@ bench: $(BENCH)/.made
 GPU_PYTHON ?= python3
 GPU_PYTHON_VERSION ?= 3.12
 GPU_SITE := .gpu-site
-GPU_CARRIED := numba llvmlite pytest pytest-timeout iniconfig pluggy pygments packaging dask toolz \
+GPU_CARRIED := numba llvmlite ml-dtypes pytest pytest-timeout iniconfig pluggy pygments packaging dask toolz \
 	cloudpickle fsspec partd locket pyyaml click psutil numba-cuda cuda-bindings cuda-core cuda-pathfinder
 GPU_RESULTS ?= benchmarks/results/gpu.json
 GPU_MINUTES ?= 9

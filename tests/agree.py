@@ -129,7 +129,7 @@ def same(made: Outcome, right: Outcome, target: str = "call") -> bool:
     if [(a.dtype, a.shape) for a in made] != [(b.dtype, b.shape) for b in right]:
         return False
     return all(
-        np.array_equal(a, b, equal_nan=a.dtype.kind in "fc")
+        np.array_equal(a, b, equal_nan=a.dtype.kind in "fcV")
         for a, b in zip(made, right, strict=True)
     )
 
@@ -150,9 +150,9 @@ def nearly(made: Outcome, right: Outcome, loose: tuple[bool, ...], text: str) ->
     if [(a.dtype, a.shape) for a in made] != [(b.dtype, b.shape) for b in right]:
         return False
     single = any(word in text for word in ("32", "float16", "complex64"))
-    bound = 2e-4 if single else 1e-9
+    bound = 1e-2 if "bfloat16" in text else 2e-4 if single else 1e-9
     for a, b, free in zip(made, right, loose, strict=True):
-        if not free or a.dtype.kind not in "fc":
+        if not free or a.dtype.kind not in "fcV":
             if not same([a], [b]):
                 return False
             continue

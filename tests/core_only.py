@@ -10,7 +10,7 @@ import sys
 
 import ninepoint as npt
 
-for name in ("numba", "dask", "PIL", "tifffile", "xarray", "distributed", "rich"):
+for name in ("numba", "dask", "PIL", "tifffile", "xarray", "distributed", "rich", "ml_dtypes"):
     assert name not in sys.modules, f"'import ninepoint' imported {name}"
 for name in ("dask", "PIL", "tifffile", "xarray", "scipy"):
     assert importlib.util.find_spec(name) is None, f"{name} is installed: this proves nothing"

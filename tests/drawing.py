@@ -241,7 +241,8 @@ def _named(options: Mapping[str, str]) -> str:
 
 
 def _kinds(case: kernels.Case) -> set[str]:
-    return {np.dtype(dtype).kind for dtype in case.fields.values()}
+    # NumPy has no letter for the floats of other packages.
+    return {np.dtype(dtype).kind.replace("V", "f") for dtype in case.fields.values()}
 
 
 # Decorators and options.

@@ -19,15 +19,17 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+import ml_dtypes  # noqa: F401  NumPy then knows bfloat16
 import numpy as np
 
 import ninepoint as npt
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool")
-FLOATS = ("float32", "float64", "float32", "float64", "float16")
+FLOATS = ("float32", "float64", "float32", "float64", "float16", "bfloat16")
 COMPLEX = ("complex64", "complex128")
 # the type in which the elements of a field compute
-TAGS = {"bool": "bool", "uint64": "uint", "float16": "f32", "float32": "f32", "float64": "f64"}
+TAGS = {"bool": "bool", "uint64": "uint", "float32": "f32", "float64": "f64"}
+TAGS |= {"float16": "f32", "bfloat16": "f32"}
 TAGS |= {"complex64": "c64", "complex128": "c128"}
 CASTS = {"f32": "np.float32", "f64": "np.float64", "c64": "np.complex64", "c128": "np.complex128"}
 CASTS |= {"int": "int", "bool": "bool", "uint": "np.uint64", "weak": "float"}

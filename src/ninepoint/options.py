@@ -13,6 +13,7 @@ from .arrays.every import Every
 from .arrays.recognise import is_chunked, is_dataset, is_xarray
 from .backends.threads import thread_count
 from .language.box import FAR, Neighborhood
+from .language.dtypes import kind_of
 from .language.stages import OPTIONS
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def as_it_is(value: Any) -> Any:
 
     The element of such an array may change before a recorded call is done.
     """
-    if isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc":
+    if isinstance(value, np.ndarray) and not value.ndim and kind_of(value.dtype) in "biufc":
         return value[()]
     return value
 

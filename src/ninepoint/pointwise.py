@@ -37,6 +37,7 @@ from .calls import Call
 from .decorate import python_function
 from .definition import Definition
 from .language.depth import with_room
+from .language.dtypes import kind_of
 from .language.elsewhere import hint
 from .language.parameters import array_parameters, indexed_parameters
 from .language.signature import as_read
@@ -568,7 +569,8 @@ def _is_number(value: Any) -> bool:
         return True
     if not isinstance(value, np.generic) and (type(value) is not np.ndarray or value.ndim):
         return False
-    return value.dtype.kind in "bfc" or (value.dtype.kind in "iu" and value.dtype.itemsize == 8)
+    kind = kind_of(value.dtype)
+    return kind in "bfc" or (kind in "iu" and value.dtype.itemsize == 8)
 
 
 def _has_no_axes(value: Any) -> bool:

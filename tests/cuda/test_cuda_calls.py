@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 import xarray as xr
@@ -233,8 +234,9 @@ def test_prepared_calls_look_where_out_is(cupy):
 def test_types(cupy):
     z = (X[0] + 1j * X[1]).astype("complex64")
     same(again(lambda: inner(cupy.asarray(z))), inner.debug(z))
-    h = X[0].astype("float16")
-    same(again(lambda: inner(cupy.asarray(h))), inner.debug(h))
+    for dtype in ("float16", ml_dtypes.bfloat16):
+        h = X[0].astype(dtype)
+        same(again(lambda h=h: inner(cupy.asarray(h))), inner.debug(h))
     u = (200 * X[0]).astype("uint8")
     options = {"dtype": "uint8", "overflow": "saturate"}
     same(again(lambda: inner(cupy.asarray(u), **options)), inner.debug(u, **options))

@@ -24,7 +24,7 @@ CHUNKS = 16
 
 RULES = ("fill", "keep", "valid", "constant", "nearest", "reflect", "mirror", "wrap")
 DTYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64",
-          "float16", "float32", "float64", "complex64", "complex128")  # fmt: skip
+          "float16", "bfloat16", "float32", "float64", "complex64", "complex128")  # fmt: skip
 
 
 def listed(made):

@@ -156,7 +156,8 @@ def alike(made: np.ndarray, wanted: np.ndarray, loose: bool, text: str, message:
     if not loose and wanted.dtype.kind != "c":
         np.testing.assert_array_equal(made, wanted, err_msg=message)
         return
-    bound = 2e-4 if any(word in text for word in ("32", "float16", "complex64")) else 1e-9
+    single = any(word in text for word in ("32", "float16", "complex64"))
+    bound = 1e-2 if "bfloat16" in text else 2e-4 if single else 1e-9
     finite = np.abs(wanted[np.isfinite(wanted)])
     scale = max(float(finite.max()) if finite.size else 0.0, 1.0)
     np.testing.assert_allclose(made, wanted, rtol=bound, atol=bound * scale, err_msg=message)

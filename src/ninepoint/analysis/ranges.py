@@ -21,7 +21,7 @@ from typing import TypeAlias, assert_never
 
 import numpy as np
 
-from ..language.dtypes import SHORT, DType
+from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.functions import FLOAT_FUNCTIONS
 from ..language.ir import (
     COMPARISONS,
@@ -434,7 +434,7 @@ def _bits(expr: Binary, a: Interval, b: Interval) -> Interval:
 def _cast(expr: Cast, arg: Interval) -> Interval:
     if expr.dtype is DType.BOOL:
         return TRUTH
-    if expr.storage in SHORT:
+    if expr.storage in SHORT_FLOATS:
         if math.isnan(float(arg.low)) or math.isnan(float(arg.high)):
             return ANY
         with np.errstate(over="ignore"):

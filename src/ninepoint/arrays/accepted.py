@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ninepoint.arrays.recognise import refuse_foreign
+from ninepoint.language.dtypes import kind_of
 
 Array: TypeAlias = np.ndarray[Any, Any]
 
@@ -28,7 +29,7 @@ def as_field(value: object, name: str = "") -> Array:
         refuse_mask(value)
         refuse_foreign(value, f"'{name}'" if name else "a field")
         array = np.asarray(value)
-        if array.ndim == 0 and array.dtype.kind not in "biufc":
+        if array.ndim == 0 and kind_of(array.dtype) not in "biufc":
             what = f"'{name}'" if name else "a field"
             words = (
                 repr(value) if value is None or isinstance(value, str) else type(value).__name__
@@ -49,7 +50,7 @@ def refuse_mask(value: object) -> None:
 
 def check_dtype(dtype: np.dtype[Any], name: str = "") -> None:
     """Raise a TypeError with the cure unless `dtype` is one that stencils compute with."""
-    if dtype.kind not in "biufc" or dtype.char in "gG":
+    if kind_of(dtype) not in "biufc" or dtype.char in "gG":
         raise TypeError(_refusal(dtype, f"'{name}'" if name else "an array"))
 
 
@@ -80,8 +81,8 @@ def storage_types(dtype: Any) -> tuple[np.dtype, ...] | None:
         return None
     given = dtype if isinstance(dtype, tuple | list) else (dtype,)
     # As NumPy's functions, which compute and give numbers in the machine's own order of bytes.
-    found = tuple(np.dtype(one).newbyteorder("=") for one in given)
+    found = tuple(native(np.dtype(one)) for one in given)
     for one in found:
-        if one.kind not in "biufc" or one.char in "gG":
+        if kind_of(one) not in "biufc" or one.char in "gG":
             raise TypeError(f"dtype={one} holds no numbers that a stencil can compute.")
     return found

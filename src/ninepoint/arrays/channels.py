@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..language.colour import colour_shape, coloured_shape
+from ..language.dtypes import kind_of
 from ..language.warned import ChannelWarning, warn
 from .recognise import is_chunked, is_cupy, is_dask, is_xarray
 
@@ -151,7 +152,7 @@ def _looks_coloured(field: Any) -> bool:
             return False
         field = field.data
     dtype = np.dtype(getattr(field, "dtype", object))
-    if dtype.kind not in "uif":
+    if kind_of(dtype) not in "uif":
         return False
     if dtype.kind == "u" and dtype.itemsize <= 2:
         return True

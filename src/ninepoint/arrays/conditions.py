@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ..language.dtypes import widened
 from ..tracebacks import door
 
 # The highest degree of a polynomial that an array goes on as.
@@ -361,6 +362,7 @@ _names: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
 def _value(value: Value, name: str) -> Value:
     """The value, lists as arrays."""
+    value = widened(value)
     if callable(value) or _is_number(value):
         return value
     if isinstance(value, np.ma.MaskedArray):

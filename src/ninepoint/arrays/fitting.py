@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ninepoint.arrays.conditions import Condition
+from ninepoint.language.dtypes import kind_of, most, widened
 
 # Any type of floats holds numbers up to here.
 _SMALL = 6e4
@@ -29,6 +30,7 @@ def fitting_cval(cval: Any, dtype: np.dtype[Any], what: str) -> Any:
         return cval
     if isinstance(cval, np.ndarray) and cval.ndim == 0:
         cval = cval[()]
+    cval = widened(cval)
     if not isinstance(cval, numbers.Number | np.number | np.bool_):
         raise TypeError(f"cval must be a number, not {cval!r} of type {type(cval).__name__}.")
     if isinstance(cval, numbers.Complex | np.complexfloating) and not isinstance(
@@ -47,7 +49,7 @@ def fitting_cval(cval: Any, dtype: np.dtype[Any], what: str) -> Any:
                 raise _unfit(cval, dtype, what, f"a number from {low} to {high}")
             return dtype.type(int(real))
         case _:
-            limit = float(np.finfo(dtype).max)
+            limit = most(dtype)
             try:
                 too_big = math.isfinite(real) and abs(float(real)) > limit
             except OverflowError:
@@ -66,7 +68,7 @@ def _unfit(cval: object, dtype: np.dtype[Any], what: str, cure: str) -> ValueErr
 def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where elements outside cannot be stored as those of a field are."""
     given = one.c
-    if dtype.kind in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
+    if kind_of(dtype) in "fc" and isinstance(given, float) and -_SMALL < given < _SMALL:
         return
     if not np.ndim(given):
         try:
@@ -76,12 +78,12 @@ def check_range(one: Condition, name: str, dtype: np.dtype) -> None:
     elif given.dtype != dtype and given.size:
         if dtype.kind in "biu":
             low, high = _limits(dtype)
-            least, most = given.min().item(), given.max().item()
+            least, greatest = given.min().item(), given.max().item()
             whole = given.dtype.kind != "f" or not np.any(given != np.trunc(given))
             # NaN is neither.
-            if not (low <= least and most <= high and whole):
+            if not (low <= least and greatest <= high and whole):
                 raise misfit(one, name, dtype, _range(dtype))
-        elif dtype.kind == "f":
+        elif kind_of(dtype) == "f":
             with np.errstate(all="ignore"):
                 if np.abs(given).max() < _SMALL:
                     return
@@ -93,7 +95,7 @@ def _range(dtype: np.dtype) -> str:
     if dtype.kind in "biu":
         low, high = _limits(dtype)
         return f"whole numbers from {low} to {high}"
-    return f"numbers up to {float(np.finfo(dtype).max):.4g}"
+    return f"numbers up to {most(dtype):.4g}"
 
 
 def _limits(dtype: np.dtype) -> tuple[int, int]:

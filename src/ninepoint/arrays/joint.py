@@ -23,6 +23,7 @@ import numpy as np
 
 from ..backends.compiled import Bound
 from ..language.box import Box
+from ..language.dtypes import kind_of
 from .axes import Behind
 from .bands import KEPT
 from .borders import Border, Boundary, Rule
@@ -133,7 +134,7 @@ def _fits_all(value: Any, types: Sequence[Any]) -> bool:
     if type(value) is int and value == 0:
         return True
     real = isinstance(value, int | float | np.integer | np.floating)
-    return real and all(np.dtype(dtype).kind in "fc" for dtype in types)
+    return real and all(kind_of(np.dtype(dtype)) in "fc" for dtype in types)
 
 
 def _rule(

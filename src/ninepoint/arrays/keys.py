@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..language.dtypes import kind_of
 from ..remembered import Remembered
 from .conditions import Condition
 from .recognise import is_cupy
@@ -214,7 +215,8 @@ def number_key(value: Any) -> Hashable | None:
         return value if value and value == value else (kind, struct.pack("d", value))
     if kind is bool:
         return kind, value
-    if kind in _NUMBERS or (kind is np.ndarray and not value.ndim and value.dtype.kind in "biufc"):
+    without_axes = kind is np.ndarray and not value.ndim
+    if kind in _NUMBERS or (without_axes and kind_of(value.dtype) in "biufc"):
         return kind, np.asarray(value).dtype, np.asarray(value).tobytes()
     return None
 

@@ -15,6 +15,7 @@ from ninepoint.arrays.layout import Layout, Shape
 from ninepoint.arrays.parts import Values
 from ninepoint.arrays.recognise import is_device
 from ninepoint.arrays.strided import overlaps_itself
+from ninepoint.language.dtypes import castable, kind_of
 
 # Stands for a length that nobody knows: that of a stack of which Dask took some arrays.
 UNKNOWN = 1_000_000_007
@@ -153,9 +154,10 @@ def storable(values: np.dtype[Any], target: np.dtype[Any]) -> bool:
 
     A float is rounded to a shorter float; an integer is never wrapped, nor a float cut to one.
     """
-    if target.kind not in "biufc":
+    kind = kind_of(target)
+    if kind not in "biufc":
         return False
-    return np.can_cast(values, target, "same_kind" if target.kind in "fc" else "safe")
+    return castable(values, target) if kind in "fc" else np.can_cast(values, target, "safe")
 
 
 def check_values(

@@ -148,8 +148,9 @@ class Compiled(Lowered):
         loop = self.backend.elements(self.entry)
         numbers = (one.numpy for one in self.scalar_types)
         inputs = (*self.field_dtypes, *map(np.dtype, numbers))
-        # More than NumPy's functions take.
-        if not loop or len(inputs) + len(self.out_dtypes) > 32:
+        types = (*inputs, *self.out_dtypes)
+        # NumPy's functions take no more, and no types of other packages.
+        if not loop or len(types) > 32 or any(dtype.isbuiltin == 2 for dtype in types):
             return None
         return Elements(loop, inputs, self.out_dtypes, self.name)
 

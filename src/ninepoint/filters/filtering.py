@@ -20,6 +20,7 @@ import numpy as np
 from ..api import Stencil
 from ..arrays.datasets import over_variables
 from ..arrays.recognise import is_chunked, is_dataset, is_xarray
+from ..language.dtypes import computed, kind_of
 from ..language.elsewhere import hint
 from ..language.signature import with_options
 from ..options import PLACE, Place
@@ -164,10 +165,10 @@ class Filtering:
     @property
     def precision(self) -> np.dtype[Any]:
         """The type of real weights: that of a float image, else float64."""
-        dtype = self.image.dtype
+        dtype = computed(self.image.dtype)
         if dtype.kind not in "fc" or self.options.get("dtype") is not None:
             return np.dtype(np.float64)
-        return np.finfo(np.result_type(dtype, np.float32)).dtype
+        return np.finfo(dtype).dtype
 
     def count_axes(self, name: str, count: int) -> None:
         """Learn from an argument how many axes are filtered, and check that they exist."""
@@ -205,7 +206,7 @@ class Filtering:
                 f"min_count={min_count!r}: give a number from 1 to {points}, the points of the "
                 "window."
             )
-        return count if self.image.dtype.kind in "fc" else 0
+        return count if kind_of(self.image.dtype) in "fc" else 0
 
     def sigmas(self, sigma: Any) -> tuple[float, ...]:
         """Give the width of a bell along each axis."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..api import Stencil
 from ..decorate import stencil
+from ..language.dtypes import kind_of
 from ..language.warned import RoundingWarning, warn
 from .filtering import KEPT, Array, Filtering, Options, over_datasets
 from .windows import Size, offsets
@@ -119,7 +120,7 @@ def weighted_sum(shape: Size, dtype: str, data: bytes) -> Stencil:
 def _checked_weights(weights: Any) -> Array:
     """Weights as int64, float64 or complex128, C-contiguous."""
     array = np.asarray(weights)
-    if array.dtype.kind not in "biufc":
+    if kind_of(array.dtype) not in "biufc":
         raise TypeError(f"weights of dtype {array.dtype} are no numbers.")
     if array.ndim == 0 or array.size == 0:
         raise ValueError(
@@ -128,4 +129,4 @@ def _checked_weights(weights: Any) -> Array:
     if array.dtype.kind == "u" and array.max() > np.iinfo(np.int64).max:
         raise ValueError("weights beyond 2**63 - 1 cannot be multiplied; make them floats.")
     kinds = {"b": np.int64, "i": np.int64, "u": np.int64, "f": np.float64, "c": np.complex128}
-    return np.ascontiguousarray(array, kinds[array.dtype.kind])
+    return np.ascontiguousarray(array, kinds[kind_of(array.dtype)])

@@ -19,7 +19,7 @@ import numpy as np
 from ..arrays.accepted import check_dtype, native, refuse_mask, storage_types
 from ..arrays.foreign import Applied, asked, asks
 from ..arrays.recognise import is_dask, is_xarray, refuse_foreign
-from ..language.dtypes import computed
+from ..language.dtypes import computed, kind_of
 from .compiled import Compiled
 from .definition import CALL_OPTIONS, GufuncDefinition, Types
 
@@ -180,7 +180,7 @@ def as_input(value: Any, name: str) -> Any:
     if not isinstance(value, np.ndarray | np.generic):
         refuse_foreign(value, f"'{name}'")
         array = np.asarray(value)
-        if array.ndim == 0 and array.dtype.kind not in "biufc":
+        if array.ndim == 0 and kind_of(array.dtype) not in "biufc":
             words = (
                 repr(value) if value is None or isinstance(value, str) else type(value).__name__
             )

@@ -17,6 +17,7 @@ from ..backends.numba import cache
 from ..backends.numba.interpreted import interpreted
 from ..backends.patience import announced
 from ..backends.universal import Universal
+from ..language.dtypes import castable, short
 from ..tokens import digest
 from ..undisturbed import undisturbed
 from .definition import GufuncDefinition, Types, lines
@@ -119,7 +120,12 @@ def checked_dtypes(
             f"{len(natural)} results."
         )
     for given, wanted in zip(natural, dtypes, strict=True):
-        if not np.can_cast(given, wanted, "same_kind"):
+        if short(wanted):
+            raise TypeError(
+                f"dtype={wanted} is one that '{definition.name}' cannot compute; out= takes "
+                "arrays of it, and rounds to them."
+            )
+        if not castable(given, wanted):
             raise TypeError(
                 f"dtype={wanted} does not hold the {given} that '{definition.name}' gives; "
                 "convert the result with .astype()."

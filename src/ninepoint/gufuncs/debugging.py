@@ -25,6 +25,7 @@ def by_definition(definition: GufuncDefinition, given: Arguments) -> Any:
     sizes = told_sizes(definition, options.sizes, given.scalars)
     wanted = result_shapes(definition, shapes, axes.inputs, sizes)
     types = types_of(definition, [one.dtype for one in inputs], given.scalars)
+    inputs = [one.astype(own, copy=False) for one, own in zip(inputs, types.inputs, strict=True)]
     dtypes = wanted_dtypes(definition, options.dtype) or result_dtypes(definition, types)
     results = [np.zeros(shape, dtype) for shape, dtype in zip(wanted, dtypes, strict=True)]
     loop = wanted[0][: len(wanted[0]) - len(signature.outputs[0])]

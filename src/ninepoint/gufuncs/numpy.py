@@ -16,6 +16,7 @@ import numpy as np
 from .. import limits
 from ..backends.outside import Outside
 from ..backends.threads import run_parallel, thread_count
+from ..language.dtypes import castable
 from ..waiting import before_writing, waiting
 from .axes import CoreAxes, core_axes
 from .calling import Arguments, Prepare, as_input, types_of, wanted_dtypes
@@ -91,7 +92,7 @@ def _targets(
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(f"out must be a NumPy array, not {type(array).__name__}.")
         dtype = operand.dtype
-        if not np.can_cast(dtype, array.dtype, "same_kind"):
+        if not castable(dtype, array.dtype):
             raise TypeError(
                 f"out has dtype {array.dtype}, but the result has {dtype}; give an array of "
                 f"{dtype}."

@@ -5,13 +5,14 @@ are one exact type, `INT`, until the range analysis gives them the narrowest mac
 holds them; `UINT` is what comes from a uint64 field and is computed modulo 2**64.
 
 A float of 16 bits is stored only: it is loaded as a float32, and a float32 is rounded to it where
-it is stored.  `SHORT` says how, of each of them; no other place knows which there are.
+it is stored.  `SHORT_FLOATS` says how, of each of them; no other place knows which there are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
@@ -61,23 +62,61 @@ class Short:
     """How a float of 16 bits is loaded and stored: what makes a float32 of its bits, and back.
 
     Both are functions of `backends.llvm.library`, as is what will `round` a float64 to a float32
-    that it holds.  `device` is its type on a GPU, "" for none.
+    that it holds, where kernels may ask for that.  `device` is its type on a GPU, and `most` the
+    greatest of its numbers.
     """
 
     load: str
     store: str
-    round: str
-    device: str = ""
+    device: str
+    most: float
+    round: str = ""
 
 
-SHORT: dict[str, Short] = {
-    "float16": Short("float32_of_half", "half_of_float32", "round_to_half", "npt_half"),
+SHORT_FLOATS: dict[str, Short] = {
+    "float16": Short("float32_of_half", "half_of_float32", "npt_half", 65504.0, "round_to_half"),
+    # The type of the package ml_dtypes.
+    "bfloat16": Short("float32_of_bfloat", "bfloat_of_float32", "npt_bfloat", 255 * 2.0**120),
 }
 
 
 def short(storage: np.dtype) -> Short | None:
     """What is known of a float of 16 bits; None of any other type."""
-    return SHORT.get(storage.name) if storage.itemsize == 2 else None
+    return SHORT_FLOATS.get(storage.name) if storage.itemsize == 2 else None
+
+
+def kind_of(storage: np.dtype) -> str:
+    """The letter that NumPy has for a kind of numbers; it has none for those of other packages."""
+    kind = storage.kind
+    return "f" if kind == "V" and short(storage) else kind
+
+
+def most(storage: np.dtype) -> float:
+    """The greatest number that floats of a type hold, or the parts of complex numbers."""
+    found = short(storage)
+    return found.most if found else float(np.finfo(storage).max)
+
+
+def widened(value: Any) -> Any:
+    """Numbers of 16 bits of other packages as float32, which holds them; others as they are."""
+    if isinstance(value, np.ndarray | np.generic) and kind_of(value.dtype) != value.dtype.kind:
+        return value.astype(np.float32)
+    return value
+
+
+def common(*storages: np.dtype) -> np.dtype:
+    """NumPy's common type; of those of other packages, what it says of what they compute in."""
+    try:
+        return np.result_type(*storages)
+    except TypeError:
+        return np.result_type(*map(computed, storages))
+
+
+def castable(storage: np.dtype, target: np.dtype) -> bool:
+    """Whether NumPy calls two types of the same kind; all floats of 16 bits are as its own."""
+    half = np.dtype("float16")
+    one, other = (half if short(dtype) else dtype for dtype in (storage, target))
+    return np.can_cast(one, other, "same_kind")
 
 
 def computed(storage: np.dtype) -> np.dtype:

@@ -28,6 +28,7 @@ import numpy as np
 from ..shapes import is_shape
 from . import errors, statistics
 from .definitions import Definition, locate, package
+from .dtypes import widened
 from .elsewhere import alike
 from .errors import Span
 from .positions import index
@@ -401,6 +402,7 @@ def _freeze(value: Any, active: dict[types.CodeType, str]) -> Any:
     """The value as something that never changes and can be pickled."""
     if isinstance(value, SelfReference | ArrayFunction) or value is index:
         return value
+    value = widened(value)
     if isinstance(value, np.generic | np.ndarray):
         if isinstance(value, np.ma.MaskedArray):
             return Unusable("a masked array: fill it first, with .filled(value)")

@@ -81,10 +81,19 @@ _OPERATORS: Mapping[type, str] = {
     ast.NotEq: "!=",
 }  # fmt: skip
 
+# What looks at the bits of a number: of which type that is, the operation, and what it gives.
+_BITS = {
+    "float32_of_bits": ("int32", "bits", "float32"),
+    "float64_of_bits": ("int64", "bits", "float64"),
+    "bits_of_float32": ("float32", "bits", "int32"),
+    "bits_of_float64": ("float64", "bits", "int64"),
+    "float32_of_half": ("uint16", "unhalf", "float32"),
+    "half_of_float32": ("float32", "half", "uint16"),
+}
+
 # What the library has for plain Python alone: here it is an operation or a view.
 _WORDS = frozenset(
-    "now row row_from row_function aligned type_of same_bits ones float32_of_bits float64_of_bits "
-    "bits_of_float64 float32_of_half half_of_float32".split()
+    [*_BITS, *"now row row_from row_function aligned type_of same_bits ones".split()]
 )
 
 # Functions of one float that may be computed where nobody needs them.
@@ -669,16 +678,9 @@ class _Body:
                 return Op("int64", "popcount", (convert(numbers[0], "uint64"),))
             case "type_of":
                 return convert(numbers[1], numbers[0].type)
-            case "float32_of_bits":
-                return Op("float32", "bits", (convert(numbers[0], "int32"),))
-            case "float64_of_bits":
-                return Op("float64", "bits", (convert(numbers[0], "int64"),))
-            case "bits_of_float64":
-                return Op("int64", "bits", (convert(numbers[0], "float64"),))
-            case "float32_of_half":
-                return Op("float32", "unhalf", (convert(numbers[0], "uint16"),))
-            case "half_of_float32":
-                return Op("uint16", "half", (convert(numbers[0], "float32"),))
+            case _ if name in _BITS:
+                source, op, target = _BITS[name]
+                return Op(target, op, (convert(numbers[0], source),))
             case _:
                 raise NotRead(ast.unparse(node))
 

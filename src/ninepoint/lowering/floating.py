@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..language.dtypes import DType
+from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     COMPARISONS,
     Assign,
@@ -34,7 +34,7 @@ from ..language.ir import (
 
 def floating(kernel: Kernel) -> Kernel:
     """Count truths as floats wherever nothing but floats and comparisons ask for their number."""
-    sizes = [max(4, dtype.itemsize) for _, dtype in kernel.fields if dtype.kind == "f"]
+    sizes = [max(4, dtype.itemsize) for _, dtype in kernel.fields if kind_of(dtype) == "f"]
     kinds = {
         assign.name: kind
         for assign in kernel.body

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..language.dtypes import DType
+from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     Atom,
     Cast,
@@ -67,7 +67,7 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom | Refused:
     if tap is None:
         return Refused("its elements are computed, and only those of a field slide")
     storage = dict(staging.kernel.fields)[tap.field]
-    if storage.kind not in "iuf":
+    if kind_of(storage) not in "iuf":
         return Refused(f"elements of {storage} have too few values to slide")
     if len(set(tap.picked)) < len(tap.picked):
         return Refused("elements are picked twice")
@@ -85,7 +85,7 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom | Refused:
     names = staging.stage(
         make, lambda names, body, _: Histogram(names, body[0], shape, low, lines_of)
     )
-    short = storage.kind != "f" and storage.itemsize <= 2
+    short = kind_of(storage) != "f" and storage.itemsize <= 2
     in_plane = not lines_of or len(lines_of[0]) == 3
     method: Method = "histogram" if short and in_plane else "placed"
     staging.ways.append(Way(method, ndim - 1, math.prod(shape), False, tap.dtype))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeAlias
 
-from ..language.dtypes import DType
+from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     RANKED,
     Assign,
@@ -284,7 +284,7 @@ class Staging:
 
     def beside_floats(self) -> bool:
         """Whether the lanes of the result are those of floats."""
-        return any(storage.kind == "f" for _, storage in self.kernel.fields)
+        return any(kind_of(storage) == "f" for _, storage in self.kernel.fields)
 
     def _nested(
         self,

@@ -28,7 +28,7 @@ from ..analysis.ranges import (
     smallest_integer,
     words,
 )
-from ..language.dtypes import DType, value_type
+from ..language.dtypes import DType, common, short, value_type
 from ..language.ir import Assign, Atom, Binary, BinaryOp, Call, Cast, Const, Expr, Kernel, Ref
 
 Overflow = str | None
@@ -59,24 +59,24 @@ def natural_dtypes(kernel: Kernel, kept: int = 0, phases: int = 1) -> tuple[np.d
     known = ranges(kernel)
     given = kernel.fields[: len(kernel.fields) - len(kernel.positions)]
     integers = [dtype for _, dtype in given if dtype.kind in "biu"]
-    common = np.result_type(*integers) if integers else np.dtype("bool")
+    widest = np.result_type(*integers) if integers else np.dtype("bool")
     found = []
     count = len(kernel.outputs) // phases
     for position in range(count):
         same = kernel.outputs[position::count]
         held = functools.reduce(operator.or_, (interval(one, known) for one in same))
-        storage = _natural(same[0], held, common)
+        storage = _natural(same[0], held, widest)
         if position < kept:
-            storage = np.result_type(storage, kernel.fields[position][1])
+            storage = common(storage, kernel.fields[position][1])
         found.append(storage)
     return tuple(found)
 
 
-def _natural(output: Atom, value: Interval, common: np.dtype) -> np.dtype:
+def _natural(output: Atom, value: Interval, widest: np.dtype) -> np.dtype:
     if not output.dtype.is_integer or output.dtype is DType.BOOL:
         return output.dtype.numpy
-    if common.kind in "iu" and holds(common, value):
-        return common
+    if widest.kind in "iu" and holds(widest, value):
+        return widest
     if value.high > 2**63 - 1:
         return np.dtype("uint64")
     return smallest_integer(value)
@@ -113,7 +113,10 @@ def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
         elif target is output.dtype:
             outputs.append(output)
         else:
-            outputs.append(emit(Cast(target, output)))
+            # A float64 is rounded to a float16 at once, not to a float32 before.
+            table = short(storage)
+            once = table is not None and table.round and output.dtype is DType.F64
+            outputs.append(emit(Cast(target, output, storage.name if once else "")))
     return replace(kernel, body=tuple(body), outputs=tuple(outputs))
 
 

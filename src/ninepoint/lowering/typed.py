@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..analysis.ranges import Interval, interval
-from ..language.dtypes import SHORT, DType
+from ..language.dtypes import SHORT_FLOATS, DType
 from ..language.ir import COMPARISONS, Atom, Binary, Call, Cast, Const, Expr, Select, Unary
 from .division import multiplier
 from .machine import constant_type, machine_type, working_type
@@ -342,8 +342,8 @@ class Typed:
             return apply("!=", plain, Whole(0))
         if source.is_float and expr.dtype.is_integer:
             return self._truncation(expr, own)
-        if expr.storage in SHORT:
-            return called(SHORT[expr.storage].round, To("float64", plain))
+        if expr.storage in SHORT_FLOATS:
+            return called(SHORT_FLOATS[expr.storage].round, To("float64", plain))
         if expr.storage and expr.dtype.is_integer:
             return _as(self.operand(arg, expr.storage), expr.storage, own)
         if source is DType.BOOL and not expr.dtype.is_integer:

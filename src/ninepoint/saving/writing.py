@@ -15,6 +15,7 @@ from ..arrays.engines import as_dask
 from ..arrays.recognise import is_dask, is_dataset, is_xarray
 from ..files.formats import FORMATS
 from ..files.progress import Progress
+from ..language.dtypes import kind_of
 from ..language.warned import MetadataWarning, warn
 from ..stores.extras import need, need_zarr
 from ..tracebacks import door
@@ -241,7 +242,8 @@ def _into_npy(result: Any, path: str, how: How) -> None:
     found = contents(result)
     (variable,) = found.variables
     array = variable.array
-    if array.dtype.hasobject:
+    # What NumPy would read as bytes without a meaning.
+    if array.dtype.hasobject or kind_of(array.dtype) != array.dtype.kind:
         raise TypeError(f"a .npy file of {array.dtype} cannot be written; convert it to numbers")
     layouts = {"": Layout(npy.run_size(array.shape, array.dtype.itemsize, array.chunks), None)}
     of = {"shape": array.shape, "dtype": array.dtype}

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from ...language.box import Box
+from ...language.dtypes import kind_of, widened
 from ..borders import Border, Boundary, Rule
 from ..conditions import Condition
 from ..fitting import check_range, misfit
@@ -253,7 +254,7 @@ def _called(function: Any, one: Condition, lengths: Sequence[int]) -> Any:
         _check_signature(function, name, one, positions)
         raise
     if not is_dask(value):
-        value = np.asarray(value)
+        value = widened(np.asarray(value))
     if value.dtype.kind not in "biufc":
         raise TypeError(
             f"'{name}' of npt.{one.kind} gave {value!r}; it must give a number, or an array of "
@@ -279,14 +280,14 @@ def _check_signature(function: Any, name: str, one: Condition, positions: Sequen
 
 def _check(one: Condition, name: str, dtype: np.dtype) -> None:
     """Raise where ghosts of a condition do not fit the type of a field."""
-    if dtype.kind not in "fc" and one.kind == "extrapolate" and one.order:
+    if kind_of(dtype) not in "fc" and one.kind == "extrapolate" and one.order:
         raise TypeError(
             f"{one} makes values that integers need not hold, and field '{name}' is {dtype}; "
             'convert it with .astype("float32"), or name the rule "nearest".'
         )
     if one.kind == "extrapolate":
         return
-    if dtype.kind not in "fc" and not (one.kind == "dirichlet" and one.at == "cell"):
+    if kind_of(dtype) not in "fc" and not (one.kind == "dirichlet" and one.at == "cell"):
         cure = (
             ', or give the values themselves, npt.dirichlet(..., at="cell")'
             if one.kind != "dirichlet"

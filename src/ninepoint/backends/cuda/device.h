@@ -189,11 +189,14 @@ NPT double npt_exp_float64(double x) {
 NPT_EXTREME(npt_lesser, "min", <)
 NPT_EXTREME(npt_greater, "max", >)
 
-// Half floats: storage only, computed with as float32.
+// Floats of 16 bits, by how many of these are the exponent: stored only, computed with as float32.
 
-struct npt_half {
+template <int N> struct npt_short {
   unsigned short bits;
 };
+typedef npt_short<5> npt_half;
+typedef npt_short<8> npt_bfloat;
+
 // A float64 rounded to float16, once, to the even of two; as a float32.
 NPT float npt_round_to_half(double x) {
   const double size = fabs(x);
@@ -219,6 +222,17 @@ NPT npt_half npt_halved(double x) {
   else if (rest == 0x7f800000) made = 0x7c00;
   else if (rest < 0x38800000) made = unsigned(__int_as_float(int(rest)) * 0x1p24f);
   return npt_half{(unsigned short)(sign | made)};
+}
+
+// A bfloat16 is the first half of a float32, which is rounded to the even of two; of NaN a bit stays.
+
+NPT float npt_widened(npt_bfloat x) { return __int_as_float(int(unsigned(x.bits) << 16)); }
+
+NPT void npt_store_short(npt_half &to, double x) { to = npt_halved(x); }
+NPT void npt_store_short(npt_bfloat &to, double x) {
+  const unsigned bits = unsigned(__float_as_int(float(x)));
+  const unsigned kept = x == x ? bits + 0x7fff + ((bits >> 16) & 1) : bits | 0x400000;
+  to.bits = (unsigned short)(kept >> 16);
 }
 
 // Complex numbers.
@@ -371,18 +385,24 @@ template <class T> NPT npt_complex<T> npt_power(npt_complex<T> a, npt_complex<T>
 
 template <class T> struct npt_as {
   template <class S> static NPT T from(S x) { return T(x); }
-  static NPT T from(npt_half x) { return T(npt_widened(x)); }
+  template <int N> static NPT T from(npt_short<N> x) { return T(npt_widened(x)); }
 };
 template <> struct npt_as<bool> {
   template <class S> static NPT bool from(S x) { return x != 0; }
 };
-template <> struct npt_as<npt_half> {
-  template <class S> static NPT npt_half from(S x) { return npt_halved(double(x)); }
-  static NPT npt_half from(npt_half x) { return x; }
+template <int N> struct npt_as<npt_short<N>> {
+  template <class S> static NPT npt_short<N> from(S x) {
+    npt_short<N> made;
+    npt_store_short(made, double(x));
+    return made;
+  }
+  static NPT npt_short<N> from(npt_short<N> x) { return x; }
 };
 template <class T> struct npt_as<npt_complex<T>> {
   template <class S> static NPT npt_complex<T> from(S x) { return {T(x), T(0)}; }
-  static NPT npt_complex<T> from(npt_half x) { return {T(npt_widened(x)), T(0)}; }
+  template <int N> static NPT npt_complex<T> from(npt_short<N> x) {
+    return {T(npt_widened(x)), T(0)};
+  }
   template <class S> static NPT npt_complex<T> from(npt_complex<S> x) {
     return {T(x.real), T(x.imag)};
   }

@@ -15,7 +15,7 @@ from typing import assert_never
 import numpy as np
 
 from ...analysis.ranges import Interval
-from ...language.dtypes import SHORT, DType
+from ...language.dtypes import SHORT_FLOATS, DType
 from ...language.ir import Atom, Binary, Expr
 from ...lowering.typed import (
     Apply,
@@ -46,7 +46,7 @@ C_TYPES = {
     "float64": "double",
     "complex64": "npt_complex64",
     "complex128": "npt_complex128",
-} | {name: one.device for name, one in SHORT.items() if one.device}
+} | {name: one.device for name, one in SHORT_FLOATS.items()}
 
 # How tightly an operator binds; more binds more.
 _BINDING = {

@@ -7,9 +7,9 @@ template <class T> struct npt_narrow {
   static NPT T of(unsigned bits) { return T(bits); }
   static NPT unsigned bits(T x) { return unsigned(x) & ((1u << 8 * sizeof(T)) - 1); }
 };
-template <> struct npt_narrow<npt_half> {
-  static NPT npt_half of(unsigned bits) { return npt_half{(unsigned short)bits}; }
-  static NPT unsigned bits(npt_half x) { return x.bits; }
+template <int N> struct npt_narrow<npt_short<N>> {
+  static NPT npt_short<N> of(unsigned bits) { return npt_short<N>{(unsigned short)bits}; }
+  static NPT unsigned bits(npt_short<N> x) { return x.bits; }
 };
 
 // N elements. To `put` one it must be 0 before. Where one is pushed behind the others the first one

@@ -380,11 +380,13 @@ def _fits(builder: Any, array: Any, kind: Any, fewer: Any = None) -> Any:
 
 
 def _of_kind(builder: Any, found: Any, dtype: Any) -> Any:
-    """Whether an array is of the kind of a dtype; to the code half floats are integers."""
+    """Whether an array is of the kind of a dtype; to the code floats of 16 bits are integers."""
     fits = builder.icmp_signed("==", found, _BYTE(ord(dtype.kind)))
     if dtype != "uint16":
         return fits
-    return builder.or_(fits, builder.icmp_signed("==", found, _BYTE(ord("f"))))
+    for kind in "fV":
+        fits = builder.or_(fits, builder.icmp_signed("==", found, _BYTE(ord(kind))))
+    return fits
 
 
 def _array(builder: Any, array: Any, kind: Kind) -> list[Any]:

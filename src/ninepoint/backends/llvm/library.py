@@ -201,6 +201,11 @@ def bits_of_float64(value):
     return np.float64(value).view(np.int64)
 
 
+def bits_of_float32(value):
+    """The bits of a float32, as an int32."""
+    return np.float32(value).view(np.int32)
+
+
 def exp_float32(x):
     """e**x to about one unit in the last place, on vectors; the C library's has none.
 
@@ -495,6 +500,20 @@ def half_of_float32(value):
     """The bits of the half float that is nearest to a float32, of two the even one."""
     with np.errstate(over="ignore"):
         return np.float16(np.float32(value)).view(np.uint16)
+
+
+def float32_of_bfloat(bits):
+    """The bfloat16 of these bits, as a float32, of which it is the first half."""
+    return float32_of_bits(i32(i32(bits) << i32(16)))
+
+
+def bfloat_of_float32(value):
+    """The bits of the bfloat16 that is nearest to a float32, of two the even one."""
+    bits = i64(bits_of_float32(value))
+    up = i64(i64(bits >> i64(16)) & i64(1)) + i64(0x7FFF)
+    # Of what is no number some bit stays.
+    kept = i64(bits + up) if value == value else i64(bits | i64(0x400000))
+    return i64(i64(kept >> i64(16)) & i64(0xFFFF))
 
 
 # Functions of complex numbers, of their parts as float64.

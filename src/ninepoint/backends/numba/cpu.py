@@ -129,7 +129,7 @@ def _kinds(lowered: Lowered, module: Module) -> tuple[Kind, ...]:
     return (
         *(Kind(stored(dtype), axes) for dtype in lowered.field_dtypes),
         *(Kind(stored(dtype), axes, mutable=True) for dtype in lowered.out_dtypes),
-        *(Kind(stored(dtype), n) for dtype, n in lowered.coefficient_types),
+        *(Kind(computed(dtype), n) for dtype, n in lowered.coefficient_types),
         *(Kind(dtype.numpy) for dtype in lowered.scalar_types),
         *[Kind(np.dtype("int64"), 1)] * module.checked,
     )

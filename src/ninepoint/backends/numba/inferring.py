@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from ...language import errors
-from ...language.dtypes import DType, computed
+from ...language.dtypes import DType, common, computed
 from ...language.errors import Span, StencilError
 from ...language.parameters import indexed_parameters
 from ...language.parse import Argument
@@ -54,7 +54,7 @@ def compile_general(
     scalars = {n: a.atom.dtype for n, a in arguments.items() if isinstance(a, Value)}
     given, several = undisturbed(lambda: _inferred(function, general, arguments))
     check_outputs(function.name, len(given), request)
-    natural = [np.result_type(d, f.storage) for d, f in zip(given, fields, strict=False)]
+    natural = [common(d, f.storage) for d, f in zip(given, fields, strict=False)]
     dtypes = request.dtypes or tuple(natural if request.kept else given)
     for dtype, storage in zip(given, dtypes, strict=True):
         _check(dtype, storage, request.overflow)

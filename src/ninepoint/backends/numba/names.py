@@ -13,6 +13,7 @@ import keyword
 from collections.abc import Iterable, Mapping
 
 from ...analysis.ranges import Interval
+from ...language.dtypes import SHORT_FLOATS
 from ...language.ir import Kernel
 from ...lowering.machine import machine_type
 from ...lowering.names import by_number
@@ -23,8 +24,9 @@ LIBRARY = (
     "integer_power", "nearest_multiple", "round_to_half", "shift_left", "shift_right",
     "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
     "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
-    "float32_of_half", "half_of_float32", "absent_ends", "beyond_ends", "absent_row",
+    "absent_ends", "beyond_ends", "absent_row",
     "beyond_rows", "go_on", "note", "nan", "inf", *SHORT.values(),
+    *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
 )  # fmt: skip
 
 # Modules, built-in functions, and what the loops call their own values.
