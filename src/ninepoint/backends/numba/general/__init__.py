@@ -38,8 +38,8 @@ from .texts import text_of
 
 # The names of `relative` that the text uses.
 _NAMES = (
-    "Neighbours along chosen clipped go_on in_order middle near njit ordered saturated unowned wide "
-    "wrapped"
+    "Neighbours along chosen clipped go_on in_order middle near njit ordered saturated unowned "
+    "wide wrapped"
 ).split()
 _OWN = "np math point band outside FLAGS b j value inf nan".split()
 _RESERVED = frozenset({*_NAMES, *_OWN, *keyword.kwlist, *dir(builtins)})
