@@ -262,6 +262,8 @@ def _outcome(call: Call, kinds: Kinds, axes: Any, coloured: bool) -> _Outcome:
     rank = max(map(len, shapes))
     along: Behind | None = None
     if axes is not None:
+        if rank < ndim:
+            raise on_numpy.too_few_axes(ndim, on_numpy.broadcast_shape(shapes))
         along = behind(axes, rank, ndim)
     elif coloured and ndim < rank:
         along = tuple(range(-1 - ndim, -1))
