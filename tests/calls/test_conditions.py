@@ -608,3 +608,16 @@ def test_some_points_of_results_that_look_to_different_sides() -> None:
             made = far(u, v, boundary=border, every=2)
             for one, other in zip(made, wanted, strict=True):
                 np.testing.assert_array_equal(one, other[::2, ::2])
+
+
+def test_values_that_no_result_looks_at_are_not_asked_for() -> None:
+    def one(x):
+        if x[-2, 0] > 1:
+            unused = x[-2, 1] + 1
+            unused += 1
+        return x[1, 0] * 2
+
+    x, nobody = np.arange(12.0).reshape(4, 3), npt.dirichlet(np.zeros(7))
+    border = ((nobody, "mirror"), "nearest")
+    stencil = npt.stencil(one)
+    np.testing.assert_array_equal(stencil.debug(x, boundary=border), stencil(x, boundary=border))

@@ -312,3 +312,13 @@ def test_what_cannot_be_finer_says_so():
     other = npt.stencil(upsample=3)(lambda x: x[npt.index() // 2])
     with pytest.raises(npt.StencilError, match=r"upsample=\(3,\) here, as in x\[i // 3\]"):
         other(SMALL)
+
+
+def test_a_smaller_stage_of_a_finer_one_in_the_definition():
+    """Only what is read beside the kernel's own points is cut to their number."""
+    finer = npt.stencil(lambda x: x[0, 0] + x[0, 1], upsample=2)
+    smaller = npt.stencil(lambda x: x[0, -1] - x[0, 0], boundary="valid")
+    one = npt.stencil(lambda x: smaller(finer(x))[0, 1] * 2, boundary="nearest")
+    x = np.arange(30.0).reshape(5, 6)
+    np.testing.assert_array_equal(one.debug(x), one(x))
+    assert one(x).shape == (10, 11)

@@ -11,12 +11,14 @@ import numpy as np
 from ..arrays import accepted, ghosts
 from ..arrays import numpy as on_numpy
 from ..arrays.axes import behind, stretched, whole_shape
+from ..arrays.conditions import Condition
 from ..arrays.layout import layout
 from ..arrays.phases import cut_shapes, finer_values
 from ..arrays.recognise import is_chunked, is_xarray
 from ..calls import Call
 from ..graph import graph_of
 from ..language import reference
+from ..language.box import Box
 from ..language.source import frozen
 from ..running import reaching
 from .measuring import kind_of, plain_array
@@ -65,7 +67,7 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         dict(zip(names, fields, strict=True)),
         scalars=dict(call.scalars),
         standard=call.definition.options.standard_indexing,
-        boundary=boundary.sides(last.ndim),
+        boundary=_met(boundary.sides(last.ndim), last.reaches),
         cval=call.cval,
         ndim=last.ndim,
         shape=points.shape,
@@ -80,6 +82,20 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
     if order is not None:
         results = [np.moveaxis(one, ends, order) for one in results]
     return results[0] if len(results) == 1 else tuple(results)
+
+
+def _met(sides: Sequence[tuple[Any, Any]], reaches: Sequence[Box]) -> list[tuple[Any, Any]]:
+    """The rules of a boundary, without the conditions of sides that no result looks over."""
+    found = []
+    for axis, (before, after) in enumerate(sides):
+        low = min(box.lo[axis] for box in reaches)
+        high = max(box.hi[axis] for box in reaches)
+        if isinstance(before, Condition) and low >= 0:
+            before = "nearest"
+        if isinstance(after, Condition) and high <= 0:
+            after = "nearest"
+        found.append((before, after))
+    return found
 
 
 def _at_elements(call: Call, fields: Sequence[Any], types: Sequence[np.dtype]) -> Any:

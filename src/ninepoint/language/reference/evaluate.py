@@ -282,17 +282,18 @@ class _Kernel:
         return Field("an expression", read, see(value))[index]
 
     def _field(self, name: str, array: Array, finer: Sequence[int] = ()) -> Field:
+        beside = array
         for axis, k in enumerate(finer, -len(finer)):
             if 0 < array.shape[axis] - self._shape[axis] < k:
                 # The finer result of a field whose length was rounded up.
-                array = np.take(array, range(self._shape[axis]), axis)
-        seen = _broadcast(array, self._shape)
+                beside = np.take(beside, range(self._shape[axis]), axis)
+        seen = _broadcast(beside, self._shape)
         like = partial(self._field, name)
         blank = see(array.dtype.type(0))
         core = self._shape[len(self._shape) - len(self._rules) :]
         shape = tuple(map(argument, core))
         return Field(
-            name, self._reader(name, seen), blank, array, like, lambda: shape, self._place
+            name, self._reader(name, seen), blank, array, like, lambda: shape, self._place, beside
         )
 
     def _place(self) -> Any:

@@ -200,12 +200,12 @@ class Window(Operand):
 class Field:
     """An array seen from one point: `read(offset)` gives the neighbour there.
 
-    `array` is the whole array, and `like(other)` another one seen from the same point; `shape`
-    is the whole array's along the axes of the kernel, and `place` where the point is in it, where
-    these are known.
+    `array` is the whole array, which is as long as the kernel's other fields `beside` them, and
+    `like(other)` another one seen from the same point; `shape` is the whole array's along the axes
+    of the kernel, and `place` where the point is in it, where these are known.
     """
 
-    __slots__ = ("_blank", "_name", "_place", "_read", "_shape", "array", "like")
+    __slots__ = ("_blank", "_name", "_place", "_read", "_shape", "array", "beside", "like")
 
     def __init__(
         self,
@@ -216,9 +216,11 @@ class Field:
         like: Callable[..., Field] | None = None,
         shape: Callable[[], tuple[Any, ...]] | None = None,
         place: Callable[[], Any] | None = None,
+        beside: Any = None,
     ) -> None:
         self._name, self._read, self._blank = name, read, blank
         self.array, self.like, self._shape, self._place = array, like, shape, place
+        self.beside = beside
 
     @property
     def shape(self) -> tuple[Any, ...]:

@@ -158,7 +158,11 @@ class _Stage:
             # Given numbers, it is the function that it was made from.
             return self._plain(*arguments, **options)
         assert field is not None
-        values = [item.array if isinstance(item, Field) else _bare(item) for item in everything]
+        alike = len({np.shape(item.array) for item in everything if isinstance(item, Field)}) == 1
+        values = [
+            (item.array if alike else item.beside) if isinstance(item, Field) else _bare(item)
+            for item in everything
+        ]
         key = (len(arguments), *options, *map(_identity, everything))
         if key not in self._made:
             named = dict(zip(options, values[len(arguments) :], strict=True))
