@@ -271,10 +271,6 @@ template <class T> NPT npt_complex<T> npt_divide(npt_complex<T> a, npt_complex<T
   const T ratio = b.real / b.imag, scale = T(1) / (b.imag + b.real * ratio);
   return {(a.real * ratio + a.imag) * scale, (a.imag * ratio - a.real) * scale};
 }
-// As `npt_divide`, for a real divisor; rounded once.
-template <class T> NPT npt_complex<T> operator/(npt_complex<T> a, npt_complex<T> b) {
-  return {(a.real + a.imag * T(0)) / b.real, (a.imag - a.real * T(0)) / b.real};
-}
 template <class T> NPT npt_complex<T> npt_conj(npt_complex<T> a) { return {a.real, -a.imag}; }
 template <class T> NPT bool npt_isnan(npt_complex<T> a) {
   return a.real != a.real || a.imag != a.imag;
@@ -410,18 +406,18 @@ template <class T> struct npt_as<npt_complex<T>> {
 
 // Whole numbers in the order of floats, and back.
 
-NPT unsigned npt_key(float x) {
+NPT unsigned npt_key_float32(float x) {
   const unsigned bits = unsigned(__float_as_int(x));
   return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
-NPT npt_uint64 npt_key(double x) {
+NPT npt_uint64 npt_key_float64(double x) {
   const npt_uint64 bits = npt_uint64(__double_as_longlong(x));
   return bits >> 63 ? ~bits : bits | 1ull << 63;
 }
-NPT float npt_keyed(unsigned key) {
+NPT float npt_keyed_float32(unsigned key) {
   return __int_as_float(int(key >> 31 ? key & 0x7fffffffu : ~key));
 }
-NPT double npt_keyed(npt_uint64 key) {
+NPT double npt_keyed_float64(npt_uint64 key) {
   return __longlong_as_double(npt_int64(key >> 63 ? key & ~(1ull << 63) : ~key));
 }
 

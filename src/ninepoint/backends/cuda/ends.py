@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...lowering.chain import Absent
-from .operations import C_TYPES
+from .printing import C_TYPES
 from .rings import NOTHING, Ring
 from .strip import Strip
 

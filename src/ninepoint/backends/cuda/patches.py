@@ -20,8 +20,9 @@ import numpy as np
 from ...analysis.ranges import ranges
 from ...language.dtypes import short
 from ...language.ir import Atom, Const, Element, Offset, Read
-from .functions import Array, Function, copied, loaded, plus, stored
-from .operations import C_TYPES
+from .bodies import Body
+from .elements import Array, copied, loaded, stored
+from .functions import Function, plus
 from .shapes import Chunk, Part, Shape, chunk_of, shape_of
 from .source import Launch
 
@@ -297,24 +298,21 @@ class _Function(Function):
     # What is computed.
 
     def _body(self) -> list[str]:
-        kernel = self.kernel
-        lines: list[str] = []
-        for assign in kernel.body:
+        body = self.body()
+        for assign in self.kernel.body:
             expr, name = assign.value, assign.name
             match expr:
                 case Read():
-                    own = self.operations.declare(name, expr)
-                    text = self._had(expr, own)
+                    own = body.declare(name, expr)
+                    body.take(name, own, self._had(expr, own))
                 case Element():
-                    own = self.operations.declare(name, expr)
-                    text = self.element(expr.array, own, list(map(str, expr.index)))
+                    self.element(body, name, expr)
                 case _:
-                    text = self.operations.text(name, expr)
-                    own = self.operations.types[name]
-            lines.append(f"const {C_TYPES[own]} {self.fresh(name)} = {text};")
-        return [*lines, *self._results()]
+                    body.assign(assign)
+        results = self._results(body)
+        return [*body.printed(), *results]
 
-    def _results(self) -> list[str]:
+    def _results(self, body: Body) -> list[str]:
         """The rows of each output, as they are stored."""
         lines: list[str] = []
         columns, targets = self.columns, self.part.targets
@@ -327,27 +325,29 @@ class _Function(Function):
                 outputs = self.kernel.outputs[first :: len(targets)][:columns]
                 where = f"y{position}[{row}]"
                 if size < 4 <= size * columns:
-                    bits = [self._bits(target, output) for output in outputs]
+                    bits = [self._bits(body, target, output) for output in outputs]
                     step = 4 // size
                     for word in range(columns // step):
                         parts = ", ".join(bits[word * step : (word + 1) * step])
                         lines.append(f"{where}.w[{word}] = npt_word({parts});")
                 else:
                     for k, output in enumerate(outputs):
-                        lines.append(f"{where}.e[{k}] = {self._element(target, output)};")
+                        value = self._element(body, target, output)
+                        lines.append(f"{where}.e[{k}] = {value};")
         return lines
 
-    def _bits(self, target: Array, value: Atom) -> str:
+    def _bits(self, body: Body, target: Array, value: Atom) -> str:
         """A number whose lowest bits are those of a value as it is stored."""
         if short(target.dtype):
-            return f"{self._element(target, value)}.bits"
-        return f"unsigned({self.operations.atom(value)})"
+            return f"{self._element(body, target, value)}.bits"
+        return f"unsigned({body.result(value)})"
 
-    def _element(self, target: Array, value: Atom) -> str:
+    def _element(self, body: Body, target: Array, value: Atom) -> str:
         """A value as it is stored."""
-        if isinstance(value, Const):
-            return self.operations.atom(value, target.dtype.name)
-        return stored(target.dtype, self.operations.machine(value), self.operations.atom(value))
+        machine = body.machine(value)
+        if isinstance(value, Const) and not short(target.dtype):
+            machine = target.dtype.name
+        return stored(target.dtype, machine, body.result(value, machine))
 
     # What is stored.
 

@@ -9,7 +9,6 @@ is needed; beyond the ends of the fields it is computed there, as the border say
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -17,6 +16,7 @@ import numpy as np
 
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
+from ...language.dtypes import computed
 from ...language.ir import (
     Assign,
     Atom,
@@ -36,14 +36,15 @@ from ...language.ir import (
 )
 from ...lowering.kept import needed
 from ...lowering.machine import machine_type
-from ...lowering.typed import Apply, Given, To
+from ..numba.expressions import SHORT
+from ..numba.window_loops import over
 from .borders import border_of
-from .functions import Array, Function, copied, field_arrays, loaded, out_arrays, plus, stored
-from .operations import C_TYPES, Operations, number
+from .elements import Array, copied, stored
+from .functions import Function, field_arrays, out_arrays, plus
 from .patches import patched
 from .shapes import Part, padded
 from .source import Launch, Scratch, Source
-from .windows import Ranks, Window, over
+from .windows import Ranks, Windows
 
 # Points of a block along the last core axis, and along the last but one.
 _TILE = {1: (256,), 2: (8, 32)}
@@ -115,10 +116,9 @@ def _over(stage: Histogram, body: Sequence[str]) -> list[str]:
         return over(stage.shape, body)
     lines: list[str] = []
     for *steps, first, length in stage.runs:
-        last = len(steps)
-        places = [f"d{k} = {step}" for k, step in enumerate((*steps, first))]
-        loop = f"for (int {', '.join(places)}; d{last} < {first + length}; d{last}++) {{"
-        lines += [loop, *("  " + line for line in body), "}"]
+        lines += [f"d{k} = {step}" for k, step in enumerate(steps)]
+        lines.append(f"for d{len(steps)} in range({first}, {first + length}):")
+        lines += ["    " + line for line in body]
     return lines
 
 
@@ -139,30 +139,36 @@ class _Region(Function):
     sources: Mapping[str, Array]
     low: Offset
     high: Offset
-    operations: Operations = field(init=False)
     _mapped: dict[tuple[int, int], str] = field(default_factory=dict, init=False)
     _targets: list[Array] = field(default_factory=list, init=False)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.text = self.body()
+
     # Positions and reads.
 
-    def read(self, field: str, offset: Offset, along: Mapping[int, str]) -> tuple[list[str], str]:
+    def read(
+        self, field: str, offset: Sequence[int], along: Mapping[int, str]
+    ) -> tuple[list[str], str]:
         """An element of a field, moved along axes, and the lines that come before it."""
         array = self.use(self.sources[field])
         lines: list[str] = []
         places: list[str] = []
         absent: list[str] = []
         for axis, step in enumerate(offset):
-            place = plus(f"i{axis}", step)
+            place = plus(self.text.index(f"i{axis}"), step)
             if axis in along:
                 place = f"{place} + {along[axis]}"
             if not array.kept and not (axis not in along and self._inside(axis, step)):
                 place = self._place(axis, step, place, axis in along, lines)
                 absent += [place] * self.border.absent(axis)
             places.append(place)
-        text = array.at(places)
+        text = f"{self.text.memory(array, len(places))}[{', '.join(places)}]"
         if absent:
-            test = absent[0] if len(absent) == 1 else f"({' | '.join(absent)})"
-            text = f"{test} < 0 ? {self.border.constant(array.dtype, 'constant')} : {text}"
+            name = self.border.constant(array.dtype, "constant")
+            test = " | ".join(absent)
+            text = f"({self.text.constant(name, array.dtype)} if ({test}) < 0 else {text})"
         return lines, text
 
     def _inside(self, axis: int, step: int) -> bool:
@@ -174,14 +180,14 @@ class _Region(Function):
 
         One that is there `alone` is found where it is read, others once for all reads.
         """
-        found = f"at{axis}({moved}, n{axis})"
+        found = f"at{axis}({moved}, {self.text.index(f'n{axis}')})"
         if alone:
-            name = self.fresh()
-            lines.append(f"const npt_index {name} = {found};")
-        else:
-            name = f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}"
-            self._mapped[axis, step] = f"const npt_index {name} = {found};"
-        return name
+            name = self.text.new("place")
+            lines.append(f"{name} = {found}")
+            return name
+        name = f"a{axis}{'m' if step < 0 else 'p'}{abs(step)}"
+        self._mapped[axis, step] = f"const npt_index {name} = {found};"
+        return self.text.index(name)
 
     def _here(self, array: Array) -> str:
         return array.at([f"i{axis}" for axis in range(self.kernel.ndim)])
@@ -193,25 +199,26 @@ class _Region(Function):
         self._targets = list(targets)
         match stage:
             case Histogram():
-                lines = self._histogram(stage)
+                found = self._histogram(stage)
             case RunningSum():
-                lines = self._running(stage)
+                found = self._running(stage)
             case _:
-                lines = self._body(stage.body)
-        operations = self.operations
-        for target, value, name in zip(targets, stage.values, stage.names, strict=True):
-            machine = operations.types.get(name) or operations.machine(value)
-            text = operations.names.get(name) or operations.atom(value)
-            lines.append(f"{self._here(target)} = {stored(target.dtype, machine, text)};")
+                self._lines(stage.body)
+                found = [self._result(value) for value in stage.values]
+        lines = self.text.printed()
+        for target, (machine, name) in zip(targets, found, strict=True):
+            lines.append(f"{self._here(target)} = {stored(target.dtype, machine, name)};")
         return self._around(lines)
 
     def result(self, reaches: Sequence[Box], targets: Sequence[Array]) -> list[str]:
         """The text of the function of the results."""
         self._targets = list(targets)
-        lines = self._body(self.kernel.body)
-        outputs = zip(self.kernel.outputs, targets, reaches, strict=True)
-        for k, (value, target, reach) in enumerate(outputs):
-            text = self._stored(target, value)
+        self._lines(self.kernel.body)
+        found = [self._result(value) for value in self.kernel.outputs]
+        lines = self.text.printed()
+        outputs = zip(found, targets, reaches, strict=True)
+        for k, ((machine, value), target, reach) in enumerate(outputs):
+            text = stored(target.dtype, machine, value)
 
             def kept(k: int = k, target: Array = target) -> str:
                 """The value of the field in the place of the output."""
@@ -222,73 +229,76 @@ class _Region(Function):
             lines += self.border.store(reach, target.dtype, self._here(target), text, kept)
         return self._around(lines)
 
-    def _stored(self, target: Array, value: Atom) -> str:
-        return stored(target.dtype, self.operations.machine(value), self.operations.atom(value))
+    def _result(self, value: Atom) -> tuple[str, str]:
+        """The machine type of a value, and its name once the text is printed."""
+        return self.text.machine(value), self.text.result(value)
 
-    def _body(self, body: Sequence[Assign], along: Mapping[int, str] | None = None) -> list[str]:
-        lines: list[str] = []
-        operations = self.operations
+    def _lines(self, body: Sequence[Assign], along: Mapping[int, str] | None = None) -> None:
+        """Write what is computed at the point, or so far from it along some axes."""
+        text, storage = self.text, {name: one.dtype for name, one in self.sources.items()}
+        storage |= {name: dtype for name, dtype, _ in self.kernel.coefficients}
+        ndim = self.kernel.ndim
+        arrays = {
+            name: text.memory(self.coefficients(name), len(shape))
+            for name, _, shape in self.kernel.coefficients
+        }
+        nowhere = Box((0,) * ndim, (0,) * ndim)
+        windows = Windows(text, storage, arrays, nowhere, reader=self.read)
         for assign in body:
             expr, name = assign.value, assign.name
             match expr:
                 case Read():
-                    own = operations.declare(name, expr)
-                    before, text = self.read(expr.field, expr.offset, along or {})
-                    lines += before
-                    text = loaded(own, self.sources[expr.field].dtype, text)
+                    text.types[name] = computed(storage[expr.field]).name
+                    before, read = self.read(expr.field, expr.offset, along or {})
+                    text.lines += [*before, f"{name} = {read}"]
                 case Element():
-                    own = operations.declare(name, expr)
-                    text = self.element(expr.array, own, list(map(str, expr.index)))
+                    self.element(text, name, expr)
                 case Reduce():
-                    lines += Window(self, name, expr).lines()
-                    continue
+                    text.lines += windows.lines(name, expr)
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:
-                    text = operations.text(name, expr)
-                    own = operations.types[name]
-            lines.append(f"const {C_TYPES[own]} {self.fresh(name)} = {text};")
-        return lines
+                    text.assign(assign)
+        text.constants += windows.constants
 
-    def _histogram(self, stage: Histogram) -> list[str]:
+    def _histogram(self, stage: Histogram) -> list[tuple[str, str]]:
         """The elements of some rank, each point for itself."""
-        read, name, last = stage.read, stage.element.name, self.kernel.ndim - 1
-        own = self.operations.declare(name, read)
+        text, read, last = self.text, stage.read, self.kernel.ndim - 1
         flat = last == 0 or (stage.shape[0] == 1 and not stage.runs)
         steps = len(stage.lines[0]) - 2
         along = {last: "d1"} if flat else {last - steps + k: f"d{k}" for k in range(steps + 1)}
-        lines, text = self.read(read.field, read.offset, along)
-        element = self.fresh(name)
-        text = loaded(own, self.sources[read.field].dtype, text)
-        inner = [*lines, f"const {C_TYPES[own]} {element} = {text};"]
-        item = self.operations.known[name]
-        found, names = Ranks(self, own, element, item).lines(
-            lambda body: _over(stage, body), inner, stage.rank, len(stage.names)
-        )
-        if item.nan:
-            strange = self.fresh()
-            test = f"{strange} = {strange} | ({element} != {element});"
-            found += [f"bool {strange} = false;", *_over(stage, [*inner, test])]
-            names = [f"({strange} ? {number(own, math.nan)} : {one})" for one in names]
-        self.operations.names |= dict(zip(stage.names, names, strict=True))
-        self.operations.types |= dict.fromkeys(stage.names, own)
-        return found
+        before, place = self.read(read.field, read.offset, along)
+        machine = computed(self.sources[read.field].dtype).name
+        element, item = text.new("element"), text.known[stage.element.name]
 
-    def _running(self, stage: RunningSum) -> list[str]:
+        def loops(lines: Sequence[str]) -> list[str]:
+            return _over(stage, [*before, f"{element} = {place}", *lines])
+
+        ranks = Ranks(text, machine, element, item)
+        lines, found = ranks.lines(loops, stage.rank, len(stage.names))
+        if item.nan:
+            strange = text.new("strange")
+            test = f"{strange} = {strange} | ({element} != {element})"
+            lines += [f"{strange} = False", *loops([test])]
+            found = [f"{SHORT[machine]}(nan) if {strange} else {one}" for one in found]
+        text.lines += lines
+        return [(machine, text.kept(one, machine)) for one in found]
+
+    def _running(self, stage: RunningSum) -> list[tuple[str, str]]:
         """The sum of some rows, each point for itself."""
-        body = self._body(stage.body, {self.kernel.ndim - 2: "r"})
-        own = self.operations.types[stage.name] = machine_type(
-            stage.value.dtype, self.operations.known[stage.name], self.operations.least
-        )
-        name = self.fresh(stage.name)
-        added = To(own, Apply("+", (Given(stage.name), self.operations.operand(stage.value))))
-        return [
-            f"{C_TYPES[own]} {name} = {number(own, 0)};",
-            f"for (int r = 0; r < {stage.rows}; r++) {{",
-            *("  " + line for line in body),
-            f"  {name} = {self.operations.node(added)};",
-            "}",
+        text, outside = self.text, self.text.lines
+        machine = machine_type(stage.value.dtype, text.known[stage.name], text.least)
+        total = text.new("total")
+        text.lines = []
+        self._lines(stage.body, {self.kernel.ndim - 2: "r0"})
+        added = f"{total} = {SHORT[machine]}({total} + {text.atom(stage.value, machine)})"
+        inner, text.lines = [*text.lines, added], outside
+        text.lines += [
+            f"{total} = {SHORT[machine]}(0)",
+            f"for r0 in range({stage.rows}):",
+            *("    " + line for line in inner),
         ]
+        return [(machine, text.kept(total, machine))]
 
     # The function around it.
 

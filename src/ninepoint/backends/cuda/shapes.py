@@ -32,7 +32,7 @@ from ...language.ir import (
 from ...lowering.abreast import abreast
 from ...lowering.cost import operation
 from .borders import Border
-from .functions import Array
+from .elements import Array
 
 # The widest load and store [bytes].
 WIDEST = 16
@@ -148,7 +148,7 @@ def _shapes(part: Part, limit: int) -> Iterator[Shape]:
         for rows in _ROWS if kernel.ndim > 1 else (1,):
             if rows * columns * len(kernel.body) > 2 * LONGEST or rows == columns == 1:
                 continue
-            several = abreast(replace(kernel, rows=rows), ".", columns)
+            several = abreast(replace(kernel, rows=rows), "r", columns)
             if len(several.body) > LONGEST:
                 break
             shape = Shape(

@@ -15,7 +15,7 @@ from ...language.dtypes import value_type
 from ...language.ir import Kernel
 from ...lowering.chain import Absent, Constant, Edges
 from ...lowering.machine import machine_type
-from .operations import Operations
+from .bodies import Body
 from .rings import NOTHING, Rolling, Rules
 
 # Lanes of a warp.
@@ -110,8 +110,8 @@ def ring_type(kernel: Kernel, found: Rolling, known: dict[str, Interval], name: 
     for one in found.loaded:
         if one.name == name:
             dtype = storage[one.field]
-            return machine_type(value_type(dtype), of_storage(dtype), Operations.least)
+            return machine_type(value_type(dtype), of_storage(dtype), Body.least)
     (value,) = (
         level.values[level.names.index(name)] for level in found.made if name in level.names
     )
-    return machine_type(value.dtype, known[name], Operations.least)
+    return machine_type(value.dtype, known[name], Body.least)

@@ -17,13 +17,15 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ...language.ir import Assign, Element, Read
+from ...language.ir import Element, Read
 from ...lowering.chain import Absent
 from ...lowering.kept import full
+from .bodies import Body
 from .borders import Border
+from .elements import Array, loaded, stored
 from .ends import beyond, instead, map_name
-from .functions import Array, Function, field_arrays, loaded, out_arrays, plus, stored
-from .operations import C_TYPES, cast, stored_type
+from .functions import Function, field_arrays, out_arrays, plus
+from .printing import C_TYPES, cast, stored_type
 from .rings import Loaded, Made, Rolling
 from .strip import LANES, Strip, ring_type
 
@@ -243,11 +245,15 @@ class StripFunction:
         lines = [f"const npt_index at = {plus('i', newest)};"] if put and level.edges else []
         absent = [edge.absent for edge in level.edges if edge is not None] if put else []
         lines.append(f"NPT_EACH(e, {self.strip.columns}) {{")
-        lines += _indented(self._body(level, newest))
+        body = self._body(level, newest)
+        values = [
+            body.result(value, self.machines[name])
+            for name, value in zip(level.names, level.values, strict=True)
+        ]
+        lines += _indented(body.printed())
         stores: list[str] = []
-        for k, name in enumerate(level.names):
+        for k, (name, value) in enumerate(zip(level.names, values, strict=True)):
             ring, machine = rings[name], self.machines[name]
-            value = self.function.operations.atom(level.values[k], machine)
             if any(absent):
                 value = self._instead(absent[k], newest, machine, value)
             target = f"{self.rings[name]}[{ring.count - 1}][{plus('e', ring.before)}]"
@@ -283,24 +289,20 @@ class StripFunction:
             kept,
         )
 
-    def _body(self, level: Made, row: int) -> list[str]:
+    def _body(self, level: Made, row: int) -> Body:
         """The operations at a point of this row, relative to the result's."""
-        return [self._assigned(assign, row) for assign in level.body]
-
-    def _assigned(self, assign: Assign, row: int) -> str:
-        expr, name = assign.value, assign.name
-        operations = self.function.operations
-        match expr:
-            case Read():
-                own = operations.types[name] = self.machines[expr.field]
-                text = self._read(expr.field, row, *full(expr.offset))
-            case Element():
-                own = operations.declare(name, expr)
-                text = self.function.element(expr.array, own, list(map(str, expr.index)))
-            case _:
-                text = operations.text(name, expr)
-                own = operations.types[name]
-        return f"const {C_TYPES[own]} {self.function.fresh(name)} = {text};"
+        body = self.function.body()
+        for assign in level.body:
+            expr, name = assign.value, assign.name
+            match expr:
+                case Read():
+                    text = self._read(expr.field, row, *full(expr.offset))
+                    body.take(name, self.machines[expr.field], text)
+                case Element():
+                    self.function.element(body, name, expr)
+                case _:
+                    body.assign(assign)
+        return body
 
     def _read(self, name: str, row: int, step: int, column: int) -> str:
         """An element of a ring, for a level that makes this row."""
@@ -312,13 +314,14 @@ class StripFunction:
 
     def _result(self) -> list[str]:
         columns = self.strip.columns
-        level, operations = self.found.result, self.function.operations
+        level = self.found.result
+        body = self._body(level, 0)
+        values = [(body.machine(value), body.result(value)) for value in level.values]
         lines = [f"{array.stored} p{k}[{columns}];" for k, array in enumerate(self.outs)]
         lines.append(f"NPT_EACH(e, {columns}) {{")
-        lines += _indented(self._body(level, 0))
-        for k, (array, value) in enumerate(zip(self.outs, level.values, strict=True)):
-            text = stored(array.dtype, operations.machine(value), operations.atom(value))
-            lines.append(f"  p{k}[e] = {text};")
+        lines += _indented(body.printed())
+        for k, (array, (machine, value)) in enumerate(zip(self.outs, values, strict=True)):
+            lines.append(f"  p{k}[e] = {stored(array.dtype, machine, value)};")
         lines.append("}")
         if self.mode != "inside":
             for k, edge in enumerate(level.edges):

@@ -51,7 +51,7 @@ SHORT = {
 _SUPPORTED = frozenset(
     "integer_divide integer_modulo integer_power nearest_multiple round_to_half shift_left "
     "shift_right floor_divide_float32 floor_divide_float64 remainder saturate saturate_wide "
-    "exp_float32 exp_float64 complex".split()
+    "exp_float32 exp_float64 complex lesser greater".split()
 )
 
 # How tightly an operator binds; more binds more.

@@ -19,6 +19,7 @@ from ...analysis.ranges import Interval, of_storage, window_ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
+    RANKED,
     Assign,
     Binary,
     Coefficient,
@@ -58,9 +59,7 @@ class WindowLoops:
 
     def lines(self, name: str, reduce: Reduce) -> list[str]:
         """A loop over the window, at this point; what is not written out comes here."""
-        count = math.prod(reduce.shape)
         own = self.expressions.declare(name, reduce)
-        dims = [f"d{axis}" for axis in range(len(reduce.shape))]
         sparse = self._live(name, reduce)
         inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
         items = window_ranges(
@@ -74,12 +73,48 @@ class WindowLoops:
         result = self.expressions.atom(reduce.result)
         if reduce.kind == "var":
             return _variance(name, reduce, SHORT[own], inner, result)
-        start, step, finish = self._accumulation(name, reduce, own, result, joined, count)
-        lines = list(start)
-        for depth, (dim, length) in enumerate(zip(dims, reduce.shape, strict=True)):
-            lines.append("    " * depth + f"for {dim} in range({length}):")
-        lines += ["    " * len(dims) + text for text in (*inner, *step)]
-        return lines + finish
+        if reduce.kind in RANKED:
+            return self.ranked(name, reduce, own, inner, joined)
+        start, step, finish = self._accumulation(name, reduce, own, result, joined)
+        return [*start, *over(reduce.shape, [*inner, *step]), *finish]
+
+    def ranked(
+        self, name: str, reduce: Reduce, own: str, inner: list[str], item: Interval
+    ) -> list[str]:
+        """The elements of some rank, of all elements in a buffer."""
+        buffer, at, count = f"buffer_{name}", f"at_{name}", math.prod(reduce.shape)
+        machine = self.expressions.machine(reduce.result)
+        result = self.expressions.atom(reduce.result)
+        self.buffers.append((buffer, count, machine))
+        kept = f"{buffer}[{at}] = {result}"
+        if reduce.kind == "quantile":
+            length = str(count)
+            start, step = [f"{at} = 0"], [kept, f"{at} += 1"]
+            if item.nan:
+                length = f"0 if strange_{name} else {count}"
+                start.append(f"strange_{name} = False")
+                step.append(f"strange_{name} = strange_{name} | ({result} != {result})")
+
+            def of_all(low: int) -> str:
+                return f"select({buffer}, {length}, {low})"
+
+            low, _ = quantile_position(count, reduce.quantile)
+            found = of_all(low), of_all(low + 1)
+            return [
+                *start,
+                *over(reduce.shape, [*inner, *step]),
+                *quantile(name, reduce, SHORT[own], found, item.nan),
+            ]
+        step = [kept, f"{at} += 1 if {result} == {result} else 0"]
+        first, part = f"low_{name}", f"part_{name}"
+        after = f"{first} + 1 if {part} else {first}"
+        found = f"select({buffer}, {at}, {first})", f"select({buffer}, {at}, {after})"
+        return [
+            f"{at} = 0",
+            *over(reduce.shape, [*inner, *step]),
+            *place_of_valid(name, reduce, at),
+            *of_valid(name, reduce, SHORT[own], found, at),
+        ]
 
     def known_storage(self, array: str) -> Interval:
         return of_storage(self.storage[array])
@@ -109,21 +144,13 @@ class WindowLoops:
             self.known.update(bounds_inside(reduce, self.known, arrays))
         match expr:
             case Tap():
-                steps = [o - low for o, low in zip(expr.origin, self.reach.lo, strict=True)]
-                index = [*(f"i{a}" for a in range(self.reach.ndim - 2)), "i", "j"]
-                index = index[-self.reach.ndim :]
-                inside = self._places(f"{inner}_{name}", expr, dims)
-                for axis, dim in zip(expr.axes, inside, strict=True):
-                    apart = expr.lanes > 1 and axis == self.reach.ndim - 1
-                    index[axis] += f" + {expr.lanes} * {dim}" if apart else f" + {dim}"
-                index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
+                places = self._places(f"{inner}_{name}", expr, dims)
                 self._as_stored(inner, expr.field)
-                text = f"{self.names[expr.field]}[b, {', '.join(index)}]"
-                text = self.loaded(expr.field, text)
+                lines, text = self.element(expr, dict(zip(expr.axes, places, strict=True)))
                 if sparse:
                     zero = f"{SHORT[types[inner]]}(0)"
                     text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
-                return [f"{inner} = {text}"]
+                return [*lines, f"{inner} = {text}"]
             case Weight():
                 known = self.known[inner]
                 types[inner] = machine_type(expr.dtype, known)
@@ -149,6 +176,17 @@ class WindowLoops:
                     text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
                 return [f"{inner} = {text}"]
 
+    def element(self, tap: Tap, along: Mapping[int, str]) -> tuple[list[str], str]:
+        """An element of a window, so far along its axes, and the lines that come before it."""
+        ndim = self.reach.ndim
+        index = [*(f"i{axis}" for axis in range(ndim - 2)), "i", "j"][-ndim:]
+        for axis, place in along.items():
+            apart = tap.lanes > 1 and axis == ndim - 1
+            index[axis] += f" + {tap.lanes} * {place}" if apart else f" + {place}"
+        steps = [o - low for o, low in zip(tap.origin, self.reach.lo, strict=True)]
+        index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
+        return [], self.loaded(tap.field, f"{self.names[tap.field]}[b, {', '.join(index)}]")
+
     def _places(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
         """The index in the window, which tables say where elements are picked."""
         if not expr.picked:
@@ -159,7 +197,7 @@ class WindowLoops:
         return [f"{name}_{axis}[d0]" for axis in range(len(axes))]
 
     def _accumulation(
-        self, name: str, reduce: Reduce, own: str, result: str, item: Interval, count: int
+        self, name: str, reduce: Reduce, own: str, result: str, item: Interval
     ) -> tuple[list[str], list[str], list[str]]:
         """What stands before, inside and after the loop over a window."""
         short, kind = SHORT[own], reduce.kind
@@ -181,14 +219,13 @@ class WindowLoops:
                 op = "|" if kind == "any" else "&"
                 return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
             case "mean":
-                total = total_type(reduce, item)
+                count = math.prod(reduce.shape)
+                total = total_type(reduce, item, self.expressions.least)
                 return (
                     [f"{name} = {SHORT[total]}(0)"],
                     [f"{name} = {SHORT[total]}({name} + {SHORT[total]}({result}))"],
                     [f"{name} = {short}({name}) / {short}({count})"],
                 )
-            case "var":
-                raise AssertionError("squares come after the mean: see `_variance`")
             case "min" | "max":
                 op = "<" if kind == "min" else ">"
                 start = [f"{name} = {self._extreme(kind, item_type)}"]
@@ -220,20 +257,8 @@ class WindowLoops:
                     ],
                     [],
                 )
-            case "nanquantile" | "nanrank":
-                buffer, at = f"buffer_{name}", f"at_{name}"
-                self.buffers.append((buffer, count, item_type))
-                step = [f"{buffer}[{at}] = {result}", f"{at} += 1 if {result} == {result} else 0"]
-                return [f"{at} = 0"], step, _of_valid(name, reduce, short, buffer, at)
-            case "quantile":
-                buffer, at = f"buffer_{name}", f"at_{name}"
-                self.buffers.append((buffer, count, item_type))
-                step = [f"{buffer}[{at}] = {result}", f"{at} += 1"]
-                start = [f"{at} = 0"]
-                if item.nan:
-                    start.append(f"strange_{name} = False")
-                    step.append(f"strange_{name} = strange_{name} | ({result} != {result})")
-                return start, step, self._quantile(name, reduce, own, buffer, count, item.nan)
+            case _:
+                raise AssertionError(kind)
 
     def _extreme(self, kind: str, machine: str) -> str:
         """What every element replaces."""
@@ -243,27 +268,6 @@ class WindowLoops:
             return f"{SHORT[machine]}({'inf' if kind == 'min' else '-inf'})"
         info = np.iinfo(machine)
         return f"{SHORT[machine]}({info.max if kind == 'min' else info.min})"
-
-    def _quantile(
-        self, name: str, reduce: Reduce, own: str, buffer: str, count: int, nan: bool
-    ) -> list[str]:
-        low, fraction = quantile_position(count, reduce.quantile)
-        short = SHORT[own]
-        length = f"0 if strange_{name} else {count}" if nan else f"{count}"
-        lines = [f"{name} = {short}(select({buffer}, {length}, {low}))"]
-        if fraction:
-            lines.append(f"high_{name} = {short}(select({buffer}, {length}, {low + 1}))")
-            if fraction == 0.5:
-                lines.append(f"{name} = ({name} + high_{name}) / {short}(2.0)")
-            elif fraction < 0.5:
-                lines.append(f"{name} = {name} + (high_{name} - {name}) * {short}({fraction!r})")
-            else:
-                lines.append(
-                    f"{name} = high_{name} - (high_{name} - {name}) * {short}({1 - fraction!r})"
-                )
-        if nan:
-            lines.append(f"{name} = {short}(nan) if strange_{name} else {name}")
-        return lines
 
     def _as_stored(self, name: str, array: str) -> None:
         self.expressions.types[name] = computed(self.storage[array]).name
@@ -299,29 +303,68 @@ def _variance(name: str, reduce: Reduce, short: str, inner: list[str], result: s
     ]
 
 
-def _of_valid(name: str, reduce: Reduce, short: str, buffer: str, at: str) -> list[str]:
-    """What is wanted of the first elements of a buffer, those that are no NaN."""
-    low, part, high = f"low_{name}", f"part_{name}", f"high_{name}"
-    found = f"{name} = {short}(select({buffer}, {at}, {low}))"
+def quantile(
+    name: str, reduce: Reduce, short: str, found: tuple[str, str], nan: bool
+) -> list[str]:
+    """What lies between an element and the next, which are `found`; NaN where one is."""
+    _, fraction = quantile_position(math.prod(reduce.shape), reduce.quantile)
+    lines, high = [f"{name} = {short}({found[0]})"], f"high_{name}"
+    if fraction:
+        lines.append(f"{high} = {short}({found[1]})")
+        if fraction == 0.5:
+            lines.append(f"{name} = ({name} + {high}) / {short}(2.0)")
+        elif fraction < 0.5:
+            lines.append(f"{name} = {name} + ({high} - {name}) * {short}({fraction!r})")
+        else:
+            lines.append(f"{name} = {high} - ({high} - {name}) * {short}({1 - fraction!r})")
+    if nan:
+        lines.append(f"{name} = {short}(nan) if strange_{name} else {name}")
+    return lines
+
+
+def place_of_valid(name: str, reduce: Reduce, count: str) -> list[str]:
+    """Which of so many elements that are no NaN is wanted, and how far from the next."""
+    low, part = f"low_{name}", f"part_{name}"
     if reduce.kind == "nanrank":
-        place = f"int({at} * {reduce.quantile!r} / 100)"
-        lines = [f"{low} = {place} if {place} < {at} else {at} - 1", f"{low} = max({low}, 0)"]
-        return [*lines, found, f"{name} = {name} if {at} else {short}(nan)"]
-    apart = f"({high} - {name})"
+        place = f"int({count} * {reduce.quantile!r} / 100)"
+        return [
+            f"{low} = {place} if {place} < {count} else {count} - 1",
+            f"{low} = max({low}, 0)",
+        ]
     return [
-        f"{part} = {reduce.quantile!r} * ({at} - 1 if {at} else 0)",
+        f"{part} = {reduce.quantile!r} * ({count} - 1 if {count} else 0)",
         f"{low} = int({part})",
         f"{part} = {part} - {low}",
-        found,
-        f"{high} = {short}(select({buffer}, {at}, {low} + 1 if {part} else {low}))",
-        f"if {part} == 0.5:",
-        f"    {name} = ({name} + {high}) / {short}(2.0)",
-        f"elif {part} > 0.5:",
-        f"    {name} = {high} - {apart} * {short}(1.0 - {part})",
-        f"elif {part} > 0.0:",
-        f"    {name} = {name} + {apart} * {short}({part})",
-        f"{name} = {name} if {at} else {short}(nan)",
     ]
+
+
+def of_valid(
+    name: str, reduce: Reduce, short: str, found: tuple[str, str], count: str
+) -> list[str]:
+    """What is wanted of so many elements that are no NaN, of which two are `found`."""
+    part, high = f"part_{name}", f"high_{name}"
+    lines = [f"{name} = {short}({found[0]})"]
+    if reduce.kind == "nanquantile":
+        apart = f"({high} - {name})"
+        lines += [
+            f"{high} = {short}({found[1]})",
+            f"if {part} == 0.5:",
+            f"    {name} = ({name} + {high}) / {short}(2.0)",
+            f"elif {part} > 0.5:",
+            f"    {name} = {high} - {apart} * {short}(1.0 - {part})",
+            f"elif {part} > 0.0:",
+            f"    {name} = {name} + {apart} * {short}({part})",
+        ]
+    return [*lines, f"{name} = {name} if {count} else {short}(nan)"]
+
+
+def over(shape: Offset, inner: Sequence[str]) -> list[str]:
+    """Loops over every index d0, d1, ... of a window, in C order."""
+    lines = list(inner)
+    for axis in reversed(range(len(shape))):
+        head = f"for d{axis} in range({shape[axis]}):"
+        lines = [head, *("    " + line for line in lines)]
+    return lines
 
 
 def _added(shape: Offset, inner: list[str], sums: dict[str, str]) -> list[str]:

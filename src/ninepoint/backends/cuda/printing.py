@@ -1,0 +1,401 @@
+"""Functions of the loop language as CUDA C++: the printer of the GPU.
+
+    let t2 = to int32 t0 + to int32 t1         const int t2 = int(t0) + int(t1);
+    for d0 in 0 .. 3                     ->    for (npt_index d0 = 0; d0 < 3; d0++) {
+
+Sums, differences, products and shifts to the left of integers are those of unsigned numbers where
+they may wrap.  Indices are of the type `npt_index`: numbers that count elements or turns of loops,
+and what is added to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ...language.dtypes import SHORT_FLOATS
+from ...loops.nodes import (
+    BITS,
+    PARTS,
+    Alloc,
+    Array,
+    Assign,
+    Break,
+    Call,
+    Continue,
+    For,
+    If,
+    Let,
+    Load,
+    Name,
+    Number,
+    Op,
+    Statement,
+    Store,
+    Value,
+    Variable,
+    While,
+)
+
+# How the machine types are called in C++: those of values, and those that only storage has.
+C_TYPES = {
+    "bool": "bool",
+    "int8": "signed char",
+    "int16": "short",
+    "int32": "int",
+    "int64": "npt_int64",
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "uint32": "unsigned",
+    "uint64": "npt_uint64",
+    "float32": "float",
+    "float64": "double",
+    "complex64": "npt_complex64",
+    "complex128": "npt_complex128",
+} | {name: one.device for name, one in SHORT_FLOATS.items()}
+
+# How tightly an operator binds; more binds more.
+_BINDING = {
+    "|": 5, "^": 6, "&": 7, "==": 8, "!=": 8, "<": 9, "<=": 9, ">": 9, ">=": 9, "<<": 10,
+    ">>": 10, "+": 11, "-": 11, "*": 12, "/": 12,
+}  # fmt: skip
+_CHOICE, _SIGN, _CLOSED = 2, 13, 15
+
+# Of integers these are done modulo a power of two.
+_MODULAR = frozenset("+-*")
+
+# What looks at the bits of a number, by the type that it gives.
+_BITS = {
+    "int32": "__float_as_int",
+    "int64": "__double_as_longlong",
+    "float32": "__int_as_float",
+    "float64": "__longlong_as_double",
+}
+
+
+class Memory(Protocol):
+    """An array of a text, as its elements are read and written."""
+
+    def load(self, machine: str, places: Sequence[str]) -> str:
+        """An element as a value of a machine type."""
+
+    def store(self, machine: str, places: Sequence[str], value: str) -> str:
+        """The statement that writes an element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Local:
+    """An array of known lengths that a text has itself: constants, or memory of a thread."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    def load(self, machine: str, places: Sequence[str]) -> str:
+        """An element."""
+        return f"{self.name}[{flat(places, self.shape)}]"
+
+    def store(self, machine: str, places: Sequence[str], value: str) -> str:
+        """Write an element."""
+        return f"{self.name}[{flat(places, self.shape)}] = {value};"
+
+
+@dataclass
+class Printer:
+    """Prints statements; `names` are those that what is there already has in C++.
+
+    `fresh` gives a name that nothing else has.  Names of `indices` stand for positions.
+    """
+
+    names: dict[str, str]
+    indices: set[str]
+    arrays: dict[str, Memory]
+    fresh: Callable[[], str]
+
+    def lines(self, statements: Sequence[Statement]) -> list[str]:
+        """The lines of statements."""
+        return [line for one in statements for line in self._statement(one)]
+
+    # Statements.
+
+    def _statement(self, node: Statement) -> list[str]:
+        match node:
+            case Let(name, value):
+                text = self._text(value)
+                machine = C_TYPES[value.type]
+                if self._is_index(value):
+                    self.indices.add(name)
+                    machine = "npt_index"
+                return [f"const {machine} {self._named(name)} = {text};"]
+            case Variable(name, value):
+                text = self._text(value)
+                return [f"{C_TYPES[value.type]} {self._named(name)} = {text};"]
+            case Assign(name, value):
+                return [f"{self.names[name]} = {self._text(value)};"]
+            case Store(array, index, value):
+                places = [self._text(one) for one in index]
+                return [self.arrays[array.name].store(array.element, places, self._text(value))]
+            case Alloc():
+                return [self._memory(node)]
+            case For():
+                return self._for(node)
+            case While(head, test, body):
+                stop = f"if (!({self._text(test)})) break;"
+                return block("while (true) {", [*self.lines(head), stop, *self.lines(body)])
+            case If(test, then, other):
+                return self._if(test, then, other)
+            case Break():
+                return ["break;"]
+            case Continue():
+                return ["continue;"]
+            case _:
+                raise AssertionError(node)
+
+    def _named(self, name: str) -> str:
+        self.names[name] = self.fresh()
+        return self.names[name]
+
+    def _for(self, node: For) -> list[str]:
+        self.indices.add(node.index)
+        start, stop = self._text(node.start), self._text(node.stop)
+        own = self._named(node.index)
+        step = f"{own}++" if node.step == 1 else f"{own} += {node.step}"
+        head = f"for (npt_index {own} = {start}; {own} < {stop}; {step}) {{"
+        return block(head, self.lines(node.body))
+
+    def _if(self, test: Value, then: Sequence[Statement], other: Sequence[Statement]) -> list[str]:
+        head = f"if ({self._text(test)}) {{"
+        lines = block(head, self.lines(then))
+        if not other:
+            return lines
+        return [*lines[:-1], *block("} else {", self.lines(other))]
+
+    def _memory(self, node: Alloc) -> str:
+        shape = []
+        for one in node.shape:
+            assert isinstance(one, Number), "memory of a thread has a known length"
+            assert isinstance(one.value, int)
+            shape.append(one.value)
+        own = Local(self._named(node.array.name), tuple(shape))
+        self.arrays[node.array.name] = own
+        cleared = " = {}" if node.zero else ""
+        return f"{C_TYPES[node.array.element]} {own.name}[{int(np.prod(shape))}]{cleared};"
+
+    # Values.
+
+    def _text(self, value: Value) -> str:
+        return self._print(value)[0]
+
+    def _print(self, value: Value) -> tuple[str, int]:
+        """The text, and how tightly it binds."""
+        match value:
+            case Number():
+                text = self._number(value)
+                return text, _SIGN if text.startswith("-") else _CLOSED
+            case Name(_, name):
+                return self.names[name], _CLOSED
+            case Load(array, index):
+                places = [self._text(one) for one in index]
+                text = self.arrays[array.name].load(array.element, places)
+                return text, _BINDING["!="] if " != " in text else _CLOSED
+            case Call(_, function, args):
+                name = function.partition(".")[0].removeprefix("complex_")
+                return self._called(name, args), _CLOSED
+            case Op():
+                return self._operation(value)
+            case _:
+                raise AssertionError(value)
+
+    def _number(self, value: Number) -> str:
+        if value.type == "int64" and isinstance(value.value, int) and abs(value.value) < 2**31:
+            # It becomes as long as what it is beside.
+            return str(value.value)
+        return number(value.type, value.value)
+
+    def _called(self, name: str, args: Sequence[Value | Array]) -> str:
+        """A function of the device's text."""
+        texts = []
+        for arg in args:
+            assert not isinstance(arg, Array), "functions of a text take values"
+            text = self._text(arg)
+            known = isinstance(arg, Name) and not self._is_index(arg)
+            texts.append(text if arg.type != "int64" or known else cast("int64", text))
+        if name.startswith("at"):
+            texts = [self._text(arg) for arg in args if not isinstance(arg, Array)]
+            return f"{name}({', '.join(texts)})"
+        return f"npt_{name}({', '.join(texts)})"
+
+    def _is_index(self, value: Value) -> bool:
+        """Whether a number is a position, or is added to one."""
+        match value:
+            case Number("int64", int(number)):
+                return abs(number) < 2**31
+            case Name(_, name):
+                return name in self.indices
+            case Op("int64", _, args, True):
+                return all(map(self._is_index, args))
+            case Call(_, function, _):
+                return function.startswith("at")
+            case _:
+                return False
+
+    def _operation(self, value: Op) -> tuple[str, int]:
+        machine, args = value.type, value.args
+        match value.op, args:
+            case "to", (arg,):
+                return self._converted(machine, arg)
+            case "select", (test, then, other):
+                parts = (self._within(one, _CHOICE + 1) for one in (test, then, other))
+                return "{} ? {} : {}".format(*parts), _CHOICE
+            case "not", (arg,):
+                return f"!{self._within(arg, _SIGN + 1)}", _SIGN
+            case "~", (arg,):
+                return f"~{self._within(arg, _SIGN + 1)}", _SIGN
+            case "-", (arg,):
+                return f"-{self._within(arg, _SIGN + 1)}", _SIGN
+            case "complex", _:
+                both = ", ".join(map(self._text, args))
+                return f"{C_TYPES[machine]}{{{both}}}", _CLOSED
+            case "real" | "imag", (arg,):
+                return f"{self._within(arg, _CLOSED)}.{value.op}", _CLOSED
+            case "abs", (arg,):
+                part = self._within(arg, _CLOSED)
+                return f"npt_hypot({part}.real, {part}.imag)", _CLOSED
+            case "bits", (arg,):
+                return f"{_BITS[machine]}({self._text(arg)})", _CLOSED
+            case "//" | "%", _ if machine in BITS:
+                name = "integer_divide" if value.op == "//" else "integer_modulo"
+                return self._called(name, args), _CLOSED
+            case "**", _:
+                return self._called("power", args), _CLOSED
+            case "/", _ if machine in PARTS:
+                return self._called("divide", args), _CLOSED
+            case op, (left, right) if machine in BITS and (op in _MODULAR or op == "<<"):
+                return self._wrapping(value, left, right)
+            case op, (left, right) if op in _BINDING:
+                return self._infix(op, left, right)
+            case _:
+                return self._called(value.op, args), _CLOSED
+
+    def _within(self, value: Value, binding: int) -> str:
+        """The text, in parentheses unless it binds as tightly as that."""
+        text, own = self._print(value)
+        return text if own >= binding else f"({text})"
+
+    def _converted(self, machine: str, arg: Value) -> tuple[str, int]:
+        if machine in PARTS:
+            return f"npt_as<{C_TYPES[machine]}>::from({self._text(arg)})", _CLOSED
+        if machine == "bool":
+            zero = "{}" if arg.type in PARTS else "0"
+            return f"{self._within(arg, _BINDING['!='] + 1)} != {zero}", _BINDING["!="]
+        return cast(machine, self._text(arg)), _CLOSED
+
+    def _infix(self, op: str, left: Value, right: Value) -> tuple[str, int]:
+        binding = _BINDING[op]
+        # Who reads `a < b & c` or `a & b == c` need not know which binds more.
+        least = _BINDING["+"] if binding < _BINDING["<<"] else binding
+        text = f"{self._within(left, least)} {op} {self._within(right, least + 1)}"
+        return text, binding
+
+    def _wrapping(self, value: Op, left: Value, right: Value) -> tuple[str, int]:
+        """An operation of integers, which wraps unless it is known that it does not."""
+        own = all(arg.type == value.type == "int32" and not _cut(arg) for arg in value.args)
+        if value.exact or (own and value.op in _MODULAR):
+            # What the ranges of kernels prove to fit in 32 bits does not wrap.
+            return self._infix(value.op, left, right)
+        unsigned = f"uint{max(32, BITS[value.type])}"
+        text, binding = self._unsigned(value, unsigned)
+        return (text, binding) if value.type == unsigned else (cast(value.type, text), _CLOSED)
+
+    def _unsigned(self, value: Value, machine: str, least: int = 0) -> tuple[str, int]:
+        """Operations of unsigned numbers, bound so tightly at least."""
+        match value:
+            case Number(_, bool(held) | int(held)):
+                return number(machine, held), _CLOSED
+            case Op(_, op, (left, right)) if op in _MODULAR and value.type in BITS:
+                binding = _BINDING[op]
+                first, _ = self._unsigned(left, machine, binding)
+                last, _ = self._unsigned(right, machine, binding + 1)
+                text = f"{first} {op} {last}"
+            case Op(_, "<<", (left, right)):
+                binding = _BINDING["<<"]
+                first, _ = self._unsigned(left, machine, binding)
+                text = f"{first} << {self._within(right, _SIGN)}"
+            case Op(kind, "to", (arg,)) if kind in BITS and arg.type in BITS:
+                if BITS[kind] < BITS[machine] or isinstance(arg, Op):
+                    return cast(machine, self._text(value)), _CLOSED
+                return self._unsigned(arg, machine, least)
+            case _:
+                text, binding = self._print(value)
+                if value.type != machine:
+                    return cast(machine, text), _CLOSED
+        return (text, binding) if binding >= least else (f"({text})", _CLOSED)
+
+
+def _cut(value: Value) -> bool:
+    """Whether a number is what is left of a longer one."""
+    return isinstance(value, Op) and value.op == "to" and BITS.get(value.args[0].type, 0) > 32
+
+
+def block(head: str, lines: Sequence[str]) -> list[str]:
+    """Lines in braces, the first of which `head` ends with."""
+    return [head, *("  " + line for line in lines), "}"]
+
+
+def stored_type(dtype: np.dtype) -> str:
+    """How the elements of an array are called; of a bool whatever byte there is."""
+    return "unsigned char" if dtype == np.bool_ else C_TYPES[dtype.name]
+
+
+def cast(machine: str, text: str) -> str:
+    """A value as another machine type."""
+    name = C_TYPES[machine]
+    return f"({name})({text})" if " " in name else f"{name}({text})"
+
+
+def flat(places: Sequence[str], shape: Sequence[int]) -> str:
+    """The index in C order of an element of an array of this shape."""
+    text = places[0]
+    for place, length in zip(places[1:], shape[1:], strict=True):
+        first = f"({text})" if " " in text else text
+        text = f"{first} * {length} + {place}"
+    return text
+
+
+def number(machine: str, value: bool | int | float | complex) -> str:
+    """A number of a machine type."""
+    if machine == "bool":
+        return "true" if value else "false"
+    if machine.startswith("complex"):
+        whole = complex(value)
+        part = "float32" if machine == "complex64" else "float64"
+        return f"{C_TYPES[machine]}{{{number(part, whole.real)}, {number(part, whole.imag)}}}"
+    assert not isinstance(value, complex)
+    if machine.startswith("float"):
+        return _float(float(value), machine)
+    bits = np.dtype(machine).itemsize * 8
+    whole_value = int(value) % 2**bits
+    if machine.startswith("int") and whole_value >= 2 ** (bits - 1):
+        whole_value -= 2**bits
+    suffix = {"uint32": "u", "int64": "ll", "uint64": "ull"}.get(machine, "")
+    if whole_value == -(2 ** (bits - 1)) and bits >= 32:
+        # C++ has no negative numbers: the sign is an operator on one that is too large.
+        return f"({whole_value + 1}{suffix} - 1)"
+    return f"{whole_value}{suffix}"
+
+
+def _float(value: float, machine: str) -> str:
+    bits = machine.removeprefix("float")
+    if value != value:
+        return f"NPT_NAN{bits}"
+    if machine == "float32":
+        with np.errstate(over="ignore"):
+            value = float(np.float32(value))
+    if value in (float("inf"), float("-inf")):
+        return f"{'-' if value < 0 else ''}NPT_INF{bits}"
+    mantissa, exponent = value.hex().split("p")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").removesuffix(".")
+    return f"{mantissa}p{exponent}{'f' if machine == 'float32' else ''}"
