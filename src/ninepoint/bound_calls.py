@@ -28,7 +28,7 @@ from .flow import Leaves
 from .graph import Graph, Node, graph_of
 from .language.dtypes import computed
 from .language.lengths import Length
-from .options import Place
+from .options import Place, as_it_is
 from .undisturbed import Later
 
 if TYPE_CHECKING:
@@ -206,8 +206,14 @@ def taken_of(
             taken.append((None, one if core is None else core[one.axis]))
             continue
         kind: type = _KINDS[scalar.numpy.kind]
-        taken.append((place(one), None if type(scalars[one]) is kind else kind))
+        same = type(scalars[one]) is kind
+        taken.append((place(one), None if same else partial(_number, kind)))
     return taken
+
+
+def _number(kind: type, value: Any) -> Any:
+    """A number, or an array without axes, as one of Python's own."""
+    return kind(as_it_is(value))
 
 
 def numbers_of(taken: Taken, values: Any) -> list[Any]:

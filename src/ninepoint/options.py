@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .arrays.accepted import native
 from .arrays.borders import Boundary
 from .arrays.every import Every
 from .arrays.recognise import is_chunked, is_dataset, is_xarray
@@ -46,7 +47,8 @@ def as_it_is(value: Any) -> Any:
     The element of such an array may change before a recorded call is done.
     """
     if isinstance(value, np.ndarray) and not value.ndim and kind_of(value.dtype) in "biufc":
-        return value[()]
+        # An element of bfloat16 in another order of bytes is misread by its own package.
+        return value.astype(native(value.dtype))[()]
     return value
 
 

@@ -450,3 +450,19 @@ def test_steps():
 
     n = np.array([[2.0, 9.0], [16.0, 25.0]])
     np.testing.assert_allclose(newton.iterate(np.ones_like(n), n, steps=9), np.sqrt(n))
+
+
+def test_a_number_of_bfloat16_in_another_order_of_bytes():
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    native = np.array(0.58203125, ml_dtypes.bfloat16)
+    swapped = native.astype(native.dtype.newbyteorder())
+
+    @npt.ufunc
+    def less(x, y, rate=0.5):
+        return np.float64(x - rate) + y / (-9223372036854775809)
+
+    y = np.zeros(3)
+    for number in (native, swapped):
+        for call in (less, less, less.debug):
+            np.testing.assert_array_equal(call(number, y), np.full(3, 0.08203125))
+            np.testing.assert_array_equal(call(y, number), np.full(3, -0.5))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..dtypes import kind_of
 from .number import Literal, plain, see
 from .views import Table
 
@@ -39,6 +40,7 @@ def argument(value: Any) -> Any:
     if isinstance(value, np.ndarray) and value.ndim:
         return value.view(Table)
     number = isinstance(value, (bool, int, float, complex, np.number, np.bool_, np.ndarray))
+    number = number or (isinstance(value, np.generic) and kind_of(value.dtype) == "f")
     if type(value) is int:
         return Literal(value)
     return see(value[()] if isinstance(value, np.ndarray) else value) if number else value
