@@ -24,6 +24,7 @@ from typing import Any, TypeAlias
 
 from . import errors
 from .errors import Span
+from .syntax import parsed
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
 _Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -113,7 +114,7 @@ def _parsed(file: str, text: str, flags: int) -> _Text | None:
     # A cell of a notebook may await something next to its functions.
     flags |= ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     try:
-        tree = ast.parse(text)
+        tree = parsed(text)
         whole = compile(text, file, "exec", flags=flags, dont_inherit=True)
     except (SyntaxError, ValueError):
         return None

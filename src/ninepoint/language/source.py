@@ -33,6 +33,7 @@ from .elsewhere import alike
 from .errors import Span
 from .positions import index
 from .spacings import Spacing, spacing
+from .syntax import expression, parsed
 from .trees import encoded, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
@@ -180,13 +181,13 @@ def _parse_text(text: str, first_line: int, is_lambda: bool, start: int, end: in
         lines[-1] = lines[-1].encode()[:end].decode()
         lines[0] = " " * start + lines[0].encode()[start:].decode()
         source = "(" + "\n".join([lines[0][1:] if start else lines[0], *lines[1:]]) + ")"
-        tree: ast.AST = ast.parse(source, mode="eval").body
+        tree: ast.AST = expression(source)
         shift = first_line - 1
     elif text[:1].isspace():
-        tree = ast.parse("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
+        tree = parsed("if 1:\n" + text).body[0].body[0]  # type: ignore[attr-defined]
         shift = first_line - 2
     else:
-        tree = ast.parse(text).body[0]
+        tree = parsed(text).body[0]
         shift = first_line - 1
     ast.increment_lineno(tree, shift)
     assert isinstance(tree, ast.FunctionDef | ast.Lambda)

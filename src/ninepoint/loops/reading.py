@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..language.syntax import parsed
 from .nodes import (
     BITS,
     FLOATS,
@@ -118,7 +119,7 @@ Known: TypeAlias = Value | Array | Machine | tuple["Known", ...]
 @cache
 def functions_of(text: str) -> Mapping[str, ast.FunctionDef]:
     """The functions of a text by their names."""
-    return {one.name: one for one in ast.parse(text).body if isinstance(one, ast.FunctionDef)}
+    return {one.name: one for one in parsed(text).body if isinstance(one, ast.FunctionDef)}
 
 
 def read(
@@ -139,7 +140,7 @@ def read(
     NotRead
         Where the text holds what is not known here.
     """
-    tree = ast.parse(text)
+    tree = parsed(text)
     reader = _Reader(tree, library, constants)
     band = reader.texts["band"]
     given = [

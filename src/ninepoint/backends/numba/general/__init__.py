@@ -26,6 +26,7 @@ from ....language.parse import Argument
 from ....language.positions import GREATEST, LEAST, index
 from ....language.refusals import refuse
 from ....language.source import Function, bound_names
+from ....language.syntax import parsed
 from ....language.values import Coefficients, Field, Value
 from ....lowering.request import Request
 from ...backend import Module
@@ -235,7 +236,7 @@ def _piece(
 
 def _lines(written: str, start: int, scope: Scope, statements: list[ast.stmt]) -> dict[int, Span]:
     """For each line of a function's text the place in the user's file it was made from."""
-    tree = ast.parse(written).body[0]
+    tree = parsed(written).body[0]
     assert isinstance(tree, ast.FunctionDef)
     made = tree.body[len(tree.body) - len(statements) :]
     found: dict[int, Span] = {}

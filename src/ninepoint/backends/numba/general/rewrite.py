@@ -19,6 +19,7 @@ from ....language.box import Box
 from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
+from ....language.syntax import expression
 from ....shapes import is_shape
 from ..window_loops import plus
 from .reads import Access, Step
@@ -155,7 +156,7 @@ class Rewriter(ast.NodeTransformer):
 
     def _parsed(self, text: str, node: ast.AST) -> ast.expr:
         """An expression in the place of a node."""
-        made = ast.parse(text, mode="eval").body
+        made = expression(text)
         for part in ast.walk(made):
             ast.copy_location(part, node)
         return made
