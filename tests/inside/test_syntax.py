@@ -8,7 +8,8 @@ import time
 
 from ninepoint.language.syntax import parsed
 
-TEXT = "\n".join(f"x{k} = (a + b * c - f({k})) if d else [i for i in range(9)]" for k in range(60))
+LINE = "x{0} = (a + b * c - f({0})) if d else [i for i in range(9)]"
+TEXT = "\n".join(map(LINE.format, range(60)))
 
 
 class Cycle:
