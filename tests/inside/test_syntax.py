@@ -1,4 +1,4 @@
-"""Texts are parsed by several threads at once, whatever the collector of garbage does meanwhile."""
+"""Texts are parsed by several threads at once, whatever is collected as garbage meanwhile."""
 
 from __future__ import annotations
 
