@@ -116,7 +116,7 @@ class _AtOnce:
             given = [array for program in programs for array in program.coefficients]
             given += [value for program in programs for value in program.scalars]
             fields = [values[value] for value in one.fields]
-            out = tuple([outs[v] for v in one.outputs]) if outs else None
+            out = None if into is None else tuple([outs[v] for v in one.outputs])
             made = quick(fields, given, out)
             if made is None:
                 made = cuda.Settled(work, fields, None, along)(fields, given, None)
