@@ -230,7 +230,8 @@ def _pieces(program: Program, fields: Sequence[Array], targets: Sequence[Array])
     """Find the pieces for which there is room, as far as that can be told before."""
     graph = program.graph
     shapes = graph.shapes(field.shape for field in fields)
-    shape = broadcast_shape([field.shape for field in fields])
+    # Positions along a stage may be shorter than the fields: where stages differ, nothing is cut.
+    shape = broadcast_shape([shapes[value] for value in program.nodes[0].fields])
     free = [axis for axis in range(len(shape)) if _can_be_cut(program, shapes, shape, axis)]
     if not free:
         return _Pieces(shape, -1, 1)

@@ -31,6 +31,12 @@ def two(x, r=0.5):
     return s[0, 0] + r * x[1, 1], s[0, 1] > 0.5
 
 
+@npt.stencil(boundary="nearest")
+def striped(x):
+    s = inner(x)
+    return s[-1, 1] if npt.index(s)[1] % 2 else s[1, 0]
+
+
 @npt.stencil(boundary="wrap")
 def turn(x):
     return x[-2, 1] - x[1, 0]
@@ -158,6 +164,12 @@ def test_sent_in_place(cupy):
     over_itself = X.copy()
     assert between(over_itself, ROW, device="cuda", out=over_itself) is over_itself
     np.testing.assert_array_equal(over_itself, between.debug(X, ROW))
+
+
+@pytest.mark.parametrize("rows", [2, 20])
+def test_sent_with_positions_of_a_smaller_stage(cupy, rows):
+    fields = X[:, :rows]
+    same(striped(fields, device="cuda"), striped.debug(fields))
 
 
 def test_sent_lazily_and_by_names(cupy):
