@@ -31,6 +31,13 @@ def searching(x):
         k += 1
     return total // 3
 
+@npt.stencil
+def halvings(x):
+    count = 0
+    while x[0, 0] > 2**count:
+        count += 1
+    return count
+
 @npt.ufunc
 def inverted(x):
     return 255 - x
@@ -60,6 +67,7 @@ def written(folder):
         ("kernels.py:smooth",),
         ("kernels.py:before",),
         ("kernels.py:inverted",),
+        ("kernels.py:searching",),
         ("median", "--param", "size=3"),
     ],
 )
@@ -92,7 +100,7 @@ def test_without_a_gpu_nothing_is_written(cupy, here, capsys):
 
 
 def test_what_only_the_cpu_computes_is_refused_before_anything_is_written(cupy, here, capsys):
-    words = ("apply", "kernels.py:searching", "frames", "out", "--device", "cuda")
+    words = ("apply", "kernels.py:halvings", "frames", "out", "--device", "cuda")
     assert main([*words]) == 1
     assert "cannot be computed on a GPU" in capsys.readouterr().err
     assert not (here / "out").exists()

@@ -217,8 +217,8 @@ MISTAKES = {
     "a kernel that is not understood": (
         lambda cupy: slow(cupy.asarray(X)),
         npt.StencilError,
-        "'slow' holds a loop with other turns at each point, so it cannot be computed on a GPU. "
-        "[gpu-general]",
+        "'slow' holds a loop that may not end, or a read that may be outside its neighborhood, "
+        "so it cannot be computed on a GPU. [gpu-general]",
     ),
 }
 

@@ -82,6 +82,14 @@ def searching(x):
     return total
 
 
+@npt.stencil
+def halvings(x):
+    count = 0
+    while x[0] > 2**count:
+        count += 1
+    return count
+
+
 def note_text(stencil, dtype):
     return plan_of(stencil, dtype).text
 
@@ -116,8 +124,8 @@ def waves(x, y):
 
 @pytest.mark.parametrize(
     ("stencil", "dtype"),
-    [(nine, "int8"), (blur, "uint8"), (searching, "int32"), (steepness, "float32"),
-     (waves, "float64")],
+    [(nine, "int8"), (blur, "uint8"), (searching, "int32"), (halvings, "float32"),
+     (steepness, "float32"), (waves, "float64")],
     ids=lambda value: value if isinstance(value, str) else value.__name__,
 )  # fmt: skip
 def test_golden_of_a_gpu(stencil, dtype, golden):
@@ -184,7 +192,7 @@ def picking(x):
 
 def test_what_a_gpu_cannot_compute_has_no_text_for_one():
     with pytest.raises(npt.StencilError, match="gpu-general"):
-        searching.source("int32", target="cuda")
+        halvings.source("float32", target="cuda")
 
 
 def test_running_sum_is_named_where_there_is_one():

@@ -34,6 +34,9 @@ else:
 # What keeps a kernel from being a part of others, and from a GPU.
 LOOP = "a loop with other turns at each point"
 
+# What only the CPU computes: it can be stopped there, and says where it read.
+WATCHED = "a loop that may not end, or a read that may be outside its neighborhood"
+
 
 @dataclass(frozen=True, slots=True)
 class Compiled(Lowered):
@@ -100,6 +103,13 @@ class Compiled(Lowered):
         """The same, of what can be a part of another kernel; else the reason why it cannot."""
         if self.control is not None:
             return LOOP
+        return self.forms or f"{self.reason}, which is not analysed"
+
+    @property
+    def on_gpu(self) -> Any:
+        """The same, of what a GPU computes; else the reason why it does not."""
+        if self.unread is None and self.module.checked:
+            return WATCHED
         return self.forms or f"{self.reason}, which is not analysed"
 
     def formed(self, forms: Any) -> None:

@@ -116,7 +116,7 @@ def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
     """What the passes made of a call; or why they could not."""
     graph, _ = one.graph
     compiled = node.call.compiled([graph.dtypes[value] for value in node.own])
-    part = compiled.as_part
+    part = compiled.on_gpu
     return (None, part) if isinstance(part, str) else (part, "")
 
 

@@ -18,7 +18,7 @@ from ninepoint.arrays.executable import Options
 from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
-from ninepoint.backends.compiled import LOOP, Bound, Compiled
+from ninepoint.backends.compiled import WATCHED, Bound, Compiled
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import Source
@@ -118,9 +118,10 @@ def one_call(program: Bound, options: Options) -> Work:
 
 def understood(compiled: Compiled) -> None:
     """Raise where a kernel is one for the CPU only."""
-    place = compiled.control or compiled.unread
+    watched = compiled.control if compiled.module.checked else None
+    place = compiled.unread or watched
     if place is not None:
-        raise errors.gpu_general(place, compiled.name, compiled.reason or LOOP)
+        raise errors.gpu_general(place, compiled.name, compiled.reason or WATCHED)
 
 
 def _converter(scalar: Any) -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...analysis.control import loops
 from ...language.box import Box
 from ...language.dtypes import short
 from ...language.ir import Kernel, Reduce, Values
@@ -51,7 +52,7 @@ def rolled(forms: Forms) -> Kernel:
 def in_strips(forms: Forms, plain: Kernel, name: str, rules: Rules) -> Source | None:
     """One kernel in strips, if it is better done so than as it is in `plain`."""
     kernel = rolled(forms)
-    if unfit(kernel) or not kernel.stages:
+    if unfit(kernel) or loops(kernel) or not kernel.stages:
         return None
     looped = any(isinstance(assign.value, Reduce) for assign in plain.body)
     if not plain.stages and not looped and _work(plain) < WORTH * _work(kernel):

@@ -14,16 +14,21 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from ...analysis.control import loops
 from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import (
     Assign,
     Atom,
+    Carried,
     Coefficient,
     Element,
+    Gather,
     Histogram,
+    Inside,
     Kernel,
+    Loop,
     Offset,
     Read,
     Reduce,
@@ -36,6 +41,7 @@ from ...language.ir import (
 )
 from ...lowering.kept import needed
 from ...lowering.machine import machine_type
+from ..numba.control import Control
 from ..numba.expressions import SHORT
 from ..numba.window_loops import over
 from .borders import border_of
@@ -62,9 +68,10 @@ def points(
     """The text of a kernel whose outputs are in their storage types, and its launches.
 
     Its functions are called after `name`.  With `patches` a thread makes several points where it
-    can.
+    can, and none has a loop of its own.
     """
     known = ranges(kernel)
+    patches = patches and not loops(kernel)
     border = border_of(rules, [dtype for _, dtype in kernel.fields], outs)
     need = needed(kernel)
     stages = [stage for stage in kernel.stages if stage.names[0] in need]
@@ -244,6 +251,7 @@ class _Region(Function):
         }
         nowhere = Box((0,) * ndim, (0,) * ndim)
         windows = Windows(text, storage, arrays, nowhere, reader=self.read)
+        control = Control(text, windows, storage, arrays, nowhere, [], {}, 0)
         for assign in body:
             expr, name = assign.value, assign.name
             match expr:
@@ -253,8 +261,8 @@ class _Region(Function):
                     text.lines += [*before, f"{name} = {read}"]
                 case Element():
                     self.element(text, name, expr)
-                case Reduce():
-                    text.lines += windows.lines(name, expr)
+                case Reduce() | Gather() | Inside() | Loop() | Carried():
+                    text.lines += control.lines(name, expr)
                 case Tap() | Weight() | Coefficient():
                     raise AssertionError(expr)
                 case _:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...analysis.ranges import Interval, of_storage
-from ...language.ir import Reduce, Tap
+from ...language.ir import Reduce
 from ...lowering.ranks import quantile_position
 from ..numba.expressions import SHORT
 from ..numba.window_loops import WindowLoops, of_valid, over, place_of_valid, quantile
@@ -38,9 +38,11 @@ class Windows(WindowLoops):
     def known_storage(self, array: str) -> Interval:
         return self.known[array] if array in self.known else of_storage(self.storage[array])
 
-    def element(self, tap: Tap, along: Mapping[int, str]) -> tuple[list[str], str]:
-        assert self.reader is not None
-        return self.reader(tap.field, tap.origin, along)
+    def element(
+        self, field: str, origin: Sequence[int], along: Mapping[int, str], lanes: int = 1
+    ) -> tuple[list[str], str]:
+        assert self.reader is not None and lanes == 1
+        return self.reader(field, origin, along)
 
     def ranked(
         self, name: str, reduce: Reduce, own: str, inner: list[str], item: Interval

@@ -101,7 +101,8 @@ class Control:
             alias[ref.name] = own
             # The last turn may leave more than any turn begins with.
             known[own.name] = bounds[ref.name]
-            types[own.name] = machine_type(ref.dtype, known[own.name] | interval(after, bounds))
+            last = known[own.name] | interval(after, bounds)
+            types[own.name] = machine_type(ref.dtype, last, self.expressions.least)
             before.append(f"{own.name} = {self._as(atom, own)}")
         before.append(f"{turn.name} = 0")
         lines: list[str] = []
@@ -133,29 +134,26 @@ class Control:
         return self.expressions.atom(atom, self.expressions.machine(like))
 
     def _gather(self, name: str, expr: Gather) -> list[str]:
-        known, storage = self.expressions.known, self.storage[expr.field]
-        self.expressions.types[name] = computed(storage).name
-        ndim = self.reach.ndim
-        points = [*(f"i{a}" for a in range(ndim - 2)), "i", "j"][-ndim:]
+        known, last = self.expressions.known, len(expr.origin) - 1
+        self.expressions.types[name] = computed(self.storage[expr.field]).name
         lines: list[str] = []
-        index = ["b"]
-        for axis, point in enumerate(points):
-            own = f"{name}_i{axis}"
-            step = expr.index[axis]
-            if axis < ndim - 1 and not in_other_rows(expr):
+        along: dict[int, str] = {}
+        for axis, step in enumerate(expr.index):
+            if axis < last and not in_other_rows(expr):
                 continue
-            start = expr.origin[axis] - self.reach.lo[axis]
+            own = along[axis] = f"{name}_i{axis}"
             lines.append(f"{own} = {self.expressions.atom(step, 'int64')}")
             if outside(expr, axis, known):
                 place = f"{axis}|{expr.place}"
                 lines += self._checked(own, expr, place, expr.low[axis], expr.high[axis])
-            index.append(f"{plus(point, start)} + {own}")
         row = self.rows.get((expr.field, expr.origin[:-1], 0))
-        text = f"{self.names[expr.field]}[{', '.join(index)}]"
-        if row is not None and not in_other_rows(expr):
+        if row is None or in_other_rows(expr):
+            before, text = self.windows.element(expr.field, expr.origin, along)
+        else:
             start = self.column + expr.origin[-1] - self.reach.lo[-1]
-            text = f"{row}[{plus('j', start)} + {name}_i{ndim - 1}]"
-        return [*lines, f"{name} = {self.windows.loaded(expr.field, text)}"]
+            element = f"{row}[{plus('j', start)} + {along[last]}]"
+            before, text = [], self.windows.loaded(expr.field, element)
+        return [*lines, *before, f"{name} = {text}"]
 
     def _inside(self, name: str, expr: Inside) -> list[str]:
         index, length = interval(expr.index, self.expressions.known), expr.length

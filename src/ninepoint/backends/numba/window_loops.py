@@ -146,7 +146,8 @@ class WindowLoops:
             case Tap():
                 places = self._places(f"{inner}_{name}", expr, dims)
                 self._as_stored(inner, expr.field)
-                lines, text = self.element(expr, dict(zip(expr.axes, places, strict=True)))
+                along = dict(zip(expr.axes, places, strict=True))
+                lines, text = self.element(expr.field, expr.origin, along, expr.lanes)
                 if sparse:
                     zero = f"{SHORT[types[inner]]}(0)"
                     text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
@@ -176,16 +177,18 @@ class WindowLoops:
                     text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
                 return [f"{inner} = {text}"]
 
-    def element(self, tap: Tap, along: Mapping[int, str]) -> tuple[list[str], str]:
-        """An element of a window, so far along its axes, and the lines that come before it."""
+    def element(
+        self, field: str, origin: Offset, along: Mapping[int, str], lanes: int = 1
+    ) -> tuple[list[str], str]:
+        """An element so far from an offset along some axes, and the lines that come before it."""
         ndim = self.reach.ndim
         index = [*(f"i{axis}" for axis in range(ndim - 2)), "i", "j"][-ndim:]
         for axis, place in along.items():
-            apart = tap.lanes > 1 and axis == ndim - 1
-            index[axis] += f" + {tap.lanes} * {place}" if apart else f" + {place}"
-        steps = [o - low for o, low in zip(tap.origin, self.reach.lo, strict=True)]
+            apart = lanes > 1 and axis == ndim - 1
+            index[axis] += f" + {lanes} * {place}" if apart else f" + {place}"
+        steps = [o - low for o, low in zip(origin, self.reach.lo, strict=True)]
         index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
-        return [], self.loaded(tap.field, f"{self.names[tap.field]}[b, {', '.join(index)}]")
+        return [], self.loaded(field, f"{self.names[field]}[b, {', '.join(index)}]")
 
     def _places(self, name: str, expr: Tap | Coefficient, dims: list[str]) -> list[str]:
         """The index in the window, which tables say where elements are picked."""
