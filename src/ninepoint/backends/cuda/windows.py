@@ -41,7 +41,8 @@ class Windows(WindowLoops):
     def element(
         self, field: str, origin: Sequence[int], along: Mapping[int, str], lanes: int = 1
     ) -> tuple[list[str], str]:
-        assert self.reader is not None and lanes == 1
+        assert self.reader is not None
+        assert lanes == 1
         return self.reader(field, origin, along)
 
     def ranked(
