@@ -428,6 +428,11 @@ def begun(
     plan.border(last.ndim)
     shape = state_shape(recorded.graph, recorded.wanted, arrays)
     recorded.core = shape[len(shape) - last.ndim :]
+    reached = reaching(recorded.graph, arrays)
+    shapes = recorded.graph.shapes([array.shape for array in reached])
+    for node in recorded.nodes:
+        own = on_numpy.broadcast_shape([shapes[value] for value in node.fields])
+        recorded.cores.append(own[len(own) - node.ndim :])
     return recorded, shape
 
 

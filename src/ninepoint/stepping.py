@@ -86,8 +86,10 @@ class Recorded:
         self._known: dict[tuple[type, ...], Graph] = {}
         self.graph, self.wanted = record(dtypes, scalars.at(0))
         self.nodes = self.graph.needed(self.wanted)
-        # The shape of the whole state, which single calls on parts of it are told.
+        # The shape of the whole state, which single calls on parts of it are told; and what each
+        # call of the graph is told on whole arrays.
         self.core: tuple[int, ...] = ()
+        self.cores: list[tuple[int, ...]] = []
         self._at: tuple[int, tuple[Graph, list[Bound]]] | None = None
 
     @property
@@ -105,7 +107,10 @@ class Recorded:
             bounds = [graph.nodes[0].compiled.bind(values).within(self.core)]
         else:
             nodes = graph.needed(self.wanted)
-            bounds = [node.compiled.bind(node.call.scalars).within(self.core) for node in nodes]
+            bounds = [
+                node.compiled.bind(node.call.scalars).within(core)
+                for node, core in zip(nodes, self.cores, strict=True)
+            ]
         self._at = step, (graph, bounds)
         return graph, bounds
 
@@ -231,9 +236,8 @@ class Steps:
         wanted = self._recorded.wanted
         block = Block(tuple(self._reaching(graph, fields)))
         groups = Program(graph, wanted, self._schedule).plan_for(block.arrays).groups
-        return Launches(
-            groups, wanted, block, None, self._threads, not self._thin, self._recorded.core
-        )
+        whole = self._recorded.core if self._thin else None
+        return Launches(groups, wanted, block, None, self._threads, not self._thin, whole)
 
     def _given(self, step: int, bounds: Sequence[Bound]) -> Given:
         """What the calls of a step are given beside arrays."""

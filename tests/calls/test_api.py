@@ -293,6 +293,12 @@ def test_no_array_of_numbers(array, words):
         lopsided(array)
 
 
+def test_axes_are_missed_before_rules_are():
+    for call in (lopsided, lopsided.debug):
+        with pytest.raises(ValueError, match="at least 2 dimensions"):
+            call(np.zeros(4), boundary=("wrap",) * 3)
+
+
 # Python 3.14 warns of a part that is complex itself, and computes it as before.
 @pytest.mark.filterwarnings("ignore:complex:DeprecationWarning")
 def test_complex_of_two_parts_is_pythons():

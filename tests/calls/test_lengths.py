@@ -176,6 +176,27 @@ def drift_staged(u, by=0.25):
     return s[0, 0] / u.shape[0] + s[1, 0] / len(s) + u[0, 1]
 
 
+@npt.stencil(boundary="reflect")
+def counted(x):
+    return x[1, 0] + x.size
+
+
+@npt.stencil(boundary="reflect", dtype="int32", overflow="wrap")
+def beside(state, row):
+    return state[0, 0] // 2 + counted(row)[0, 1]
+
+
+@pytest.mark.parametrize("steps", [1, 7])
+def test_a_smaller_field_of_steps_has_its_own_shape(steps):
+    row = FILM[0, :1]
+    wanted = FILM[0]
+    for _ in range(steps):
+        wanted = beside.debug(wanted, row)
+    np.testing.assert_array_equal(beside.iterate(FILM[0], row, steps=steps), wanted)
+    lazily = beside.iterate(da.from_array(FILM[0], chunks=(5, 4)), row, steps=steps)
+    np.testing.assert_array_equal(lazily.compute(), wanted)
+
+
 @pytest.mark.parametrize(
     ("one", "rule"), [(drift, "reflect"), (drift, "fill"), (drift_staged, "keep")]
 )

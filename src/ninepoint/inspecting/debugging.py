@@ -39,10 +39,10 @@ def by_definition(call: Call, given: Sequence[Any], axes: Sequence[int] | None) 
         return _at_elements(call, fields, types)
     graph, _ = graph_of(call, types, looked=True)
     last, order = graph.nodes[-1], None
+    if max(field.ndim for field in fields) < last.ndim:
+        raise on_numpy.too_few_axes(last.ndim, whole_shape(fields))
     if axes is not None:
         shape = whole_shape(fields)
-        if len(shape) < last.ndim:
-            raise on_numpy.too_few_axes(last.ndim, shape)
         order = behind(axes, len(shape), last.ndim)
     along = tuple(range(-last.ndim, 0)) if order is None else order
     border, compiled = last.border, last.compiled
