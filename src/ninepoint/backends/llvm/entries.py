@@ -26,7 +26,7 @@ from ...loops.reading import functions_of, read
 from ...loops.verify import verify
 from ...lowering.request import VERIFY
 from . import native
-from .building import element, function, loop, machine, variable
+from .building import LONG_ROW, element, function, loop, machine, variable
 from .elements import elements, takes_elements
 from .native import Kind
 from .printing import printed
@@ -65,6 +65,7 @@ def block_alone(text: str, kinds: Sequence[Kind], *, fastmath: bool) -> ir.Modul
 # What generated text calls by these names.
 _CONSTANTS = {
     "nan": math.nan, "inf": math.inf, "OPEN": 0, "BEYOND": 1, "FILL": 2, "KEEP": 3,
+    "LONG_ROW": LONG_ROW,
 }  # fmt: skip
 
 

@@ -15,6 +15,10 @@ u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
 f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
 nan, inf = f64(math.nan), f64(math.inf)
 
+# Bytes of a row in memory from which on several rows are made at once; compiled code has the
+# machine's own number (see `building`).
+LONG_ROW = 1 << 12
+
 
 def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):
     """Decorate a generated function that computes one row, or several.

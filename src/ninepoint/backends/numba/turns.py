@@ -1,7 +1,7 @@
 """Turns: of which arrays several rows of the result are made in one turn of the loop.
 
     far = out0.nbytes >= 1048576
-    many = 0 if far and 100 < n < 4096 else out0.shape[1] // 3 * 3
+    many = 0 if far and 400 < 4 * n < LONG_ROW else out0.shape[1] // 3 * 3
 
 Rows that are made together share loads and operations, which pays where the arrays are in cache.
 From memory, one row after the other is one long stream, and three at once are six short ones,
@@ -31,10 +31,6 @@ HEAVY = 24
 # 40 lost up to two fifths.
 NARROW = 400
 
-# Bytes of a row from which on the first cache does not hold it until the next row reads it, so
-# that several at once read it less often: extremes of 64 bits lost up to a fifth by themselves.
-LONG = 1 << 14
-
 # Columns below which rows of bytes are made one by one, where the other way keeps rows of stages:
 # Sobel lost up to a quarter with 16, all others won with 80.
 LEAST = 80
@@ -54,5 +50,6 @@ def one_by_one(kernel: Kernel, together: Kernel | None, dtypes: Sequence[np.dtyp
     if effort(replace(together or kernel, rows=1)) >= HEAVY * sum(moved):
         return ""
     size = max(dtype.itemsize for _, dtype in kernel.fields)
-    far = f"far and {NARROW // size} < n < {LONG // size}"
+    row = "n" if size == 1 else f"{size} * n"
+    far = f"far and {NARROW} < {row} < LONG_ROW"
     return f"n < {LEAST} or ({far})" if kernel.stages and size == 1 else far
