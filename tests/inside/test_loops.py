@@ -12,6 +12,7 @@ from ninepoint.loops.nodes import (
     Assign,
     Break,
     Call,
+    Fetch,
     For,
     Function,
     If,
@@ -80,6 +81,19 @@ def test_a_loop_over_elements() -> None:
             Store(out, (j,), Op("int16", "+", (both, both))),
         ),
     )
+
+
+def test_a_row_that_is_asked_for_early() -> None:
+    made = band(
+        "def band(x, out):\n"
+        "    fetch(row(x, (min(3, x.shape[0] - 1),)), x.shape[1])\n"
+        "    out[0] = x[0, 0]\n",
+        ("int8", 2),
+        ("int8", 1),
+    )
+    (fetch,) = (one for one in made.body if isinstance(one, Fetch))
+    assert fetch.row.ndim == 1
+    assert fetch.count == Size(Array("int8", 2, "x"), 1)
 
 
 def test_a_name_that_is_assigned_twice_is_a_variable() -> None:

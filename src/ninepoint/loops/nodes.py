@@ -235,9 +235,17 @@ class Run:
     call: Call
 
 
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """Ask memory for the first elements of a row, which will be read soon."""
+
+    row: Array
+    count: Value
+
+
 Statement: TypeAlias = (
     Let | Variable | Assign | Store | View | Alloc | For | While | If | Break | Continue | Return
-    | Run
+    | Run | Fetch
 )  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from .nodes import (
     Break,
     Call,
     Continue,
+    Fetch,
     For,
     Function,
     If,
@@ -94,7 +95,7 @@ _BITS = {
 
 # What the library has for plain Python alone: here it is an operation or a view.
 _WORDS = frozenset(
-    [*_BITS, *"now row row_from row_function aligned type_of same_bits ones".split()]
+    [*_BITS, *"fetch now row row_from row_function aligned type_of same_bits ones".split()]
 )
 
 # Functions of one float that may be computed where nobody needs them.
@@ -657,6 +658,9 @@ class _Body:
                 return self._row(array, index, node)
             case ("row_from", [Array() as array, tuple(index), first]):
                 return self._row(array, index, node, convert(self._as_value(first, node), "int64"))
+            case ("fetch", [Array() as array, count]):
+                self.lines.append(Fetch(array, convert(self._as_value(count, node), "int64")))
+                return number("int64", 0)
             case ("now", [Array() as array, place]):
                 at = convert(self._as_value(place, node), "int64")
                 return self._kept(Load(array, (at,), anew=True))

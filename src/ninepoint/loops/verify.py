@@ -25,6 +25,7 @@ from .nodes import (
     Break,
     Call,
     Continue,
+    Fetch,
     For,
     Function,
     If,
@@ -156,6 +157,9 @@ class _Check:
                 self._same(self.of.name, self.of.result, found)
             case Run(call):
                 self._value(call)
+            case Fetch(row, count):
+                assert self._known(row).ndim == 1, f"{row.name} is no row"
+                self._word(row.name, count)
             case _:
                 assert_never(node)
 

@@ -15,12 +15,12 @@ BIT, BYTE, INT, WORD = (ir.IntType(bits) for bits in (1, 8, 32, 64))
 POINTER = BYTE.as_pointer()
 
 
-# Bytes of a row in memory from which on several rows are made at once, and not one by one.  The
-# processors of AMD foresee a row up to the end of its page: with rows of 8 and 16 KiB, three at
-# once took 0.6 to 0.8 of the time, with those of 1 and 2 KiB 1.1 to 1.4 (Laplace, Sobel, extremes
-# of 3 x 3, Zen 5).  Those of Intel foresee more: up to 16 KiB three at once took 1.05 to 1.3 of
-# the time (Sapphire Rapids).
-LONG_ROW = 1 << 12 if llvm.get_host_cpu_name().startswith("znver") else 1 << 14
+# Bytes of a row in memory from which on several rows are made at once, and not one by one.  With
+# rows of 2 to 16 KiB, three at once took 0.6 to 1 of the time (Laplace, means, extremes and
+# sharpening of 3 x 3; Sobel of 16 bits 1.3), with those of 1 KiB 0.8 to 1.3, as many above 1 as
+# below (Zen 5).  Processors of Intel foresee longer streams: up to 16 KiB three at once took 1.05
+# to 1.3 of the time (Sapphire Rapids).
+LONG_ROW = 1 << 11 if llvm.get_host_cpu_name().startswith("znver") else 1 << 14
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ nan, inf = f64(math.nan), f64(math.inf)
 
 # Bytes of a row in memory from which on several rows are made at once; compiled code has the
 # machine's own number (see `building`).
-LONG_ROW = 1 << 12
+LONG_ROW = 1 << 11
 
 
 def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):
@@ -40,6 +40,10 @@ def row(array, index):
 def row_from(array, index, first):
     """A row as `row` gives it, from element `first` on."""
     return array[index][first:]
+
+
+def fetch(row, count):
+    """Ask memory for the first elements of a row, which will be read soon."""
 
 
 def go_on(notes):

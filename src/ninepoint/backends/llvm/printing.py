@@ -24,6 +24,7 @@ from ...loops.nodes import (
     Break,
     Call,
     Continue,
+    Fetch,
     For,
     Function,
     If,
@@ -338,8 +339,21 @@ class _Writer:
                 self._return(value)
             case Run(call):
                 self.value(call)
+            case Fetch():
+                self._fetch(node)
             case _:
                 assert_never(node)
+
+    def _fetch(self, node: Fetch) -> None:
+        """Ask for a row line by line of the cache; nothing is wrong with one outside."""
+        b, row = self.b, self.arrays[node.row.name]
+        name, kinds = "llvm.prefetch.p0i8", [POINTER, *([ir.IntType(32)] * 3)]
+        ask = function(self.module.module, name, ir.VoidType(), kinds)
+        size = b.mul(self.value(node.count), WORD(node.row.itemsize))
+        begin = b.bitcast(row.data, POINTER)
+        with loop(b, size, step=_LINE) as line:
+            place = b.gep(begin, [line.index])
+            b.call(ask, [place, *(ir.IntType(32)(k) for k in (0, 3, 1))])
 
     def _return(self, value: Value | None) -> None:
         if value is None:

@@ -64,7 +64,7 @@ from .names import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .selecting import selecting_function
 from .tables import is_table
-from .turns import NEAR, one_by_one
+from .turns import AHEAD, NEAR, one_by_one
 from .window_loops import plus
 
 # A name that is not an attribute.
@@ -397,11 +397,15 @@ class _Writer:
             lines.append(f"for i in range({-self.warm}, 0):")
             lines += ["    " + line for line in self._turn(functions, None, outs)]
         together = f"{height} // {count} * {count}"
+        fetched: list[str] = []
         if alone := one_by_one(self.kernel, self.together, self.dtypes):
             lines.append(f"far = out0.nbytes >= {NEAR}")
             together = f"0 if {alone} else {together}"
+        elif several[-1] is not None:
+            fetched = self._fetched(several[-1], count)
         lines.append(f"many = {together}")
         lines.append(f"for i in range(0, many, {count}):")
+        lines += ["    " + line for line in fetched]
         # Rows that are made together in another way take nothing from stages.
         stages = () if self.together else zip(self.kept, functions, several[:-1], strict=True)
         for kept, (single,), many in stages:
@@ -418,6 +422,23 @@ class _Writer:
         lines += ["    " + call for call in self._each(final, several[-1], made, "n", results)]
         lines.append(f"for i in range(many, {height}):")
         return lines + ["    " + line for line in self._turn(functions, final, outs, warm=True)]
+
+    def _fetched(self, function: RowFunction, count: int) -> list[str]:
+        """Ask for the rows that a turn soon reads as the first one, where arrays are far."""
+        newest: dict[str, Offset] = {}
+        for source, offset, _ in function.rows:
+            if source not in self.by_name and source not in self.constant:
+                newest[source] = max(newest.get(source, offset), offset)
+        lines: list[str] = []
+        for source, offset in newest.items():
+            steps = [a - low for a, low in zip(offset, self.reach.lo[:-1], strict=True)]
+            outer = [plus(i, n) for i, n in zip(self.indices[:-1], steps[:-1], strict=True)]
+            name = self.names[source]
+            end = f"{name}.shape[{self.kernel.ndim - 1}] - 1"
+            for k in range(AHEAD, AHEAD + count):
+                place = as_tuple(["b", *outer, f"min({plus('i', steps[-1] + k)}, {end})"])
+                lines.append(f"    fetch(row({name}, {place}), n)")
+        return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
     def _each(
         self,
