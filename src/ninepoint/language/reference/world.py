@@ -14,7 +14,7 @@ import builtins
 import dis
 import math
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -158,10 +158,9 @@ class _Stage:
             # Given numbers, it is the function that it was made from.
             return self._plain(*arguments, **options)
         assert field is not None
-        alike = len({np.shape(item.array) for item in everything if isinstance(item, Field)}) == 1
+        fields = [one for one in everything if isinstance(one, Field) and one.array is not None]
         values = [
-            (item.array if alike else item.beside) if isinstance(item, Field) else _bare(item)
-            for item in everything
+            _among(one, fields) if isinstance(one, Field) else _bare(one) for one in everything
         ]
         key = (len(arguments), *options, *map(_identity, everything))
         if key not in self._made:
@@ -179,6 +178,18 @@ class _Stage:
         given = options.get("upsample")
         given = definition.options.upsample if given is None else given
         return (plain(given),) * definition.rank if not isinstance(given, tuple) else given
+
+
+def _among(field: Field, others: Sequence[Field]) -> Any:
+    """The array of a field, as long as those of others if it is the longer for being finer."""
+    whole, cut = field.array, field.beside
+    if whole is None or cut is None:
+        return whole
+    for axis in range(-whole.ndim, 0):
+        lengths = {other.array.shape[axis] for other in others if other.array.ndim >= -axis}
+        if whole.shape[axis] != cut.shape[axis] and cut.shape[axis] in lengths - {1}:
+            return cut
+    return whole
 
 
 def _shape(function: Any, arguments: Any, options: dict[str, Any]) -> Any:
