@@ -31,7 +31,7 @@ else:
     turning = Later("..lowering.lanes", __package__)
 
 
-# What keeps a kernel from being a part of others, and from a GPU.
+# What keeps a kernel from being a part of others.
 LOOP = "a loop with other turns at each point"
 
 # What only the CPU computes: it can be stopped there, and says where it read.
@@ -106,11 +106,14 @@ class Compiled(Lowered):
         return self.forms or f"{self.reason}, which is not analysed"
 
     @property
-    def on_gpu(self) -> Any:
-        """The same, of what a GPU computes; else the reason why it does not."""
-        if self.unread is None and self.module.checked:
-            return WATCHED
-        return self.forms or f"{self.reason}, which is not analysed"
+    def cpu_only(self) -> tuple[Span, str] | None:
+        """Where it holds what only the CPU computes, and what that is; None if a GPU does, too."""
+        if self.unread is not None:
+            return self.unread, self.reason
+        if not self.module.checked:
+            return None
+        assert self.control is not None
+        return self.control, WATCHED
 
     def formed(self, forms: Any) -> None:
         """Hold what the passes made of it."""

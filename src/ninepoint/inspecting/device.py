@@ -116,16 +116,18 @@ def _forms(one: Asked, node: Node) -> tuple[Forms | None, str]:
     """What the passes made of a call; or why they could not."""
     graph, _ = one.graph
     compiled = node.call.compiled([graph.dtypes[value] for value in node.own])
-    part = compiled.on_gpu
-    return (None, part) if isinstance(part, str) else (part, "")
+    if compiled.cpu_only is None:
+        return compiled.forms, ""
+    _, reason = compiled.cpu_only
+    return None, reason if compiled.unread is None else f"{reason}, which is not analysed"
 
 
 def _source(one: Asked, node: Node) -> Source:
-    forms, reason = _forms(one, node)
-    if forms is None:
-        place = node.compiled.unread or node.compiled.control
-        assert place is not None
-        raise errors.gpu_general(place, node.label, node.compiled.reason or reason)
+    forms, _ = _forms(one, node)
+    if found := node.compiled.cpu_only:
+        place, reason = found
+        raise errors.gpu_general(place, node.label, reason)
+    assert forms is not None
     return written(forms, node.border.rules)
 
 

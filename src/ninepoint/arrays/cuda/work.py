@@ -18,7 +18,7 @@ from ninepoint.arrays.executable import Options
 from ninepoint.arrays.fitting import fitting_cval
 from ninepoint.arrays.layout import Region, Shape, layout
 from ninepoint.arrays.merging import looks_at_points
-from ninepoint.backends.compiled import WATCHED, Bound, Compiled
+from ninepoint.backends.compiled import Bound, Compiled
 from ninepoint.backends.cuda import driver
 from ninepoint.backends.cuda.driver import DeviceArray
 from ninepoint.backends.cuda.source import Source
@@ -118,10 +118,9 @@ def one_call(program: Bound, options: Options) -> Work:
 
 def understood(compiled: Compiled) -> None:
     """Raise where a kernel is one for the CPU only."""
-    watched = compiled.control if compiled.module.checked else None
-    place = compiled.unread or watched
-    if place is not None:
-        raise errors.gpu_general(place, compiled.name, compiled.reason or WATCHED)
+    if found := compiled.cpu_only:
+        place, reason = found
+        raise errors.gpu_general(place, compiled.name, reason)
 
 
 def _converter(scalar: Any) -> Callable[[Any], Any]:

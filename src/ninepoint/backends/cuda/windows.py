@@ -39,10 +39,9 @@ class Windows(WindowLoops):
         return self.known[array] if array in self.known else of_storage(self.storage[array])
 
     def element(
-        self, field: str, origin: Sequence[int], along: Mapping[int, str], lanes: int = 1
+        self, field: str, origin: Sequence[int], along: Mapping[int, str]
     ) -> tuple[list[str], str]:
         assert self.reader is not None
-        assert lanes == 1
         return self.reader(field, origin, along)
 
     def ranked(

@@ -19,7 +19,8 @@ POINTER = BYTE.as_pointer()
 # rows of 2 to 16 KiB, three at once took 0.6 to 1 of the time (Laplace, means, extremes and
 # sharpening of 3 x 3; Sobel of 16 bits 1.3), with those of 1 KiB 0.8 to 1.3, as many above 1 as
 # below (Zen 5).  Processors of Intel foresee longer streams: up to 16 KiB three at once took 1.05
-# to 1.3 of the time (Sapphire Rapids).
+# to 1.3 of the time, and with longer rows, which the first cache does not hold until the next one
+# reads them, one by one lost up to a fifth (extremes of 64 bits, Sapphire Rapids).
 LONG_ROW = 1 << 11 if llvm.get_host_cpu_name().startswith("znver") else 1 << 14
 
 

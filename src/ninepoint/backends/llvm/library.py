@@ -10,14 +10,12 @@ import math
 
 import numpy as np
 
+from .building import LONG_ROW as LONG_ROW
+
 b1, i8, i16, i32, i64 = np.bool_, np.int8, np.int16, np.int32, np.int64
 u8, u16, u32, u64 = np.uint8, np.uint16, np.uint32, np.uint64
 f32, f64, c64, c128 = np.float32, np.float64, np.complex64, np.complex128
 nan, inf = f64(math.nan), f64(math.inf)
-
-# Bytes of a row in memory from which on several rows are made at once; compiled code has the
-# machine's own number (see `building`).
-LONG_ROW = 1 << 11
 
 
 def row_function(*, noalias=False, apart=(), overlap=(), fastmath=False):

@@ -431,12 +431,11 @@ class _Writer:
                 newest[source] = max(newest.get(source, offset), offset)
         lines: list[str] = []
         for source, offset in newest.items():
-            steps = [a - low for a, low in zip(offset, self.reach.lo[:-1], strict=True)]
-            outer = [plus(i, n) for i, n in zip(self.indices[:-1], steps[:-1], strict=True)]
             name = self.names[source]
             end = f"{name}.shape[{self.kernel.ndim - 1}] - 1"
             for k in range(AHEAD, AHEAD + count):
-                place = as_tuple(["b", *outer, f"min({plus('i', steps[-1] + k)}, {end})"])
+                *outer, soon = self._index(self._down(offset, k))
+                place = as_tuple(["b", *outer, f"min({soon}, {end})"])
                 lines.append(f"    fetch(row({name}, {place}), n)")
         return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
@@ -654,6 +653,11 @@ class _Writer:
             [ring, *(plus(self.indices[k + 1], row[k + 1] - kept.low[k]) for k in inner), *apart]
         )
 
+    def _index(self, row: Offset) -> list[str]:
+        """The index of the row of a field that is `row` from the result's."""
+        steps = [a - low for a, low in zip(row, self.reach.lo[:-1], strict=False)]
+        return [plus(i, step) for i, step in zip(self.indices, steps, strict=True)]
+
     def _call(self, function: RowFunction, row: Offset, columns: str, results: list[str]) -> str:
         """Call a row function for the row of what it makes that is `row` from the result's."""
         arguments: list[str] = []
@@ -663,9 +667,7 @@ class _Writer:
             if kept is not None:
                 arguments.append(f"row({self.names[source]}, {self._place(kept, at, part)})")
                 continue
-            steps = [a - low for a, low in zip(at, self.reach.lo[:-1], strict=False)]
-            index = [plus(i, step) for i, step in zip(self.indices, steps, strict=True)]
-            arguments.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
+            arguments.append(f"row({self.names[source]}, {as_tuple(['b', *self._index(at)])})")
         if function.loops:
             arguments += [self.names[n] for n, _ in self.kernel.fields]
             arguments += ["b", *(plus(i, a) for i, a in zip(self.indices, row, strict=False))]

@@ -147,7 +147,10 @@ class WindowLoops:
                 places = self._places(f"{inner}_{name}", expr, dims)
                 self._as_stored(inner, expr.field)
                 along = dict(zip(expr.axes, places, strict=True))
-                lines, text = self.element(expr.field, expr.origin, along, expr.lanes)
+                last = len(expr.origin) - 1
+                if expr.lanes > 1 and last in along:
+                    along[last] = f"{expr.lanes} * {along[last]}"
+                lines, text = self.element(expr.field, expr.origin, along)
                 if sparse:
                     zero = f"{SHORT[types[inner]]}(0)"
                     text = f"{text} if {sparse}[{', '.join(dims)}] else {zero}"
@@ -178,14 +181,13 @@ class WindowLoops:
                 return [f"{inner} = {text}"]
 
     def element(
-        self, field: str, origin: Offset, along: Mapping[int, str], lanes: int = 1
+        self, field: str, origin: Offset, along: Mapping[int, str]
     ) -> tuple[list[str], str]:
         """An element so far from an offset along some axes, and the lines that come before it."""
         ndim = self.reach.ndim
         index = [*(f"i{axis}" for axis in range(ndim - 2)), "i", "j"][-ndim:]
         for axis, place in along.items():
-            apart = lanes > 1 and axis == ndim - 1
-            index[axis] += f" + {lanes} * {place}" if apart else f" + {place}"
+            index[axis] += f" + {place}"
         steps = [o - low for o, low in zip(origin, self.reach.lo, strict=True)]
         index = [plus(place, step) for place, step in zip(index, steps, strict=True)]
         return [], self.loaded(field, f"{self.names[field]}[b, {', '.join(index)}]")

@@ -183,7 +183,7 @@ class _Stage:
 def _among(field: Field, others: Sequence[Field]) -> Any:
     """The array of a field, as long as those of others if it is the longer for being finer."""
     whole, cut = field.array, field.beside
-    if whole is None or cut is None:
+    if cut is None:
         return whole
     for axis in range(-whole.ndim, 0):
         lengths = {other.array.shape[axis] for other in others if other.array.ndim >= -axis}
