@@ -231,8 +231,7 @@ def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
 
 
 def _leaves(node: Node) -> bool:
-    """Whether its border's rule leaves out points near the ends of rows, or rows of a plane."""
-    closed = -1 if node.ndim == 2 else -2
+    """Whether its border's rule leaves out points near the ends of an axis."""
     reach = node.compiled.reach
-    sides = zip(node.border.rules[closed:], reach.lo[closed:], reach.hi[closed:], strict=True)
+    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
     return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)

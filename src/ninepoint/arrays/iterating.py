@@ -263,16 +263,18 @@ def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int
     `each` is how many bytes are kept for a point of a row or plane.
     """
     bands = threads * BANDS if threads > 1 else 1
+    # A part that does not end with the array is long enough to have all that it needs beyond.
+    most = [max(1, n // (4 * max(1, span))) for n, span in zip(core, spans, strict=True)]
     if len(core) == 1:
-        return [max(bands, -(-core[0] * each // KEPT))]
-    counts = [bands]
+        return [min(most[0], max(bands, -(-core[0] * each // KEPT)))]
+    counts = [min(most[0], bands)]
     for axis in range(1, len(core)):
         # Planes are cut into tiles of rows, and rows only where one of each step is too long.
         if axis < len(core) - 1:
             pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
         else:
             pieces = each * core[-1] / KEPT
-        counts.append(max(1, min(math.ceil(pieces), core[axis] // (4 * max(1, spans[axis])))))
+        counts.append(max(1, min(math.ceil(pieces), most[axis])))
     return counts
 
 

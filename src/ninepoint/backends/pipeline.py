@@ -258,7 +258,7 @@ def compile_chain(
     after the coefficients of the links come the tables of the borders.
     """
     reach = Box(tuple(o * steps for o in margin.lo), tuple(o * steps for o in margin.hi))
-    kernel, edges = chained(links, fields, states, steps, request.schedule)
+    kernel, edges = chained(links, fields, states, steps, request.schedule, over=True)
     kernel = checked(merged(checked(kernel, reach)), reach)
     title = f"{steps} steps of {name}"
     types = links[-1].types
@@ -266,11 +266,11 @@ def compile_chain(
     compiled = _compiled(
         kernel, name, module, (reach,) * len(states), links[-1].types, request.fastmath
     )
-    tables = edges.tables if kernel.ndim > 1 else ()
+    names, dtypes = zip(*edges.tables, strict=True)
     compiled = replace(
         compiled,
-        coefficients=(*compiled.coefficients, *(name for name, _ in tables)),
-        coefficient_types=(*compiled.coefficient_types, *((dtype, 1) for _, dtype in tables)),
+        coefficients=(*compiled.coefficients, *names),
+        coefficient_types=(*compiled.coefficient_types, *((dtype, 1) for dtype in dtypes)),
     )
     return compiled, edges
 

@@ -12,9 +12,8 @@ rule of the border at its ends, and what lies beyond the ends is put there by th
 call that reads it; two calls with two rules read two copies.  A call that nobody looks beyond,
 and whose own rule leaves nothing out, is an ordinary stage, or computed where it is read.
 
-On a CPU the ends of the axis that rolls are somebody else's.  A target whose loops meet every end
-asks for the rules `everywhere`: then also several calls that are no step, `piped`, are one kernel
-that needs nothing done beside it.
+Several calls that are no step, `piped`, are one kernel in the same way, which needs nothing done
+beside it.
 """
 
 from __future__ import annotations
@@ -132,15 +131,14 @@ def chained(
     steps: int,
     schedule: Schedule,
     *,
-    everywhere: bool = False,
+    over: bool = False,
 ) -> tuple[Kernel, Edges]:
     """The kernel that does `steps` steps at once, and the ends of its arrays.
 
-    The states are the first of the fields.  A scalar has a value for each step: `k_` is called
-    `k__2` in step 2.  A kernel of one axis has no rows whose ends were near, and no edges, unless
-    the rules are put at the ends of axes `everywhere`.
+    The states are the first of the fields, which the results may go `over`.  A scalar has a value
+    for each step: `k_` is called `k__2` in step 2.
     """
-    return _Chain(links, fields, states, everywhere).kernel(steps, schedule, ())
+    return _Chain(links, fields, states, over).kernel(steps, schedule, ())
 
 
 def piped(
@@ -153,7 +151,42 @@ def piped(
 
     It gives what the calls make under the names `outputs`.
     """
-    return _Chain(links, fields, (), True).kernel(1, schedule, outputs)
+    return _Chain(links, fields, (), over=False).kernel(1, schedule, outputs)
+
+
+def evenly_kept(kernel: Kernel, edges: Edges) -> Kernel:
+    """Keep as many planes, or rows, before as after those at which a stored value is looked at.
+
+    What lies beyond the ends of the axis that rolls is a copy of one that lies as far inside, and
+    is kept then.  Reads of which nobody uses what is read see to it.
+    """
+    axis = rolling_axis(kernel)
+    if -axis > kernel.ndim:
+        return kernel
+    stages = tuple(
+        replace(stage, body=_evened(stage.body, edges, axis, f"_e{number}"))
+        for number, stage in enumerate(stages_of(kernel))
+    )
+    return replace(kernel, stages=stages, body=_evened(kernel.body, edges, axis, "_e"))
+
+
+def _evened(
+    body: tuple[Assign, ...], edges: Edges, axis: int, suffix: str
+) -> tuple[Assign, ...]:
+    found: dict[str, list[Read]] = {}
+    for assign in body:
+        read = assign.value
+        if isinstance(read, Read) and read.field in edges.arrays:
+            found.setdefault(read.field, []).append(read)
+    more: list[Assign] = []
+    for name, reads in found.items():
+        low, high = (choose(reads, key=lambda read: read.offset[axis]) for choose in (min, max))
+        far = low if -low.offset[axis] > high.offset[axis] else high
+        if low.offset[axis] + high.offset[axis]:
+            offset = list(far.offset)
+            offset[axis] = -offset[axis]
+            more.append(Assign(f"{name}{suffix}", replace(far, offset=tuple(offset))))
+    return (*body, *more)
 
 
 class _Chain:
@@ -162,26 +195,20 @@ class _Chain:
         links: Sequence[Link],
         fields: Sequence[tuple[str, np.dtype]],
         states: Sequence[str],
-        everywhere: bool,
+        over: bool,
     ) -> None:
         self.links = links
         self.fields = fields
         self.states = states
-        self.everywhere = everywhere
+        self.over = over
         self.ndim = links[0].part.kernel.ndim
-        self.bordered = self.ndim > 1 or everywhere
-        # The axes, counted from the last, at whose ends the chain may put the rules itself.
-        self.closed = -self.ndim if everywhere else -1 if self.ndim == 2 else -2
         self.edges = Edges()
         self.stages: list[Values | State] = []
         self.types = dict(fields)
         # The arrays in which a value stands: by the border of who looks beyond its ends, and for
         # all others.
         self.sources: dict[str, dict[int | None, str]] = {}
-        self.far = [
-            _read_beyond(link.part.kernel, self.closed) if self.bordered else set()
-            for link in links
-        ]
+        self.far = [_read_beyond(link.part.kernel) for link in links]
         # Who looks beyond the ends of each value, and which values the rule "keep" keeps.
         self.readers: dict[str, dict[int, bool]] = {}
         self.kept: set[str] = set()
@@ -190,7 +217,7 @@ class _Chain:
                 if name in far:
                     one = self.readers.setdefault(source, {})
                     one[link.border] = one.get(link.border, False) or link.unbounded
-            self.kept |= set(self._before(link)) if self.bordered else set()
+            self.kept |= set(self._before(link))
 
     def kernel(
         self, steps: int, schedule: Schedule, wanted: Sequence[str]
@@ -214,20 +241,17 @@ class _Chain:
                 naming = Naming(part, f"_s{step * len(self.links) + position}")
                 self.stages += [naming.stage(stage) for stage in parts_of(kernel)]
                 body, outputs = naming.body(kernel.body, kernel.outputs)
-                absent: tuple[Absent, ...] = ()
                 values = self.states if last and self.states else link.part.made
                 made = tuple(f"{value}_{step}" for value in values)
-                if self.bordered:
-                    before = [self._source(value, None) for value in self._before(link)]
-                    over = last and not self.everywhere
-                    owed[made[0]] = self._states() if over else before
-                    absent = self._absent(link, before)
+                before = [self._source(value, None) for value in self._before(link)]
+                owed[made[0]] = self._states() if last and self.over else before
+                absent = self._absent(link, before)
                 if last and step == steps - 1:
                     self.edges.results = absent
                     break
                 self.types |= dict(zip(made, link.types, strict=True))
                 stage = Values(made, body, outputs)
-                if self.bordered and (last or link.leaves or self._looked_at(values)):
+                if last or link.leaves or self._looked_at(values):
                     self.stages.append(self._stored(stage, link, values, absent))
                 else:
                     self.stages.append(stage)
@@ -260,10 +284,7 @@ class _Chain:
         )
         body = kernel.body + self._read(owed.get(made[0], ()), kernel.body, len(lasting))
         kernel = replace(kernel, stages=lasting, body=body)
-        if self.everywhere:
-            self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
-        elif self.bordered:
-            self.edges.axes = (-1, -2) if rolling_axis(kernel) < -2 else (-1,)
+        self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
         return kernel, self.edges
 
     def _wanted(
@@ -298,9 +319,7 @@ class _Chain:
 
     def _given(self, name: str, dtype: np.dtype) -> None:
         """Copies of a field, which has no ends of its own."""
-        copied = (
-            self.bordered and not self.everywhere and (name in self.kept or name in self.states)
-        )
+        copied = self.over and (name in self.kept or name in self.states)
         borders: list[int | None] = list(self.readers.get(name, {}))
         borders = borders or ([None] if copied else [])
         self.sources[name] = {None: name}
@@ -365,7 +384,7 @@ class _Chain:
 
     def _before(self, link: Link) -> tuple[str, ...]:
         """The values that its rule keeps where it leaves out points, if it keeps any."""
-        if link is self.links[-1] and not self.everywhere:
+        if link is self.links[-1] and self.over:
             return tuple(self.states)
         names = [link.part.sources[name] for name, _ in link.part.kernel.fields]
         return tuple(names[: len(link.types)]) if link.keeps else ()
@@ -391,8 +410,8 @@ class _Chain:
         return self.edges.border(border), self.edges.constant(border, dtype, "constant")
 
 
-def _read_beyond(kernel: Kernel, closed: int) -> set[str]:
-    """The fields that are read at other places than the result's along axes from `closed` on."""
+def _read_beyond(kernel: Kernel) -> set[str]:
+    """The fields that are read at other places than the result's."""
     nothing = full((0,) * kernel.ndim)
     need = needed(kernel)
     bodies = [(kernel.body, nothing, nothing)]
@@ -403,7 +422,5 @@ def _read_beyond(kernel: Kernel, closed: int) -> set[str]:
         for assign in body
         if isinstance(assign.value, Read)
         for corner in corners
-        if any(
-            a + b for a, b in zip(corner[closed:], full(assign.value.offset)[closed:], strict=True)
-        )
+        if any(a + b for a, b in zip(corner, full(assign.value.offset), strict=True))
     } & {name for name, _ in kernel.fields}

@@ -132,7 +132,7 @@ def chain(
         return None
     if any(short(dtype) for one in links for dtype in one.types):
         return None
-    kernel, edges = chained(links, fields, states, steps, schedule, everywhere=True)
+    kernel, edges = chained(links, fields, states, steps, schedule)
     return _written(kernel, edges, borders, name, links[-1].types)
 
 

@@ -374,6 +374,48 @@ def beyond_rows(plane, at, n, ends, low, high, value):
                 plane[at + n + k, j] = value if source < 0 else plane[at + source, j]
 
 
+def beyond_row(kept, i, n, ends, low, high, shift, value):
+    """As `beyond_ends`, for whole rows of those that are kept, row `i` of which was made last.
+
+    Row 0 is kept as row `shift`, modulo how many are kept.
+    """
+    reach = (ends.size - 2) // 2
+    if ends[0] != OPEN and i == min(high, n - 1):
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            copy_row(kept, shift - low + k, shift + source, source < 0, value)
+    if ends[1] != OPEN and n <= i < n + high:
+        source = ends[2 + reach + i - n]
+        copy_row(kept, shift + i, shift + source, source < 0, value)
+
+
+def copy_row(kept, to, at, absent, value):
+    """Copy a row of those that are kept, or write a value to all of it."""
+    count = kept.shape[0]
+    for j in range(kept.shape[1]):
+        kept[to % count, j] = value if absent else kept[at % count, j]
+
+
+def beyond_plane(kept, i, n, ends, low, high, shift, value):
+    """As `beyond_row`, for planes."""
+    reach = (ends.size - 2) // 2
+    if ends[0] != OPEN and i == min(high, n - 1):
+        for k in range(low):
+            source = ends[2 + reach - low + k]
+            copy_plane(kept, shift - low + k, shift + source, source < 0, value)
+    if ends[1] != OPEN and n <= i < n + high:
+        source = ends[2 + reach + i - n]
+        copy_plane(kept, shift + i, shift + source, source < 0, value)
+
+
+def copy_plane(kept, to, at, absent, value):
+    """Copy a plane of those that are kept, or write a value to all of it."""
+    count = kept.shape[0]
+    for i in range(kept.shape[1]):
+        for j in range(kept.shape[2]):
+            kept[to % count, i, j] = value if absent else kept[at % count, i, j]
+
+
 def keyed(line, first, length, keys, at, masks):
     """Write the keys of some elements of a line, given by their bits; how many are no NaN.
 

@@ -57,7 +57,7 @@ class Numba:
         dtypes: Sequence[np.dtype] = (),
     ) -> Module:
         """Write the loops of a kernel, or of a chain with what is written at the ends."""
-        if edges is None or kernel.ndim == 1:
+        if edges is None:
             return loops.module(kernel, title, reach, together, fastmath=fastmath, dtypes=dtypes)
         return steps.module(kernel, edges, title, reach, fastmath=fastmath)
 

@@ -10,9 +10,9 @@
                 beyond_ends(...)
             ...
 
-An interior needs no border, and shrinks with each step.  Here the columns, and where planes
-roll the rows of a plane, do not shrink where the array ends: what lies beyond is put there after
-each step, and so is what "fill" and "keep" write.  Where the array goes on, they shrink.
+Where the array ends, what "fill" and "keep" write is put into each row after it was made, and what
+lies beyond its ends beside it; rows beyond the array are copies of those that are kept (see
+`beyond_row`).  Where the array goes on, more rows and columns are made, fewer with each step.
 
 Rows begin at multiples of 64 bytes where the array's rows begin: of the loads of a step, those
 of the point's own column then touch one cache line a vector (heat in two and three axes,
@@ -30,7 +30,7 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
-from ...lowering.chain import Absent, Edges
+from ...lowering.chain import Absent, Edges, evenly_kept
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
@@ -58,7 +58,9 @@ def module(
 
 class _Writer:
     def __init__(self, kernel: Kernel, edges: Edges, reach: Box) -> None:
-        self.kernel = kernel
+        # What is needed of a stage where the array goes on.
+        self.needs = needed(kernel)
+        self.kernel = kernel = evenly_kept(kernel, edges)
         self.edges = edges
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
@@ -66,7 +68,7 @@ class _Writer:
         self.expressions = kernel_expressions(kernel, self.known, self.names)
         self.kept = kept_stages(kernel)
         self.axis = rolling_axis(kernel)
-        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
+        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         self.constant = constant_in_rows(kernel)
         self.ends = needed(kernel, stored=True)
@@ -133,20 +135,22 @@ class _Writer:
     # Extents: of a stage where the array goes on, and where it ends.
 
     def _start(self, kept: Kept, axis: int, sign: int = 1) -> Sum:
-        ended = 0 if isinstance(kept.stage, State) else self.ends[kept.stage.names[0]][0][axis]
-        return {"": sign * ended, f"before{-axis}": sign * (kept.low[axis] - ended)}
+        name = kept.stage.names[0]
+        ended = 0 if isinstance(kept.stage, State) else self.ends[name][0][axis]
+        low = self.needs[name][0][axis]
+        return {"": sign * ended, f"before{-axis}": sign * (low - ended)}
 
     def _stop(self, kept: Kept, axis: int) -> Sum:
-        ended = 0 if isinstance(kept.stage, State) else self.ends[kept.stage.names[0]][1][axis]
-        return {f"n{-axis}": 1, "": ended, f"after{-axis}": kept.high[axis] - ended}
+        name = kept.stage.names[0]
+        ended = 0 if isinstance(kept.stage, State) else self.ends[name][1][axis]
+        high = self.needs[name][1][axis]
+        return {f"n{-axis}": 1, "": ended, f"after{-axis}": high - ended}
 
     # The loops.
 
     def _band(self, functions: list[RowFunction], final: RowFunction, last: Values) -> list[str]:
         ndim = self.kernel.ndim
-        lines = [f"n1 = out0.shape[{ndim}]"]
-        if -2 in self.axes:
-            lines.append(f"n2 = out0.shape[{ndim - 1}]")
+        lines = [f"n{-axis} = out0.shape[{ndim + axis + 1}]" for axis in self.axes]
         for axis in self.axes:
             # 1 where the array goes on, which it does for all borders or for none.
             ends = f"ends{-axis}_{self.edges.borders[0]}"
@@ -186,16 +190,37 @@ class _Writer:
 
     def _turn(self, stages: list[list[str]], result: list[str]) -> list[str]:
         """One plane of each stage after the other; where rows roll, one row."""
-        index = self.indices[self.axis + 1]
         turn: list[str] = []
         for kept, lines in zip(self.kept, stages, strict=True):
-            made = self._volumes([*self._rows(lines, kept), *self._beyond(kept)], kept)
-            first = kept.low[self.axis] - kept.high[self.axis]
-            if first > -self.warm:
-                made = [f"if {index} >= {first}:", *_indented(made)]
-            turn += made
+            turn += self._plane_of(kept, [*self._rows(lines, kept), *self._beyond(kept)])
         made = self._volumes(self._rows(result))
-        return turn + ([f"if {index} >= 0:", *_indented(made)] if self.warm else made)
+        if not self.warm:
+            return turn + made
+        return [*turn, f"if {self.indices[self.axis + 1]} >= 0:", *_indented(made)]
+
+    def _plane_of(self, kept: Kept, lines: list[str]) -> list[str]:
+        """Lines that make a plane of a stage, or a row, where there is one; and those beyond."""
+        made = self._volumes(lines, kept)
+        if self.kernel.ndim == 1:
+            return made
+        at = plus(self.indices[self.axis + 1], kept.high[self.axis])
+        first, stop = (_text(ends(kept, self.axis)) for ends in (self._start, self._stop))
+        return [f"if {first} <= {at} < {stop}:", *_indented(made), *self._turned(kept, at)]
+
+    def _turned(self, kept: Kept, at: str) -> list[str]:
+        """Make the planes beyond the ends of the axis that rolls, or the rows, of those kept."""
+        stage, axis = kept.stage, self.axis
+        if not isinstance(stage, State):
+            return []
+        low, high = (ends[axis] for ends in self.ends[stage.names[0]])
+        function = "beyond_row" if axis == -2 else "beyond_plane"
+        calls = [
+            f"{function}({self.names[name]}, {at}, n{-axis}, ends{-axis}_{beyond[0]}, {-low}, "
+            f"{high}, {-kept.low[axis]}, constant{beyond[1]}[0])"
+            for name in stage.names
+            if (beyond := self.edges.arrays[name].beyond) is not None and (low or high)
+        ]
+        return self._guarded(-axis, calls)
 
     def _stage(self, kept: Kept, function: RowFunction) -> list[str]:
         """One row of a stage."""
@@ -256,8 +281,7 @@ class _Writer:
         self, rows: list[str], at: int, absent: Sequence[Absent | None], place: Offset, first: int
     ) -> list[str]:
         """Write the ends of rows whose column 0 is element `at`, and rows at the ends."""
-        columns: list[str] = []
-        whole: list[str] = []
+        calls: dict[int, list[str]] = {axis: [] for axis in self.axes}
         for row, one in zip(rows, absent, strict=True):
             if one is None:
                 continue
@@ -266,24 +290,24 @@ class _Writer:
                 place_before = self._place(self.by_name[one.before], place)
                 kept, began = f"row({self.names[one.before]}, {place_before})", (self.first, first)
             value = f"constant{one.constant}[0]"
-            low, high = _zone(one.reach, -1)
-            if low or high:
-                columns.append(
-                    f"absent_ends({row}, {at}, n1, ends1_{one.border}, {low}, {high}, {kept}, "
-                    f"{began[0]}, {value})"
-                )
-            low, high = _zone(one.reach, -2)
-            if -2 in self.axes and (low or high):
-                whole.append(
-                    f"absent_row({row}, i, n2, ends2_{one.border}, {low}, {high}, {kept}, "
-                    f"{began[1]}, {value})"
-                )
-        return self._guarded(1, columns) + self._guarded(2, whole)
+            for axis in self.axes:
+                low, high = _zone(one.reach, axis)
+                ends = f"n{-axis}, ends{-axis}_{one.border}, {low}, {high}, {kept}"
+                if not low and not high:
+                    continue
+                if axis == -1:
+                    call = f"absent_ends({row}, {at}, {ends}, {began[0]}, {value})"
+                else:
+                    index = plus(self.indices[axis + 1], place[axis + 1])
+                    call = f"absent_row({row}, {index}, {ends}, {began[1]}, {value})"
+                calls[axis].append(call)
+        # The first axis decides at a corner: its ends are written last.
+        return [line for axis in self.axes for line in self._guarded(-axis, calls[axis])]
 
     def _beyond(self, kept: Kept) -> list[str]:
         """Write the rows that lie beyond the ends of a plane."""
         stage = kept.stage
-        if -2 not in self.axes or not isinstance(stage, State):
+        if self.axis == -2 or not isinstance(stage, State):
             return []
         (low, high), at = self.ends[stage.names[0]], -self.low[-2]
         plane = self._plane(kept, self._made(kept))
@@ -300,7 +324,8 @@ class _Writer:
     def _made(self, kept: Kept) -> Offset:
         """Where a stage's row of this turn is, relative to the result's: in its last plane."""
         place = [0] * len(self.indices)
-        place[self.axis + 1] = kept.high[self.axis]
+        if place:
+            place[self.axis + 1] = kept.high[self.axis]
         return tuple(place)
 
     def _place(self, kept: Kept, row: Offset) -> str:
@@ -311,9 +336,10 @@ class _Writer:
         return as_tuple(index)
 
     def _plane(self, kept: Kept, row: Offset) -> str:
-        turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
-        turn = f"({turn})" if " " in turn else turn
-        index = [f"{turn} % {kept.count}" if kept.count > 1 else "0"]
+        index = ["0"]
+        if kept.count > 1:
+            turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
+            index = [f"({turn}) % {kept.count}" if " " in turn else f"{turn} % {kept.count}"]
         for axis in range(self.axis + 1, -2):
             index.append(plus(self.indices[axis + 1], row[axis + 1] - self.low[axis]))
         return ", ".join(index)
