@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .arrays.iterating import SINGLE, usual_length
+from .arrays.chains import SINGLE, usual_length
 from .arrays.regions import reach
 from .chaining import step_reach, unfit
 from .graph import Graph

@@ -10,16 +10,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .arrays.borders import ABSENT, Border
-from .arrays.iterating import Chain, usual_length
+from .arrays.chains import MOST_AXES, Chain, usual_length
 from .backends.compiled import Bound, Compiled
 from .backends.pipeline import Forms, compile_chain
 from .graph import Graph, Node
 from .language.box import Box
-from .lowering.chain import Edges, Link, unchainable
+from .lowering.chain import Edges, unchainable
 from .lowering.request import Request
 from .lowering.schedule import Schedule
-from .planning import Group, Plan, common_margin, named_parts
+from .planning import Group, Plan, common_margin, link_keys, linked, named_parts, unlike_rings
 from .remembered import Remembered
 
 # Compiled chains, by what they were made of.
@@ -45,6 +44,8 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
         reason = unchainable(forms.single, node.compiled.out_dtypes)
         if reason:
             return f"'{node.label}': {reason}" if len(nodes) > 1 else reason
+        if node.ndim > MOST_AXES:
+            return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
         if node.resizes:
             return f"'{node.label}' gives fewer points than it is given"
         if node.ndim != last.ndim or node.along != tuple(range(-last.ndim, 0)):
@@ -53,6 +54,8 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
             return "some calls are compiled with fastmath, and some are not"
         if node is not last and node.label in whole:
             return f"'{node.label}' is stored whole: the schedule says so"
+    if unlike_rings(nodes):
+        return "of the calls that look along an axis some take it for a ring"
     return ""
 
 
@@ -70,32 +73,12 @@ def chain(
     found = _all_lowered(graph, nodes)
     fields = tuple(range(graph.given))
     names, parts = named_parts(graph, nodes, [one.single for one in found], fields)
-    borders: list[tuple[Border, Any]] = []
-    numbers: dict[Any, int] = {}
-    links: list[Link] = []
-    for node, part in zip(nodes, parts, strict=True):
-        border, cval = node.border, node.call.cval
-        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
-        if number == len(borders):
-            borders.append((border, cval))
-        zero = type(cval) in (int, float) and cval == 0
-        asked = border.uses("fill") or border.uses("constant")
-        links.append(
-            Link(
-                part,
-                node.compiled.out_dtypes,
-                node.compiled.reaches,
-                number,
-                border.uses("keep"),
-                _leaves(node),
-                border.uses("keep") or (asked and not zero),
-            )
-        )
+    links, borders = linked(nodes, parts)
     key = (
         tuple(map(id, found)),
         tuple((node.fields, node.outputs) for node in nodes),
         tuple(names.values()),
-        tuple((one.border, one.keeps, one.leaves, one.unbounded) for one in links),
+        *link_keys(links),
         steps,
         schedule,
     )
@@ -107,7 +90,7 @@ def chain(
             for step in range(steps)
         )
         # The forms are kept as well, so that nothing else gets their identity.
-        compiled, edges = compile_chain(
+        _, compiled, edges = compile_chain(
             nodes[-1].compiled.name,
             links,
             [(names[k], graph.dtypes[k]) for k in fields],
@@ -228,10 +211,3 @@ def _lowered(graph: Graph, node: Node) -> Forms | str:
 
 def _all_lowered(graph: Graph, nodes: Sequence[Node]) -> tuple[Forms, ...]:
     return tuple(one for node in nodes if isinstance(one := _lowered(graph, node), Forms))
-
-
-def _leaves(node: Node) -> bool:
-    """Whether its border's rule leaves out points near the ends of an axis."""
-    reach = node.compiled.reach
-    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
-    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)

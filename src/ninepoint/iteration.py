@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,8 +14,8 @@ import numpy as np
 from .arrays import accepted
 from .arrays import numpy as on_numpy
 from .arrays.borders import Border, Boundary
+from .arrays.chains import Numbers, Pass, block_length, even_length
 from .arrays.copying import copied
-from .arrays.iterating import Numbers, Passes, block_length, even_length
 from .arrays.layout import layout
 from .arrays.parts import write
 from .arrays.recognise import is_cupy
@@ -306,6 +306,8 @@ class InMemory:
             # As many as somebody lets pass by: those that end soon are done in one go.
             self.longest, self.unit = max(1, plan.steps), 1
         self._single = Steps(recorded, schedule, plan.threads)
+        # What does so many steps in one pass.
+        self._passes: dict[int, Pass] = {}
         # What repeats steps, and from which arrays to which; nothing before it was asked for, or
         # where it cannot be.
         self._repeats: Repeats | None = None
@@ -342,20 +344,13 @@ class InMemory:
                 return done
         numbers = self._recorded.over(first, length) if length > 1 else None
         if numbers is not None:
-            self._pass(first, length, numbers)
+            self._pass(length, numbers)
             return length
         for step in range(first, first + length):
             results = self._results()
             self._single(step, [*self._states, *self._others], results)
             self._follow(results)
         return length
-
-    @cached_property
-    def _passes(self) -> Passes:
-        """What does several steps in one pass, and the ends step by step."""
-        thin = partial(Steps, self._recorded, self._schedule, 1, thin=True)
-        threads, placed = thread_count(self._plan.threads), len(self._recorded.graph.places)
-        return Passes(thin, self._ndim, len(self._dtypes), threads, placed)
 
     def _repeat(self, first: int, most: int) -> int:
         """Do some steps, `most` at the most, without coming back for each; how many they were."""
@@ -376,16 +371,20 @@ class InMemory:
         self._before = self._spare
         return done
 
-    def _pass(self, first: int, length: int, numbers: Numbers) -> None:
+    def _pass(self, length: int, numbers: Numbers) -> None:
         graph, wanted = self._recorded.graph, self._recorded.wanted
-        chain = chained(graph, wanted, length, self._schedule, self._known)
-        over = self._owned and self._passes.over(chain, self._recorded.core)
+        if length not in self._passes:
+            chain = chained(graph, wanted, length, self._schedule, self._known)
+            threads = thread_count(self._plan.threads)
+            self._passes[length] = Pass(chain, self._recorded.core, threads)
+        run = self._passes[length]
+        over = self._owned and run.takes_place
         results = self._states if over else self._results()
         one, two, three = (
             [stacked(array, self._ndim) for array in part]
             for part in (self._states, self._others, results)
         )
-        self._passes(chain, numbers, first, [*one, *two], one if over else three)
+        run(numbers, [*one, *two], one if over else three)
         if not over:
             self._follow(results)
 

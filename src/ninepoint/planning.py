@@ -14,18 +14,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .analysis.footprint import extents
-from .arrays.bands import KEPT, NARROW
-from .arrays.iterating import Chain
-from .arrays.joint import Joint, joint
+from .arrays.borders import ABSENT, Border
+from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain
 from .arrays.launching import Launches
+from .arrays.regions import look, rules
 from .arrays.work import AtOnce
 from .backends.compiled import Bound, Compiled
-from .backends.pipeline import Forms, compile_fused
+from .backends.pipeline import Forms, compile_chain
 from .graph import Graph, Node, reads
 from .language.box import Box, joined
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
+from .lowering.chain import Edges, Link
 from .lowering.fusion import Part, unfit
 from .lowering.kept import rows_kept
 from .lowering.names import unlike
@@ -38,12 +39,10 @@ from .remembered import Remembered
 class Group:
     """Nodes that are done together: the values they read, and those that others need.
 
-    `kernel` and `compiled` are those of all nodes in one, if there are several, and `names`
-    says what the values are called there.  `asked` tells that the schedule names one of them,
-    so that arrays of any size are done so, and `tile` is the schedule's.  `program` has the
-    numbers of all nodes; they are one call, `joint`, where one border is enough for all.  Several
-    `steps` of an iteration are a `chain`.  `at_once` does all nodes on arrays of a GPU, if that
-    can be.
+    Several are a `chain`, of which `program` has the numbers; they may be `steps` of an iteration.
+    `kernel` and `compiled` are those of all nodes in one, and `names` says what the values are
+    called there.  `asked` tells that the schedule names one of them, so that arrays of any size
+    are done so.  `at_once` does all nodes on arrays of a GPU, if that can be.
     """
 
     nodes: tuple[Node, ...]
@@ -53,17 +52,10 @@ class Group:
     compiled: Compiled | None = None
     names: Mapping[int, str] = field(default_factory=dict)
     asked: bool = False
-    tile: int = 0
     program: Bound | None = None
-    joint: Joint | None = None
     steps: tuple[Group, ...] = ()
     chain: Chain | None = None
     at_once: AtOnce | None = None
-
-    @property
-    def turned(self) -> tuple[Node, ...]:
-        """The nodes as if they worked along the last axes."""
-        return tuple(node.turned(None) for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +91,11 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
         sets, whole = _grouped(graph, wanted, forced)
+        mixed = next((nodes for nodes in sets if unlike_rings(nodes)), None)
+        if mixed is not None:
+            words = "of the calls that look along an axis some take it for a ring"
+            forced |= dict.fromkeys([node.label for node in mixed[:-1]], words)
+            continue
         groups = [_compiled(graph, nodes, wanted, schedule) for nodes in sets]
         wide = [g for g in groups if g.compiled and g.compiled.module.kept * NARROW > 2 * KEPT]
         if not wide:
@@ -198,6 +195,8 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
             return f"'{one.label}' gives fewer points than it is given"
         if one.ndim != node.ndim or one.along != node.along:
             return "it has other axes"
+        if one.ndim > MOST_AXES:
+            return f"of more than {MOST_AXES} axes no rows are kept beyond the ends"
         if _fastmath(graph, one) != _fastmath(graph, node):
             return "one of them is compiled with fastmath"
     if not across and not graph.stored.isdisjoint(node.outputs):
@@ -205,6 +204,15 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
     if any(map(short, node.compiled.out_dtypes)):
         return "floats of 16 bits are rounded when they are stored"
     return ""
+
+
+def unlike_rings(nodes: Sequence[Node]) -> bool:
+    """Whether some nodes look along an axis as a ring, and others do not."""
+    for axis in nodes[0].along:
+        looking = [node for node in nodes if any(look(node, axis))]
+        if len({"wrap" in (rules(node, axis) or ()) for node in looking}) > 1:
+            return True
+    return False
 
 
 def lowered(graph: Graph, node: Node) -> Forms | str:
@@ -232,7 +240,9 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-_compiled_groups: Remembered[Any, tuple[Kernel, Compiled, tuple[Forms, ...]]] = Remembered(256)
+_compiled_groups: Remembered[Any, tuple[tuple[Kernel, Compiled, Edges], tuple[Forms, ...]]] = (
+    Remembered(256)
+)
 
 
 def _compiled(
@@ -260,12 +270,13 @@ def _compiled(
         for one in forms
     ]
     names, parts = named_parts(graph, nodes, kernels, tuple(fields))
-    margin = common_margin(nodes, forms, outputs)
+    links, borders = linked(nodes, parts)
     key = (
         tuple(map(id, forms)),
         tuple(tuple(part.sources.values()) for part in parts),
         tuple(part.made for part in parts),
         tuple(names[v] for v in outputs),
+        *link_keys(links),
         schedule,
     )
     found = _compiled_groups.get(key)
@@ -275,19 +286,18 @@ def _compiled(
         request = Request(
             fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)
         )
-        kernel, compiled = compile_fused(
+        made_of = compile_chain(
             nodes[-1].label,
-            parts,
+            links,
+            [(names[v], graph.dtypes[v]) for v in fields],
             [names[v] for v in outputs],
-            [graph.dtypes[v] for v in outputs],
-            margin,
+            0,
+            common_margin(nodes, forms, outputs),
             request,
         )
         # The forms are kept as well, so that nothing else gets their identity.
-        found = _compiled_groups[key] = (kernel, compiled, forms)
-    kernel, compiled, _ = found
-    order = {name: value for value, name in names.items()}
-    read = tuple(order[name] for name, _ in kernel.fields)
+        found = _compiled_groups[key] = (made_of, forms)
+    (kernel, compiled, edges), _ = found
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
     bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, forms, strict=True)]
@@ -296,10 +306,50 @@ def _compiled(
         tuple(array for bound in bounds for array in bound.coefficients),
         tuple(value for bound in bounds for value in bound.scalars),
     )
-    one = None if schedule.tile else joint(nodes, read, outputs, program)
+    chain = Chain(compiled, edges, tuple(borders), 1, schedule.tile)
     return Group(
-        tuple(nodes), read, outputs, kernel, compiled, names, asked, schedule.tile, program, one
+        tuple(nodes), tuple(fields), outputs, kernel, compiled, names, asked, program, (), chain
     )
+
+
+def linked(
+    nodes: Sequence[Node], parts: Sequence[Part]
+) -> tuple[list[Link], list[tuple[Border, Any]]]:
+    """The nodes as links of a chain, and their borders with the constants, each once."""
+    borders: list[tuple[Border, Any]] = []
+    numbers: dict[Any, int] = {}
+    links: list[Link] = []
+    for node, part in zip(nodes, parts, strict=True):
+        border, cval = node.border, node.call.cval
+        number = numbers.setdefault((border, type(cval), repr(cval)), len(borders))
+        if number == len(borders):
+            borders.append((border, cval))
+        zero = type(cval) in (int, float) and cval == 0
+        asked = border.uses("fill") or border.uses("constant")
+        links.append(
+            Link(
+                part,
+                node.compiled.out_dtypes,
+                node.compiled.reaches,
+                number,
+                border.uses("keep"),
+                _leaves(node),
+                border.uses("keep") or (asked and not zero),
+            )
+        )
+    return links, borders
+
+
+def link_keys(links: Sequence[Link]) -> tuple[Any, ...]:
+    """What a text depends on of links, besides their parts."""
+    return tuple((one.border, one.keeps, one.leaves, one.unbounded) for one in links)
+
+
+def _leaves(node: Node) -> bool:
+    """Whether its border's rule leaves out points near the ends of an axis."""
+    reach = node.compiled.reach
+    sides = zip(node.border.rules, reach.lo, reach.hi, strict=True)
+    return any((a in ABSENT and lo < 0) or (b in ABSENT and hi > 0) for (a, b), lo, hi in sides)
 
 
 def named_parts(

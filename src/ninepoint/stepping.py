@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from .arrays.borders import Array
+from .arrays.chains import Numbers as Together
 from .arrays.executable import Executable
-from .arrays.iterating import Numbers as Together
 from .arrays.launching import Launches
 from .arrays.recognise import refuse_foreign
 from .arrays.repeating import Repeats
@@ -150,18 +150,12 @@ def _small(value: Any) -> bool:
 
 
 class Steps:
-    """Single steps on arrays: one call after the other, or done together.
+    """Single steps on arrays: one call after the other, or done together."""
 
-    Arrays that are `thin`, of few rows or columns, are not worth the latter.
-    """
-
-    def __init__(
-        self, recorded: Recorded, schedule: Schedule, threads: int | None, thin: bool = False
-    ) -> None:
+    def __init__(self, recorded: Recorded, schedule: Schedule, threads: int | None) -> None:
         self._recorded = recorded
         self._schedule = schedule
         self._threads = threads
-        self._thin = thin
         # What does steps whose calls are compiled alike, on arrays that lie alike; with the graph,
         # which has the kernels, so that nothing else gets their identity.
         self._known: dict[Any, tuple[Launches, Graph]] = {}
@@ -236,8 +230,7 @@ class Steps:
         wanted = self._recorded.wanted
         block = Block(tuple(self._reaching(graph, fields)))
         groups = Program(graph, wanted, self._schedule).plan_for(block.arrays).groups
-        whole = self._recorded.core if self._thin else None
-        return Launches(groups, wanted, block, None, self._threads, not self._thin, whole)
+        return Launches(groups, wanted, block, None, self._threads)
 
     def _given(self, step: int, bounds: Sequence[Bound]) -> Given:
         """What the calls of a step are given beside arrays."""

@@ -18,16 +18,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-import numpy as np
-
 from .borders import Array
 from .every import thinned_copy
 from .executable import Executable
 from .fused import bind_pass
 from .in_turn import InTurn
-from .lanes import width_of
-from .layout import Region, Shape
-from .single import NOTHING, BorderedCall, Given, OneCall, Step, bind_call
+from .layout import Region
+from .single import NOTHING, BorderedCall, Given, OneCall, Step
 from .work import AtOnce, Block, Group, Spans, Work, cut, extents, reached, within
 
 
@@ -45,10 +42,6 @@ class Launches:
         for which the block has what is needed.
     threads : int, optional
         The greatest number of threads.
-    fuse : bool
-        Whether calls may become one kernel where arrays are large.
-    whole : tuple of int, optional
-        The lengths that calls are told, by default those of the domain, or of the arrays.
 
     Raises
     ------
@@ -63,13 +56,10 @@ class Launches:
         block: Block,
         region: Region | None = None,
         threads: int | None = None,
-        fuse: bool = True,
-        whole: Shape | None = None,
     ) -> None:
         nodes = [node for group in groups for node in group.nodes]
-        self._groups, self._wanted, self._threads, self._fuse = groups, wanted, threads, fuse
+        self._groups, self._wanted, self._threads = groups, wanted, threads
         self._work = Work(nodes, range(len(block.arrays)), wanted, block, region)
-        self._work.whole = whole
         self._steps: list[Step | None] = [None] * len(groups)
         last = {value: k for k, group in enumerate(groups) for value in group.fields}
         made = [value for group in groups for value in group.outputs]
@@ -111,11 +101,9 @@ class Launches:
         """
         values = {**dict(enumerate(fields)), **outs}
         found: list[OneCall] = []
-        for k, group in enumerate(self._groups):
-            step = self._steps[k]
-            if not isinstance(step, OneCall) or not step.targets:
-                step = self._bound(group, values, outs)
-            for one in step.bound(values, outs) if isinstance(step, InTurn) else [step]:
+        for group in self._groups:
+            nodes = InTurn(self._work, group.nodes, group.outputs, self._threads)
+            for one in nodes.bound(values, outs):
                 call = one.fixed(values, outs) if isinstance(one, BorderedCall) else one
                 if not isinstance(call, OneCall) or not isinstance(call.run, Executable):
                     return None
@@ -128,8 +116,7 @@ class Launches:
         members = [node.outputs[0] for node in group.nodes]
         if group.at_once is not None:
             step = _bind_at_once(self._work, group, group.at_once, values, outs)
-        step = step or self._as_one(group, members, values, outs)
-        if step is None and group.program is not None and self._fuse:
+        if step is None and group.chain is not None:
             step = bind_pass(self._work, group, members, values, self._threads, outs)
         if step is None and group.steps:
             return partial(self._step_by_step, group, {})
@@ -138,39 +125,6 @@ class Launches:
             if len(group.nodes) == 1:
                 (step,) = step.bound(values, outs)
         return step
-
-    def _as_one(
-        self,
-        group: Group,
-        members: Sequence[int],
-        values: Mapping[int, Array],
-        outs: Mapping[int, Array],
-    ) -> Step | None:
-        """What does several nodes as one; None if they have to be done otherwise."""
-        one, work = group.joint, self._work
-        if one is None:
-            return None
-        ends = tuple(range(-len(one.along), 0))
-        fields = [values[value] for value in one.fields]
-        if work.shape is not None:
-            margin = one.program.reaches[0]
-            has, sides, gives = extents(work, one, one.fields, margin)
-            if not all(within(work.needs.get(value, gives), gives) for value in one.outputs):
-                return None
-            for axis, side, low, high in zip(one.along, sides, margin.lo, margin.hi, strict=True):
-                first, last = has[axis]
-                # A block that ends with the array at one side has to hold what the rule takes.
-                if any(side) and not all(side) and last - first <= high - low:
-                    return None
-            at = [work.at[value] for value in one.fields]
-            fields = [cut(field, own, has) for field, own in zip(fields, at, strict=True)]
-            work.takes[id(one)] = has
-        if any(field.ndim < -min(one.along) for field in fields):
-            return None
-        turned = [np.moveaxis(field, one.along, ends) for field in fields]
-        if not one.takes([field.shape for field in turned], width_of(turned, len(ends))):
-            return None
-        return bind_call(work, one, members, values, self._threads, outs)
 
     def _step_by_step(
         self,

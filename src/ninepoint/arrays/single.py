@@ -213,7 +213,7 @@ def bind_call(
     targets = [work.target(value, at, outs) for value, at in spans.items()]
     into: Any = None if any(one is None for one in targets) else tuple(targets)
     axes = None if along == tuple(range(-len(along), 0)) else along
-    whole = work.whole or (work.lengths and tuple(work.lengths[axis] for axis in along))
+    whole = work.lengths and tuple(work.lengths[axis] for axis in along)
     # Another array of this shape is as long.
     core = whole or core_shape(fields, node.program.ndim, axes)
     program = node.program.within(core)

@@ -17,10 +17,8 @@ from ..backends.compiled import Bound
 from ..language.box import Box
 from . import phases
 from .axes import Behind
-from .bands import Sides
 from .borders import Array
-from .iterating import Chain
-from .joint import Joint
+from .chains import Chain, Sides
 from .layout import Region, Shape
 from .regions import Node, Span, closed, look, needed, reach
 
@@ -51,10 +49,6 @@ class Group(Protocol):
     def nodes(self) -> Sequence[Node]: ...
 
     @property
-    def turned(self) -> Sequence[Node]:
-        """The nodes as if they worked along the last axes."""
-
-    @property
     def fields(self) -> tuple[int, ...]: ...
 
     @property
@@ -64,15 +58,8 @@ class Group(Protocol):
     def program(self) -> Bound | None: ...
 
     @property
-    def joint(self) -> Joint | None:
-        """The nodes as one call, where one border is enough for all."""
-
-    @property
     def asked(self) -> bool:
         """Whether arrays of any size are done so."""
-
-    @property
-    def tile(self) -> int: ...
 
     @property
     def steps(self) -> Sequence[Group]:
@@ -80,7 +67,7 @@ class Group(Protocol):
 
     @property
     def chain(self) -> Chain | None:
-        """The steps in one pass, of which `program` has the numbers."""
+        """The nodes in one pass, of which `program` has the numbers."""
 
     @property
     def at_once(self) -> AtOnce | None:
@@ -137,7 +124,6 @@ class Work:
         # What programs are told of the lengths of the whole, and those along the last axes where
         # the domain is another's.
         self.lengths = None if block.domain is None else block.domain.lengths or self.shape
-        self.whole: Shape | None = None
         # The span that each value has, what of it is needed, and what each node takes.
         self.at: dict[int, Spans] = {}
         self.needs: dict[int, Spans] = {}

@@ -32,8 +32,7 @@ from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.abreast import beside, fastest
 from ..lowering.algorithms import is_ordered
-from ..lowering.chain import Edges, Link, chained
-from ..lowering.fusion import Part, fused, inlined, renumbered
+from ..lowering.chain import Edges, Link, chained, piped
 from ..lowering.hoisting import hoisted
 from ..lowering.merging import merged
 from ..lowering.passes import (
@@ -246,59 +245,37 @@ def compile_chain(
     name: str,
     links: Sequence[Link],
     fields: Sequence[tuple[str, np.dtype]],
-    states: Sequence[str],
+    outputs: Sequence[str],
     steps: int,
     margin: Box,
     request: Request,
-) -> tuple[Compiled, Edges]:
+) -> tuple[Kernel, Compiled, Edges]:
     """Several steps of an iteration, each of which is the `links`, and the ends of its arrays.
 
-    `states` are the first of the fields, which the outputs take the place of; `margin` is where
-    one step looks, and the point itself.  Its scalars are those of the links, step by step, and
-    after the coefficients of the links come the tables of the borders.
+    The `outputs` are the first of the fields, whose place they take; `margin` is where one step
+    looks, and the point itself.  Its scalars are those of the links, step by step, and after the
+    coefficients of the links come the tables of the borders.  Without `steps` all links are done
+    once, and give what they make under the names `outputs`.
     """
-    reach = Box(tuple(o * steps for o in margin.lo), tuple(o * steps for o in margin.hi))
-    kernel, edges = chained(links, fields, states, steps, request.schedule, over=True)
+    schedule, times = request.schedule, max(1, steps)
+    reach = Box(tuple(o * times for o in margin.lo), tuple(o * times for o in margin.hi))
+    if steps:
+        kernel, edges = chained(links, fields, outputs, steps, schedule, over=True)
+        title, dtypes = f"{steps} steps of {name}", links[-1].types
+    else:
+        kernel, edges = piped(links, fields, outputs, schedule, again=True)
+        pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
+        title, dtypes = name, tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)
-    title = f"{steps} steps of {name}"
-    types = links[-1].types
-    module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath, dtypes=types)
-    compiled = _compiled(
-        kernel, name, module, (reach,) * len(states), links[-1].types, request.fastmath
-    )
-    names, dtypes = zip(*edges.tables, strict=True)
+    module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath, dtypes=dtypes)
+    compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
+    names, kinds = zip(*edges.tables, strict=True)
     compiled = replace(
         compiled,
         coefficients=(*compiled.coefficients, *names),
-        coefficient_types=(*compiled.coefficient_types, *((dtype, 1) for dtype in dtypes)),
+        coefficient_types=(*compiled.coefficient_types, *((dtype, 1) for dtype in kinds)),
     )
-    return compiled, edges
-
-
-def compile_fused(
-    name: str,
-    parts: Sequence[Part],
-    outputs: Sequence[str],
-    out_dtypes: Sequence[np.dtype],
-    margin: Box,
-    request: Request,
-) -> tuple[Kernel, Compiled]:
-    """Several kernels as one, the stages of which they are, and what it is compiled to.
-
-    `margin` is where all of them look together.  Its scalars are those of the parts, in order.
-    """
-    named = {made for part in parts for made in part.made}
-    whole = checked(fused(parts, outputs), margin)
-    whole = checked(merged(checked(inlined(whole, request.schedule), margin)), margin)
-    single = renumbered(whole, named)
-    kernel = checked(BACKEND.schedule(single, request.schedule), margin)
-    module = BACKEND.text(
-        kernel, name, margin, fastmath=request.fastmath, dtypes=tuple(out_dtypes)
-    )
-    compiled = _compiled(
-        kernel, name, module, (margin,) * len(outputs), tuple(out_dtypes), request.fastmath
-    )
-    return kernel, replace(compiled, written=Written(name, kernel, None, single, request.schedule))
+    return kernel, compiled, edges
 
 
 def check_outputs(name: str, count: int, request: Request) -> None:

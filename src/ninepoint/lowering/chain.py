@@ -84,12 +84,12 @@ class Edge:
 class Edges:
     """The ends of all arrays of a chain, by their names, and those of its results.
 
-    `borders` are the numbers of those that are used, and `axes` those, counted from the last,
-    at whose ends the chain puts the borders' rules itself.
+    `borders` are the numbers of those that are used, and `axes` all axes, counted from the last,
+    down one of which the chain `rolls`; 0 where there is but one.
     """
 
     axes: tuple[int, ...] = ()
-
+    rolls: int = 0
     arrays: dict[str, Edge] = field(default_factory=dict)
     results: tuple[Absent | None, ...] = ()
     borders: list[int] = field(default_factory=list)
@@ -146,12 +146,15 @@ def piped(
     fields: Sequence[tuple[str, np.dtype]],
     outputs: Sequence[str],
     schedule: Schedule,
+    *,
+    again: bool = False,
 ) -> tuple[Kernel, Edges]:
     """The kernel that does all calls, each once, and the ends of its arrays, those of all axes.
 
-    It gives what the calls make under the names `outputs`.
+    It gives what the calls make under the names `outputs`.  With `again` also the calls' own
+    stages are computed where they are read, if that costs less than to keep them.
     """
-    return _Chain(links, fields, (), over=False).kernel(1, schedule, outputs)
+    return _Chain(links, fields, (), over=False, again=again).kernel(1, schedule, outputs)
 
 
 def evenly_kept(kernel: Kernel, edges: Edges) -> Kernel:
@@ -170,9 +173,7 @@ def evenly_kept(kernel: Kernel, edges: Edges) -> Kernel:
     return replace(kernel, stages=stages, body=_evened(kernel.body, edges, axis, "_e"))
 
 
-def _evened(
-    body: tuple[Assign, ...], edges: Edges, axis: int, suffix: str
-) -> tuple[Assign, ...]:
+def _evened(body: tuple[Assign, ...], edges: Edges, axis: int, suffix: str) -> tuple[Assign, ...]:
     found: dict[str, list[Read]] = {}
     for assign in body:
         read = assign.value
@@ -196,11 +197,12 @@ class _Chain:
         fields: Sequence[tuple[str, np.dtype]],
         states: Sequence[str],
         over: bool,
+        again: bool = False,
     ) -> None:
         self.links = links
         self.fields = fields
         self.states = states
-        self.over = over
+        self.over, self.again = over, again
         self.ndim = links[0].part.kernel.ndim
         self.edges = Edges()
         self.stages: list[Values | State] = []
@@ -242,7 +244,7 @@ class _Chain:
                 self.stages += [naming.stage(stage) for stage in parts_of(kernel)]
                 body, outputs = naming.body(kernel.body, kernel.outputs)
                 values = self.states if last and self.states else link.part.made
-                made = tuple(f"{value}_{step}" for value in values)
+                made = tuple(values) if wanted else tuple(f"{one}_{step}" for one in values)
                 before = [self._source(value, None) for value in self._before(link)]
                 owed[made[0]] = self._states() if last and self.over else before
                 absent = self._absent(link, before)
@@ -275,9 +277,10 @@ class _Chain:
             stages=tuple(self.stages),
             positions=self._positions(),
         )
-        if plain:
+        if plain or self.again:
             named = {name for stage in kernel.stages for name in stage.names}
-            kernel = renumbered(inlined(kernel, schedule, plain), named)
+            kernel = inlined(kernel, schedule, None if self.again else plain)
+            kernel = renumbered(kernel, named)
         lasting = tuple(
             replace(one, body=one.body + self._read(owed.get(one.names[0], ()), one.body, number))
             for number, one in enumerate(stages_of(kernel))
@@ -285,6 +288,7 @@ class _Chain:
         body = kernel.body + self._read(owed.get(made[0], ()), kernel.body, len(lasting))
         kernel = replace(kernel, stages=lasting, body=body)
         self.edges.axes = tuple(range(-1, -self.ndim - 1, -1))
+        self.edges.rolls = rolling_axis(kernel) if self.ndim > 1 else 0
         return kernel, self.edges
 
     def _wanted(

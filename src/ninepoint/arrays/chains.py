@@ -1,0 +1,373 @@
+"""Chains: several calls, or several steps of an iteration, in one pass over NumPy arrays.
+
+    parts     bands of the first axis and tiles of the others, in any order
+    seams     the last points of an axis and the first ones, together, where it is a ring that the
+              kernel cannot see as a whole
+
+An array beyond the cache is read and written once for all of them.  The kernel computes just what
+the calls do, one after the other, and puts the borders' rules at the ends of the array itself.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from .. import limits
+from ..backends.compiled import Bound, Compiled
+from ..backends.memory import empty
+from ..backends.threads import run_parallel
+from ..language.box import Box
+from ..language.dtypes import computed
+from ..lowering.chain import Edges
+from .borders import Array, Border, Rule
+from .fitting import fitting_cval
+from .gathering import source_indices
+from .views import cut
+
+# Whether an axis ends before, and after, with the whole array.
+Sides: TypeAlias = tuple[bool, bool]
+
+# One part of each core axis.
+Region: TypeAlias = tuple[slice, ...]
+
+# Bytes of the rows that are kept between stages, or steps: half of a second-level cache.
+KEPT = 1 << 19
+
+# Of arrays of more axes no chain is made: it keeps rows, or planes.
+MOST_AXES = 3
+
+# Columns below which a tile is not cut: stages make a few more columns than the result has.
+NARROW = 256
+
+# Bytes of the planes that they keep, beyond which planes are cut into tiles of rows: a quarter
+# of a third-level cache.  (384 x 384 x 384 float32, 4 steps, one thread and two: whole planes,
+# 7 MB in all, 2.1 and 3.7 Gpoint/s; tiles that fit into 1 MB 1.9 and 3.5, Zen 4.)
+KEPT_PLANES = 1 << 23
+
+# Bands for each thread: the last to begin then ends not much after the others.
+BANDS = 2
+
+# Steps in one pass: an eighth of the traffic, at the price of 16 rows more for each band.
+# (4096 x 4096 float32, neighbours at distance 1, two threads: 4 steps 6.6, 8 steps 8.9, 16
+# steps 8.7 Gpoint/s, Zen 4.)
+STEPS = 8
+
+# The same for planes, of which three are kept for each step where a row would be.  (384 x 384 x
+# 384 float32, neighbours at distance 1, two threads: single steps 2.7, 2 steps 3.1, 3 steps 3.3,
+# 4 steps 3.7 Gpoint/s; 8 steps, whose planes fit into no cache, are slower than 4, Zen 4.)
+STEPS_OF_PLANES = 4
+
+# What a pass costs besides its steps, and what a single step costs, in steps of a pass.  (4096 x
+# 4096 float32, 16 steps: passes of 4, 8 and 16 steps 86, 72 and 68 ms, single steps 158 ms.)
+PASS = 2.0
+SINGLE = 2.7
+
+# Coefficients and scalars.
+Numbers: TypeAlias = tuple[tuple[Array, ...], tuple[Any, ...]]
+
+ALL = slice(None)
+
+
+def sides(reach: Box) -> list[tuple[int, int]]:
+    """How many neighbours a box holds before and after the point, axis by axis."""
+    pairs = zip(reach.lo, reach.hi, strict=True)
+    return [(max(-lo, 0), max(hi, 0)) for lo, hi in pairs]
+
+
+def fits(core: Sequence[int], margin: Box) -> bool:
+    """Whether points are left whose neighbours all exist."""
+    return all(n > a + b for n, (a, b) in zip(core, sides(margin), strict=True))
+
+
+def spans(reach: Box) -> list[int]:
+    """How many neighbours a box holds, axis by axis."""
+    return [before + after for before, after in sides(reach)]
+
+
+def block_length(reach: Box, core: tuple[int, ...], itemsize: int, asked: int = 0) -> int:
+    """How many steps to do in one pass; 1 where that would not pay, or cannot be done.
+
+    `asked` is `Schedule.steps`: a number is taken as far as the array is long enough for it.
+    """
+    if asked:
+        # Both ends and a point between them.
+        far = zip(core, spans(reach), strict=True)
+        return max(1, min([asked, *((n - 1) // s for n, s in far if s)]))
+    length = usual_length(reach)
+    return length if is_worth(reach, length, core, itemsize) else 1
+
+
+def usual_length(reach: Box) -> int:
+    """How many steps, each of which looks so far, are done in one pass over large arrays."""
+    far = max(max(-lo, hi) for lo, hi in zip(reach.lo, reach.hi, strict=True))
+    return max(2, (STEPS if reach.ndim < 3 else STEPS_OF_PLANES) // max(1, far))
+
+
+def is_worth(reach: Box, length: int, core: tuple[int, ...], itemsize: int) -> bool:
+    """Whether so many steps, each of which looks so far, are better done in one pass."""
+    if itemsize * int(np.prod(core)) <= limits.current.chained_bytes:
+        return False
+    return all(n >= 4 * length * (s + 1) for n, s in zip(core, spans(reach), strict=True))
+
+
+def even_length(length: int, steps: int) -> int:
+    """A length near `length`, so that few of so many steps are left to be done one by one."""
+    if length == 1:
+        return 1
+    near = range(max(2, length // 2), min(length * 5 // 4, steps) + 1)
+    return min(near, key=lambda one: (_cost(one, steps), abs(one - length)), default=1)
+
+
+def _cost(length: int, steps: int) -> float:
+    return steps // length * (length + PASS) + steps % length * SINGLE
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """What some calls or steps at once are compiled to; borders and constants of these calls.
+
+    `tile` is how many columns are done together, 0 for as many as keep rows of stages in cache.
+    """
+
+    compiled: Compiled
+    edges: Edges
+    borders: Sequence[tuple[Border, Any]]
+    steps: int
+    tile: int = 0
+
+    def wraps(self, axis: int) -> bool:
+        """Whether some call reads at the other end of an axis."""
+        return any(border.rules[axis][0] == "wrap" for border, _ in self.borders)
+
+    def pays(self, core: tuple[int, ...], asked: bool) -> bool:
+        """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
+        reach = self.compiled.reach
+        if asked:
+            return all(n > span for n, span in zip(core, spans(reach), strict=True))
+        itemsize = sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        return is_worth(reach, 1, core, itemsize)
+
+    def counts(self, core: tuple[int, ...], threads: int) -> list[int]:
+        """In how many bands of the first axis, and tiles of the others, to cut."""
+        # Three rows, or planes, of each step, if it looks at the next.
+        kept = 3 * self.steps * sum(dtype.itemsize for dtype in self.compiled.out_dtypes)
+        kept = max(kept, self.compiled.module.kept)
+        counts = _counts(core, spans(self.compiled.reach), kept, threads)
+        if self.tile:
+            most = core[-1] // (4 * max(1, spans(self.compiled.reach)[-1]))
+            counts[-1] = max(1, min(-(-core[-1] // self.tile), most))
+        return counts
+
+
+class Pass:
+    """A chain on arrays of one core shape, done by as many threads as there may be.
+
+    `ended` says where an axis ends with the whole array, as all do by default; at its other sides
+    the results begin, or end, by so much later or earlier as the chain looks.
+    """
+
+    def __init__(
+        self,
+        chain: Chain,
+        core: tuple[int, ...],
+        threads: int,
+        ended: Sequence[Sides] | None = None,
+    ) -> None:
+        self.chain, self.core, self.threads = chain, core, threads
+        self.sides = sides(chain.compiled.reach)
+        self.counts = chain.counts(core, threads)
+        self.constants = _constants(chain)
+        ended = ended or [(True, True)] * len(core)
+        # Rings that the kernel does not see as a whole: it takes them for axes that go on.
+        self.rings = [
+            chain.wraps(axis)
+            and ended[axis][0]
+            and (count > 1 or axis - len(core) == chain.edges.rolls)
+            for axis, count in enumerate(self.counts)
+        ]
+        self.closed = [
+            (False, False) if ring else own for ring, own in zip(self.rings, ended, strict=True)
+        ]
+        # The points of each axis that bands make, and which of them is the first of the results.
+        self.spans: list[tuple[int, int]] = []
+        self.origin: list[int] = []
+        for axis, (n, (a, b)) in enumerate(zip(core, self.sides, strict=True)):
+            low, high = self.closed[axis]
+            self.spans.append((0 if low else a, n if high else n - b))
+            self.origin.append(0 if self.rings[axis] else self.spans[-1][0])
+        cuts = [cut(span, count) for span, count in zip(self.spans, self.counts, strict=True)]
+        self.bands = cuts
+        # What is known of each region.
+        self._known: dict[Any, tuple[Any, list[Array]]] = {}
+
+    @property
+    def takes_place(self) -> bool:
+        """Whether results may take the place of the states that they are made from.
+
+        A row of the result is written long after the last row that it was made from was read,
+        if no tile beside it needs that row as well.
+        """
+        return len(self.core) > 1 and all(n == 1 for n in self.counts[1:])
+
+    def __call__(
+        self, numbers: Numbers, fields: Sequence[Array], results: Sequence[Array]
+    ) -> None:
+        """Compute `results` from `fields`, arrays of one shape: a stack axis and the core axes.
+
+        `numbers` are coefficients and scalars of all calls.  The results may be the first fields
+        themselves; then what bands need of each other is made before.
+        """
+        do = partial(self._task, numbers)
+        cuts = self.bands
+        apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
+        tasks = []
+        if results[0] is fields[0] and cuts[0]:
+            first, between = _parted(cuts[0], max(self.sides[0]))
+            cuts = [first, *cuts[1:]]
+            whole = [slice(*span) for span in self.spans[1:]]
+            for region in ((part, *whole) for part in between):
+                apart.append(_Apart(region, fields, _memory(results, region), self._at(region)))
+            run_parallel([do(one.region, one.fields, one.made) for one in apart], self.threads)
+        else:
+            tasks = [do(one.region, one.fields, one.made) for one in apart]
+        for region in itertools.product(*cuts):
+            place = self._at(region)
+            tasks.append(do(region, fields, [result[place] for result in results]))
+        run_parallel(tasks, self.threads)
+        for one in apart:
+            for result, made in zip(results, one.made, strict=True):
+                result[one.place] = made
+
+    def _task(
+        self, numbers: Numbers, region: Region, fields: Sequence[Array], outs: Sequence[Array]
+    ) -> Callable[[], object]:
+        """What makes a region of the fields; where a side is closed it ends with the array."""
+        key = tuple((part.start, part.stop) for part in region)
+        if key not in self._known:
+            self._known[key] = self._source(region)
+        source, tables = self._known[key]
+        coefficients, scalars = numbers
+        given = (*coefficients, *tables, *self.constants)
+        program = Bound(self.chain.compiled, given, scalars)
+        return partial(program.run, [field[source] for field in fields], outs)
+
+    def _source(self, region: Region) -> tuple[Any, list[Array]]:
+        """What a region is made of, and what the kernel is told of its ends."""
+        source, ended = [ALL], []
+        for part, n, (low, high), (a, b) in zip(
+            region, self.core, self.closed, self.sides, strict=True
+        ):
+            low, high = low and part.start == 0, high and part.stop == n
+            ended.append((low, high))
+            source.append(slice(part.start - (0 if low else a), part.stop + (0 if high else b)))
+        tables = [
+            _told(
+                region[axis],
+                self.core[axis],
+                self.chain.borders[border][0].rules[axis],
+                ended[axis],
+                sum(self.sides[axis]),
+            )
+            for axis in self.chain.edges.axes
+            for border in self.chain.edges.borders
+        ]
+        return tuple(source), tables
+
+    def _at(self, region: Region) -> tuple[slice, ...]:
+        """Where a region is in the results."""
+        pairs = zip(region, self.origin, strict=True)
+        return (ALL, *(slice(part.start - o, part.stop - o) for part, o in pairs))
+
+    def _seam(self, axis: int, fields: Sequence[Array], results: Sequence[Array]) -> _Apart:
+        """The last points of a ring and the first ones, as points that follow each other."""
+        (a, b), n = self.sides[axis], self.core[axis]
+        around = np.arange(n - a - b, n + a + b) % n
+        region = [slice(*span) for span in self.spans]
+        place: list[Any] = list(self._at(tuple(region)))
+        region[axis], place[axis + 1] = slice(a, 2 * a + b), around[a : 2 * a + b]
+        pieces = [field.take(around, axis + 1) for field in fields]
+        made = _memory(results, tuple(region))
+        return _Apart(tuple(region), pieces, made, tuple(place))
+
+
+@dataclass(frozen=True, slots=True)
+class _Apart:
+    """A region of some fields that is made in memory of its own, and its place in the results."""
+
+    region: Region
+    fields: Sequence[Array]
+    made: Sequence[Array]
+    place: Any
+
+
+def _memory(results: Sequence[Array], region: Region) -> list[Array]:
+    """Arrays for a region of results."""
+    shape = tuple(part.stop - part.start for part in region)
+    return [empty((len(result), *shape), result.dtype) for result in results]
+
+
+def _parted(parts: list[slice], gap: int) -> tuple[list[slice], list[slice]]:
+    """Bands so far apart that none reads what another one writes, and what lies between."""
+    bands, between = [parts[0]], list[slice]()
+    for part in parts[1:]:
+        last = bands[-1]
+        if part.start + gap >= part.stop:
+            bands[-1] = slice(last.start, part.stop)
+            continue
+        between.append(slice(part.start, part.start + gap))
+        bands.append(slice(part.start + gap, part.stop))
+    return bands, between if gap else []
+
+
+def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int) -> list[int]:
+    """In how many bands of the first axis, and tiles of the others, to cut.
+
+    `each` is how many bytes are kept for a point of a row or plane.
+    """
+    bands = threads * BANDS if threads > 1 else 1
+    # A part that does not end with the array is long enough to have all that it needs beyond.
+    most = [max(1, n // (4 * max(1, span))) for n, span in zip(core, spans, strict=True)]
+    if len(core) == 1:
+        return [min(most[0], max(bands, -(-core[0] * each // KEPT)))]
+    counts = [min(most[0], bands)]
+    for axis in range(1, len(core)):
+        # Planes are cut into tiles of rows, and rows only where one of each step is too long.
+        if axis < len(core) - 1:
+            pieces = each * math.prod(core[1:]) / (math.prod(counts[1:]) * KEPT_PLANES)
+        else:
+            pieces = each * core[-1] / KEPT
+        counts.append(max(1, min(math.ceil(pieces), most[axis])))
+    return counts
+
+
+# What is done at an end of an axis, as `ninepoint.backends.llvm.library` has it.
+_KINDS = {"fill": 2, "keep": 3}
+
+
+def _told(part: slice, n: int, rules: tuple[Rule, Rule], ended: Sides, far: int) -> Array:
+    """What a chain is told of a tile's ends: what is done, and where elements beyond are from."""
+    ends: Array = np.zeros(2 + 2 * far, np.int64)
+    if any(ended):
+        ends[0] = _KINDS.get(rules[0], 1) if ended[0] and part.start == 0 else 0
+        ends[1] = _KINDS.get(rules[1], 1) if ended[1] and part.stop == n else 0
+        beyond = source_indices(-far, 0, n, *rules), source_indices(n, n + far, n, *rules)
+        sources = np.concatenate(beyond)
+        ends[2:] = np.where(sources < 0, -1, sources - part.start)
+    return ends
+
+
+def _constants(chain: Chain) -> list[Array]:
+    """What the borders' rules write that is none of an array's own, in the arrays' types."""
+    constants = []
+    for number, dtype, rule in chain.edges.constants:
+        border, cval = chain.borders[number]
+        value = fitting_cval(cval, dtype, "the result") if border.uses(rule) else 0
+        constants.append(np.full(1, value, dtype).astype(computed(dtype)))
+    return constants
