@@ -157,23 +157,31 @@ def piped(
     return _Chain(links, fields, (), over=False, again=again).kernel(1, schedule, outputs)
 
 
-def evenly_kept(kernel: Kernel, edges: Edges) -> Kernel:
-    """Keep as many planes, or rows, before as after those at which a stored value is looked at.
+def mirrored(kernel: Kernel, edges: Edges) -> Kernel:
+    """Keep of what is stored also the planes, or rows, of which those beyond the ends are copies.
 
-    What lies beyond the ends of the axis that rolls is a copy of one that lies as far inside, and
-    is kept then.  Reads of which nobody uses what is read see to it.
+    What lies beyond an end of the axis that rolls is a copy of one that lies as far inside.  Reads
+    of which nobody uses what is read see to it that this one is there.
     """
     axis = rolling_axis(kernel)
     if -axis > kernel.ndim:
         return kernel
-    stages = tuple(
-        replace(stage, body=_evened(stage.body, edges, axis, f"_e{number}"))
-        for number, stage in enumerate(stages_of(kernel))
-    )
-    return replace(kernel, stages=stages, body=_evened(kernel.body, edges, axis, "_e"))
+    ends = needed(kernel, stored=True)
+    stages = []
+    for number, stage in enumerate(stages_of(kernel)):
+        # A stage that is not stored is made as well beyond the ends.
+        stored = isinstance(stage, State) or stage.names[0] not in ends
+        low, high = (0, 0) if stored else (end[axis] for end in ends[stage.names[0]])
+        body = _with_mirrors(stage.body, edges, axis, (low, high), f"_m{number}")
+        stages.append(replace(stage, body=body))
+    body = _with_mirrors(kernel.body, edges, axis, (0, 0), "_m")
+    return replace(kernel, stages=tuple(stages), body=body)
 
 
-def _evened(body: tuple[Assign, ...], edges: Edges, axis: int, suffix: str) -> tuple[Assign, ...]:
+def _with_mirrors(
+    body: tuple[Assign, ...], edges: Edges, axis: int, made: tuple[int, int], suffix: str
+) -> tuple[Assign, ...]:
+    """A body that is `made` from so far beyond the one end to so far beyond the other."""
     found: dict[str, list[Read]] = {}
     for assign in body:
         read = assign.value
@@ -181,12 +189,12 @@ def _evened(body: tuple[Assign, ...], edges: Edges, axis: int, suffix: str) -> t
             found.setdefault(read.field, []).append(read)
     more: list[Assign] = []
     for name, reads in found.items():
-        low, high = (choose(reads, key=lambda read: read.offset[axis]) for choose in (min, max))
-        far = low if -low.offset[axis] > high.offset[axis] else high
-        if low.offset[axis] + high.offset[axis]:
-            offset = list(far.offset)
-            offset[axis] = -offset[axis]
-            more.append(Assign(f"{name}{suffix}", replace(far, offset=tuple(offset))))
+        offsets = [read.offset[axis] for read in reads]
+        least, most = min(offsets), max(offsets)
+        for k, at in enumerate((-2 * made[0] - least, -2 * made[1] - most)):
+            if not least <= at <= most:
+                offset = (*reads[0].offset[:axis], at, *reads[0].offset[axis:][1:])
+                more.append(Assign(f"{name}{suffix}_{k}", replace(reads[0], offset=offset)))
     return (*body, *more)
 
 

@@ -380,7 +380,7 @@ def beyond_row(kept, i, n, ends, low, high, shift, value):
     Row 0 is kept as row `shift`, modulo how many are kept.
     """
     reach = (ends.size - 2) // 2
-    if ends[0] != OPEN and i == min(high, n - 1):
+    if ends[0] != OPEN and i == min(low, n - 1):
         for k in range(low):
             source = ends[2 + reach - low + k]
             copy_row(kept, shift - low + k, shift + source, source < 0, value)
@@ -399,7 +399,7 @@ def copy_row(kept, to, at, absent, value):
 def beyond_plane(kept, i, n, ends, low, high, shift, value):
     """As `beyond_row`, for planes."""
     reach = (ends.size - 2) // 2
-    if ends[0] != OPEN and i == min(high, n - 1):
+    if ends[0] != OPEN and i == min(low, n - 1):
         for k in range(low):
             source = ends[2 + reach - low + k]
             copy_plane(kept, shift - low + k, shift + source, source < 0, value)

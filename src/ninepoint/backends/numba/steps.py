@@ -30,7 +30,7 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
-from ...lowering.chain import Absent, Edges, evenly_kept
+from ...lowering.chain import Absent, Edges, mirrored
 from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
@@ -58,9 +58,9 @@ def module(
 
 class _Writer:
     def __init__(self, kernel: Kernel, edges: Edges, reach: Box) -> None:
-        # What is needed of a stage where the array goes on.
-        self.needs = needed(kernel)
-        self.kernel = kernel = evenly_kept(kernel, edges)
+        # What is needed of a stage where the array goes on, and where it ends.
+        self.needs, self.ends = needed(kernel), needed(kernel, stored=True)
+        self.kernel = kernel = mirrored(kernel, edges)
         self.edges = edges
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
@@ -71,7 +71,6 @@ class _Writer:
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         self.constant = constant_in_rows(kernel)
-        self.ends = needed(kernel, stored=True)
         self.axes = edges.axes
         boxes = [(kept.low, kept.high) for kept in self.kept] + list(self.ends.values())
         self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
