@@ -46,10 +46,15 @@ def bind_pass(
             return None
     at = {value: work.at.get(value, has) for value in group.fields}
 
+    def turned(array: Array) -> Array:
+        return array if along == ends else np.moveaxis(array, along, ends)
+
     def taken(values: Mapping[int, Array]) -> list[Array]:
         """The fields, with core axes last."""
-        fields = [cut(values[value], at[value], has) for value in group.fields]
-        return [np.moveaxis(ranked(field, along), along, ends) for field in fields]
+        fields = [values[value] for value in group.fields]
+        if work.shape is not None:
+            fields = [cut(values[value], at[value], has) for value in group.fields]
+        return [turned(ranked(field, along)) for field in fields]
 
     fields = taken(values)
     if not _takes(group, fields):
@@ -65,7 +70,7 @@ def bind_pass(
         value
         for value, dtype in dtypes.items()
         if (out := work.target(value, gives, outs)) is not None
-        and plain(np.moveaxis(out, along, ends), dtype, ndim)
+        and plain(turned(out), dtype, ndim)
     ]
     lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
@@ -80,9 +85,7 @@ def bind_pass(
         values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         results = {
-            value: np.moveaxis(outs[value], along, ends)
-            if value in into
-            else empty((*lead, *length), dtype)
+            value: turned(outs[value]) if value in into else empty((*lead, *length), dtype)
             for value, dtype in dtypes.items()
         }
         inputs = [stacked(field, ndim) for field in spread(taken(values), program.positions)]
@@ -97,6 +100,8 @@ def bind_pass(
         began = perf_counter()
         passes[count]((ready.coefficients, ready.scalars), inputs, made)
         note_pace(bound, points, perf_counter() - began, count)
+        if along == ends:
+            return results
         return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
 
     return do

@@ -267,6 +267,8 @@ def compile_chain(
         pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
         title, dtypes = name, tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)
+    if not steps:
+        kernel = checked(BACKEND.schedule(kernel, schedule), reach)
     module = BACKEND.text(kernel, title, reach, edges, fastmath=request.fastmath, dtypes=dtypes)
     compiled = _compiled(kernel, name, module, (reach,) * len(outputs), dtypes, request.fastmath)
     names, kinds = zip(*edges.tables, strict=True)

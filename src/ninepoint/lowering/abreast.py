@@ -23,6 +23,7 @@ from ..language.ir import (
     Offset,
     Read,
     Reduce,
+    State,
     Values,
     renamed,
     renamed_atom,
@@ -149,7 +150,7 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
         return kernel
     if kernel.ndim < 2 or rolling_axis(kernel) != -2 or _of_bytes(kernel):
         return kernel
-    if not all(isinstance(stage, Values) for stage in kernel.stages):
+    if not all(isinstance(stage, Values | State) for stage in kernel.stages):
         return kernel
     several = replace(kernel, rows=schedule.rows)
     bodies = [(stage.body, stage.values) for stage in kernel.stages]

@@ -22,6 +22,7 @@ float32: 1.2x, Zen 4).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -30,14 +31,18 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
+from ...lowering.abreast import abreast, worthwhile
 from ...lowering.chain import Absent, Edges, mirrored
-from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
+from ...lowering.kept import Kept, full, kept_stages, needed, rolling_axis
 from ...lowering.machine import machine_type
 from ..backend import Module
 from .loops import constant_in_rows, function_lines, once, whole_text
 from .names import as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction, Source, row_function
 from .window_loops import plus
+
+# A function that makes several rows, and its body.
+Several: TypeAlias = tuple[RowFunction, tuple[Assign, ...]]
 
 # How often each name is added, and the number itself under "".
 Sum: TypeAlias = dict[str, int]
@@ -66,16 +71,21 @@ class _Writer:
         self.known: dict[str, Interval] = ranges(kernel)
         self.names = kernel_names(kernel)
         self.expressions = kernel_expressions(kernel, self.known, self.names)
-        self.kept = kept_stages(kernel)
+        # Of a turn that makes several rows each stage keeps as many more.
+        more = kernel.rows - 1
+        self.kept = tuple(replace(one, count=one.count + more) for one in kept_stages(kernel))
         self.axis = rolling_axis(kernel)
         self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"][: kernel.ndim - 1]
         self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
         self.constant = constant_in_rows(kernel)
         self.axes = edges.axes
-        boxes = [(kept.low, kept.high) for kept in self.kept] + list(self.ends.values())
+        nothing = full((0,) * kernel.ndim)
+        boxes = [(nothing, nothing), *self.ends.values()]
+        boxes += [(kept.low, kept.high) for kept in self.kept]
         self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
         self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
-        least = min(np.dtype(self._type(name)).itemsize for name in self.by_name)
+        sizes = [np.dtype(self._type(name)).itemsize for name in self.by_name]
+        least = min(sizes, default=LINE)
         # The element at which column 0 is kept.
         self.first = -(self.low[-1] * least // LINE) * LINE // least
 
@@ -89,6 +99,8 @@ class _Writer:
         ]
         last = Values(tuple(outs), kernel.body, kernel.outputs)
         final = once(self._function("band_row", last), written)
+        several = [self._several(kept.stage) for kept in self.kept] + [self._several(last)]
+        several = [one and (once(one[0], written), one[1]) for one in several]
         fields, scalars = (tuple(n for n, _ in p) for p in (kernel.fields, kernel.scalars))
         coefficients = tuple(n for n, *_ in kernel.coefficients)
         arguments = [
@@ -102,7 +114,7 @@ class _Writer:
         if tables := self.expressions.tables.lines():
             lines += ["", "", *tables]
         lines += ["", "", f"def band({', '.join(arguments)}):"]
-        lines += ["    " + line for line in self._band(functions, final, last)]
+        lines += ["    " + line for line in self._band(functions, final, last, several)]
         text = whole_text(title, lines)
         sizes = {name: np.dtype(self._type(name)).itemsize for name in self.by_name}
         kept = sum(self.by_name[name].count * size for name, size in sizes.items())
@@ -110,7 +122,7 @@ class _Writer:
 
     @property
     def warm(self) -> int:
-        return max(kept.warm for kept in self.kept)
+        return max((kept.warm for kept in self.kept), default=0)
 
     def _function(self, name: str, stage: Stage) -> RowFunction:
         low = _lowest_columns(stage.body)
@@ -123,6 +135,17 @@ class _Writer:
             name, stage.body, stage.values, 0, sources, self.kernel, self.names,
             self.expressions, self.reach,
         )  # fmt: skip
+
+    def _several(self, stage: Stage) -> Several | None:
+        """What makes several rows of a stage at once; None where each by itself is better."""
+        kernel = replace(self.kernel, body=stage.body, outputs=stage.values)
+        if kernel.rows == 1 or not worthwhile(kernel):
+            return None
+        name = self.names.get(stage.names[0], "band")
+        written = abreast(kernel, f"{name}_r")
+        self.known |= ranges(written)
+        values = Values(stage.names, written.body, written.outputs)
+        return self._function(f"{name}_rows", values), written.body
 
     def _type(self, name: str) -> str:
         stage = self.by_name[name].stage
@@ -147,7 +170,13 @@ class _Writer:
 
     # The loops.
 
-    def _band(self, functions: list[RowFunction], final: RowFunction, last: Values) -> list[str]:
+    def _band(
+        self,
+        functions: Sequence[RowFunction],
+        final: RowFunction,
+        last: Values,
+        several: Sequence[Several | None],
+    ) -> list[str]:
         ndim = self.kernel.ndim
         lines = [f"n{-axis} = out0.shape[{ndim + axis + 1}]" for axis in self.axes]
         for axis in self.axes:
@@ -162,15 +191,42 @@ class _Writer:
                 lines.append(f"{self.names[name]} = aligned({shape}, np.{self._type(name)})")
         lines.append("for b in range(out0.shape[0]):")
         outer = self.indices[: len(self.indices) + self.axis + 2]
-        depth = 1
-        for axis, index in enumerate(outer):
-            start = f"{-self.warm}, " if self.warm and index == outer[-1] else ""
-            lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
-            depth += 1
-        stages = [self._stage(*pair) for pair in zip(self.kept, functions, strict=True)]
-        result = self._result(final, last)
-        turn = self._turn(stages, result)
-        return lines + _indented(turn, depth)
+        for depth, index in enumerate(outer[:-1], 1):
+            lines.append("    " * depth + f"for {index} in range(out0.shape[{depth}]):")
+        turn = self._turn([*zip(self.kept, functions, strict=True)], final, last)
+        if not outer:
+            return lines + _indented(turn, 1)
+        rolling = self._rolling(outer[-1], turn)
+        if self.kernel.rows > 1:
+            together = self._together(functions, final, last, several)
+            rolling = self._in_turns(outer[-1], turn, together)
+        return lines + _indented(rolling, len(outer))
+
+    def _rolling(self, index: str, turn: list[str]) -> list[str]:
+        """A turn for each plane, or row, of the result, and for those before the first."""
+        first = f"{-self.warm}, " if self.warm else ""
+        return [f"for {index} in range({first}n{-self.axis}):", *_indented(turn)]
+
+    def _in_turns(self, index: str, turn: list[str], together: list[str]) -> list[str]:
+        """Turns of several rows, and single ones before these and after."""
+        axis, count = self.axis, self.kernel.rows
+        # So many rows before the last one some stage has none to make.
+        ended, goes_on = (
+            max(
+                (k.high[axis] - self._stop(k, axis)[""] - more * self._stop(k, axis)["after2"])
+                for k in self.kept
+            )
+            for more in (0, 1)
+        )
+        many = _text({"n2": 1, "": -ended, "after2": ended - goes_on})
+        return [
+            *([f"for {index} in range({-self.warm}, 0):", *_indented(turn)] if self.warm else []),
+            f"many = max(0, {many}) // {count} * {count}",
+            f"for {index} in range(0, many, {count}):",
+            *_indented(together),
+            f"for {index} in range(many, n2):",
+            *_indented(turn),
+        ]
 
     def _shape(self, kept: Kept, name: str) -> str:
         """How much is kept of a stage: planes, rows and columns of the same size for all."""
@@ -187,15 +243,42 @@ class _Writer:
         lengths.append(f"padded({plus('n1', self.first + self.high[-1])}, {size})")
         return as_tuple(lengths)
 
-    def _turn(self, stages: list[list[str]], result: list[str]) -> list[str]:
+    def _turn(
+        self, stages: Sequence[tuple[Kept, RowFunction]], final: RowFunction, last: Values
+    ) -> list[str]:
         """One plane of each stage after the other; where rows roll, one row."""
         turn: list[str] = []
-        for kept, lines in zip(self.kept, stages, strict=True):
-            turn += self._plane_of(kept, [*self._rows(lines, kept), *self._beyond(kept)])
-        made = self._volumes(self._rows(result))
+        for kept, function in stages:
+            row = [*self._row(kept, function), *self._ends_of(kept)]
+            turn += self._plane_of(kept, [*self._rows(row, kept), *self._beyond(kept)])
+        made = self._volumes(self._rows(self._result(final, last.body, last)))
         if not self.warm:
             return turn + made
         return [*turn, f"if {self.indices[self.axis + 1]} >= 0:", *_indented(made)]
+
+    def _together(
+        self,
+        functions: Sequence[RowFunction],
+        final: RowFunction,
+        last: Values,
+        several: Sequence[Several | None],
+    ) -> list[str]:
+        """Several rows of each stage after the other, where all of them are within the array."""
+        count = range(self.kernel.rows)
+        *stages, result = several
+        lines: list[str] = []
+        for kept, function, many in zip(self.kept, functions, stages, strict=True):
+            if many is not None:
+                lines += self._row(kept, *many, rows=self.kernel.rows)
+            for down in count:
+                lines += [] if many else self._row(kept, function, down=down)
+                at = plus(self.indices[-1], kept.high[-2] + down)
+                lines += [*self._ends_of(kept, down), *self._turned(kept, at)]
+        if result is not None:
+            lines += self._result(*result, last, rows=self.kernel.rows)
+        for down in count if result is None else ():
+            lines += self._result(final, last.body, last, down=down)
+        return lines
 
     def _plane_of(self, kept: Kept, lines: list[str]) -> list[str]:
         """Lines that make a plane of a stage, or a row, where there is one; and those beyond."""
@@ -221,23 +304,35 @@ class _Writer:
         ]
         return self._guarded(-axis, calls)
 
-    def _stage(self, kept: Kept, function: RowFunction) -> list[str]:
-        """One row of a stage."""
-        stage = kept.stage
-        place = self._made(kept)
+    def _row(
+        self,
+        kept: Kept,
+        function: RowFunction,
+        body: tuple[Assign, ...] = (),
+        down: int = 0,
+        rows: int = 1,
+    ) -> list[str]:
+        """One row of a stage, so many `down`, or several at once, by a function of this body."""
         start = self._start(kept, -1)
+        first = _text(start, {"": self.first})
+        places = [self._made(kept, down + k) for k in range(rows)]
         results = [
-            f"row_from({self.names[n]}, {self._place(kept, place)}, "
-            f"{_text(start, {'': self.first})})"
-            for n in stage.names
+            f"row_from({self.names[n]}, {self._place(kept, place)}, {first})"
+            for place in places
+            for n in kept.stage.names
         ]
         count = _text(self._stop(kept, -1), self._start(kept, -1, -1))
-        lines = [self._call(function, stage.body, place, start, results, count)]
+        body = body or kept.stage.body
+        return [self._call(function, body, places[0], start, results, count)]
+
+    def _ends_of(self, kept: Kept, down: int = 0) -> list[str]:
+        """The ends of a row of a stage, if it is stored, and what lies beyond them."""
+        stage, place = kept.stage, self._made(kept, down)
         if not isinstance(stage, State):
-            return lines
+            return []
         rows = [f"row({self.names[n]}, {self._place(kept, place)})" for n in stage.names]
         edges = [self.edges.arrays[name] for name in stage.names]
-        lines += self._absent(rows, self.first, [edge.absent for edge in edges], place, 0)
+        lines = self._absent(rows, self.first, [edge.absent for edge in edges], place, 0)
         low, high = self.ends[stage.names[0]]
         beyond = [
             f"beyond_ends({row}, {self.first}, n1, ends1_{edge.beyond[0]}, {-low[-1]}, "
@@ -247,13 +342,27 @@ class _Writer:
         ]
         return lines + self._guarded(1, beyond)
 
-    def _result(self, final: RowFunction, last: Values) -> list[str]:
-        """One row of the result."""
-        index = as_tuple(["b", *self.indices])
-        rows = [f"row({out}, {index})" for out in last.names]
-        nothing = (0,) * len(self.indices)
-        call = self._call(final, last.body, nothing, {}, rows, "n1")
-        return [call, *self._absent(rows, 0, self.edges.results, nothing, self.first)]
+    def _result(
+        self,
+        final: RowFunction,
+        body: tuple[Assign, ...],
+        last: Values,
+        down: int = 0,
+        rows: int = 1,
+    ) -> list[str]:
+        """One row of the result, so many `down`, or several at once, by a function of this body."""
+        places = [
+            (*(0,) * (len(self.indices) - 1), down + k)[: len(self.indices)] for k in range(rows)
+        ]
+        results = []
+        for place in places:
+            index = as_tuple(["b", *map(plus, self.indices, place)])
+            results.append([f"row({out}, {index})" for out in last.names])
+        flat = [row for one in results for row in one]
+        lines = [self._call(final, body, places[0], {}, flat, "n1")]
+        for place, own in zip(places, results, strict=True):
+            lines += self._absent(own, 0, self.edges.results, place, self.first)
+        return lines
 
     def _rows(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a row, done for every row of a plane."""
@@ -320,11 +429,11 @@ class _Writer:
 
     # Places.
 
-    def _made(self, kept: Kept) -> Offset:
+    def _made(self, kept: Kept, down: int = 0) -> Offset:
         """Where a stage's row of this turn is, relative to the result's: in its last plane."""
         place = [0] * len(self.indices)
         if place:
-            place[self.axis + 1] = kept.high[self.axis]
+            place[self.axis + 1] = kept.high[self.axis] + down
         return tuple(place)
 
     def _place(self, kept: Kept, row: Offset) -> str:
