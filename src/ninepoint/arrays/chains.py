@@ -202,8 +202,11 @@ class Pass:
             low, high = self.closed[axis]
             self.spans.append((0 if low else a, n if high else n - b))
             self.origin.append(0 if self.rings[axis] else self.spans[-1][0])
-        cuts = [cut(span, count) for span, count in zip(self.spans, self.counts, strict=True)]
-        self.bands = cuts
+        pairs = zip(self.spans, self.counts, strict=True)
+        self.bands = [cut(span, count) for span, count in pairs]
+        # Whether the kernel makes all of the results in one go, of all of the fields.
+        whole = all(map(all, self.closed)) and max(self.counts) == 1
+        self.whole = tuple(one for (one,) in self.bands) if whole else None
         # What is known of each region.
         self._known: dict[Any, tuple[Any, list[Array]]] = {}
 
@@ -224,6 +227,9 @@ class Pass:
         `numbers` are coefficients and scalars of all calls.  The results may be the first fields
         themselves; then what bands need of each other is made before.
         """
+        if self.whole is not None:
+            self._bound(numbers, self.whole)[0].run(fields, results)
+            return
         do = partial(self._task, numbers)
         cuts = self.bands
         apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
@@ -249,14 +255,18 @@ class Pass:
         self, numbers: Numbers, region: Region, fields: Sequence[Array], outs: Sequence[Array]
     ) -> Callable[[], object]:
         """What makes a region of the fields; where a side is closed it ends with the array."""
-        key = tuple((part.start, part.stop) for part in region)
+        program, source = self._bound(numbers, region)
+        return partial(program.run, [field[source] for field in fields], outs)
+
+    def _bound(self, numbers: Numbers, region: Region) -> tuple[Bound, Any]:
+        """What makes a region, and of which part of the fields."""
+        key = tuple([(part.start, part.stop) for part in region])
         if key not in self._known:
             self._known[key] = self._source(region)
         source, tables = self._known[key]
         coefficients, scalars = numbers
         given = (*coefficients, *tables, *self.constants)
-        program = Bound(self.chain.compiled, given, scalars)
-        return partial(program.run, [field[source] for field in fields], outs)
+        return Bound(self.chain.compiled, given, scalars), source
 
     def _source(self, region: Region) -> tuple[Any, list[Array]]:
         """What a region is made of, and what the kernel is told of its ends."""

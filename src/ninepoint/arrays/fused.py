@@ -69,15 +69,16 @@ def bind_pass(
     into = [
         value
         for value, dtype in dtypes.items()
-        if (out := work.target(value, gives, outs)) is not None
-        and plain(turned(out), dtype, ndim)
+        if (out := work.target(value, gives, outs)) is not None and plain(turned(out), dtype, ndim)
     ]
     lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
     bound = program.within(whole)
     told_lengths = lengths_of(program, whole)
     points = math.prod(shape)
-    passes: dict[int, Pass] = {}
+    small = points < SPLIT_POINTS or threads == 1
+    alone = Pass(chain, core, 1, sides)
+    passes: dict[int, Pass] = {1: alone}
     if work.shape is not None:
         work.at |= dict.fromkeys(group.outputs, gives)
 
@@ -88,18 +89,22 @@ def bind_pass(
             value: turned(outs[value]) if value in into else empty((*lead, *length), dtype)
             for value, dtype in dtypes.items()
         }
-        inputs = [stacked(field, ndim) for field in spread(taken(values), program.positions)]
+        inputs = spread(taken(values), program.positions) if program.positions else taken(values)
+        inputs = [stacked(field, ndim) for field in inputs]
         made = [stacked(results[value], ndim) for value in group.outputs]
         ready = bound
         if given.numbers is not None:
             ready = bound.with_numbers(told(given.numbers, members, told_lengths))
-        shared = points >= SPLIT_POINTS and threads != 1 and is_shared(bound, points)
-        count = thread_count(threads) if shared else 1
-        if count not in passes:
-            passes[count] = Pass(chain, core, count, sides)
-        began = perf_counter()
-        passes[count]((ready.coefficients, ready.scalars), inputs, made)
-        note_pace(bound, points, perf_counter() - began, count)
+        numbers = ready.coefficients, ready.scalars
+        if small:
+            alone(numbers, inputs, made)
+        else:
+            count = thread_count(threads) if is_shared(bound, points) else 1
+            if count not in passes:
+                passes[count] = Pass(chain, core, count, sides)
+            began = perf_counter()
+            passes[count](numbers, inputs, made)
+            note_pace(bound, points, perf_counter() - began, count)
         if along == ends:
             return results
         return {value: np.moveaxis(one, ends, along) for value, one in results.items()}
