@@ -18,7 +18,7 @@ from .language.box import Box
 from .lowering.chain import Edges, unchainable
 from .lowering.request import Request
 from .lowering.schedule import Schedule
-from .planning import Group, Plan, common_margin, link_keys, linked, named_parts, unlike_rings
+from .planning import Group, Plan, common_margin, link_keys, linked, named_parts, rings_of
 from .remembered import Remembered
 
 # Compiled chains, by what they were made of.
@@ -54,7 +54,7 @@ def unfit(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> str:
             return "some calls are compiled with fastmath, and some are not"
         if node is not last and node.label in whole:
             return f"'{node.label}' is stored whole: the schedule says so"
-    if unlike_rings(nodes):
+    if rings_of(nodes) is None:
         return "of the calls that look along an axis some take it for a ring"
     return ""
 
@@ -101,7 +101,9 @@ def chain(
         )
         known[key] = compiled, edges, found
     compiled, edges, _ = known[key]
-    return Chain(compiled, edges, tuple(borders), steps)
+    rings = rings_of(nodes)
+    assert rings is not None, nodes
+    return Chain(compiled, edges, borders, rings, steps)
 
 
 def in_steps(graph: Graph, found: Plan, wanted: Sequence[int], schedule: Schedule) -> Plan:

@@ -91,7 +91,7 @@ def _planned(graph: Graph, wanted: Sequence[int], schedule: Schedule) -> Plan:
     forced = {name: "the schedule says so" for name, how in schedule.stages if how == "whole"}
     while True:
         sets, whole = _grouped(graph, wanted, forced)
-        mixed = next((nodes for nodes in sets if unlike_rings(nodes)), None)
+        mixed = next((nodes for nodes in sets if rings_of(nodes) is None), None)
         if mixed is not None:
             words = "of the calls that look along an axis some take it for a ring"
             forced |= dict.fromkeys([node.label for node in mixed[:-1]], words)
@@ -206,13 +206,16 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
     return ""
 
 
-def unlike_rings(nodes: Sequence[Node]) -> bool:
-    """Whether some nodes look along an axis as a ring, and others do not."""
+def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
+    """Along which axes nodes look as along a ring; None if some do along one, and others do not."""
+    found = []
     for axis in nodes[0].along:
-        looking = [node for node in nodes if any(look(node, axis))]
-        if len({"wrap" in (rules(node, axis) or ()) for node in looking}) > 1:
-            return True
-    return False
+        looking = [rules(node, axis) or () for node in nodes if any(look(node, axis))]
+        kinds = {"wrap" in pair for pair in looking}
+        if len(kinds) > 1:
+            return None
+        found.append(True in kinds)
+    return tuple(found)
 
 
 def lowered(graph: Graph, node: Node) -> Forms | str:
@@ -306,7 +309,9 @@ def _compiled(
         tuple(array for bound in bounds for array in bound.coefficients),
         tuple(value for bound in bounds for value in bound.scalars),
     )
-    chain = Chain(compiled, edges, tuple(borders), 1, schedule.tile)
+    rings = rings_of(nodes)
+    assert rings is not None, nodes
+    chain = Chain(compiled, edges, borders, rings, tile=schedule.tile)
     return Group(
         tuple(nodes), tuple(fields), outputs, kernel, compiled, names, asked, program, (), chain
     )

@@ -133,18 +133,16 @@ def _cost(length: int, steps: int) -> float:
 class Chain:
     """What some calls or steps at once are compiled to; borders and constants of these calls.
 
-    `tile` is how many columns are done together, 0 for as many as keep rows of stages in cache.
+    Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
+    done together, 0 for as many as keep rows of stages in cache.
     """
 
     compiled: Compiled
     edges: Edges
     borders: Sequence[tuple[Border, Any]]
-    steps: int
+    rings: Sequence[bool]
+    steps: int = 1
     tile: int = 0
-
-    def wraps(self, axis: int) -> bool:
-        """Whether some call reads at the other end of an axis."""
-        return any(border.rules[axis][0] == "wrap" for border, _ in self.borders)
 
     def pays(self, core: tuple[int, ...], asked: bool) -> bool:
         """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
@@ -187,7 +185,7 @@ class Pass:
         ended = ended or [(True, True)] * len(core)
         # Rings that the kernel does not see as a whole: it takes them for axes that go on.
         self.rings = [
-            chain.wraps(axis)
+            chain.rings[axis]
             and ended[axis][0]
             and (count > 1 or axis - len(core) == chain.edges.rolls)
             for axis, count in enumerate(self.counts)
@@ -233,16 +231,17 @@ class Pass:
         do = partial(self._task, numbers)
         cuts = self.bands
         apart = [self._seam(axis, fields, results) for axis, ring in enumerate(self.rings) if ring]
-        tasks = []
-        if results[0] is fields[0] and cuts[0]:
+        over = results[0] is fields[0] and bool(cuts[0])
+        if over:
             first, between = _parted(cuts[0], max(self.sides[0]))
             cuts = [first, *cuts[1:]]
             whole = [slice(*span) for span in self.spans[1:]]
             for region in ((part, *whole) for part in between):
                 apart.append(_Apart(region, fields, _memory(results, region), self._at(region)))
-            run_parallel([do(one.region, one.fields, one.made) for one in apart], self.threads)
-        else:
-            tasks = [do(one.region, one.fields, one.made) for one in apart]
+        tasks = [do(one.region, one.fields, one.made, one.ring) for one in apart]
+        if over:
+            run_parallel(tasks, self.threads)
+            tasks = []
         for region in itertools.product(*cuts):
             place = self._at(region)
             tasks.append(do(region, fields, [result[place] for result in results]))
@@ -252,27 +251,35 @@ class Pass:
                 result[one.place] = made
 
     def _task(
-        self, numbers: Numbers, region: Region, fields: Sequence[Array], outs: Sequence[Array]
+        self,
+        numbers: Numbers,
+        region: Region,
+        fields: Sequence[Array],
+        outs: Sequence[Array],
+        ring: int | None = None,
     ) -> Callable[[], object]:
-        """What makes a region of the fields; where a side is closed it ends with the array."""
-        program, source = self._bound(numbers, region)
+        """What makes a region of the fields, or of what lies around the seam of a ring."""
+        program, source = self._bound(numbers, region, ring)
         return partial(program.run, [field[source] for field in fields], outs)
 
-    def _bound(self, numbers: Numbers, region: Region) -> tuple[Bound, Any]:
+    def _bound(
+        self, numbers: Numbers, region: Region, ring: int | None = None
+    ) -> tuple[Bound, Any]:
         """What makes a region, and of which part of the fields."""
-        key = tuple([(part.start, part.stop) for part in region])
+        key = (ring, *[(part.start, part.stop) for part in region])
         if key not in self._known:
-            self._known[key] = self._source(region)
+            self._known[key] = self._source(region, ring)
         source, tables = self._known[key]
         coefficients, scalars = numbers
         given = (*coefficients, *tables, *self.constants)
         return Bound(self.chain.compiled, given, scalars), source
 
-    def _source(self, region: Region) -> tuple[Any, list[Array]]:
+    def _source(self, region: Region, ring: int | None) -> tuple[Any, list[Array]]:
         """What a region is made of, and what the kernel is told of its ends."""
         source, ended = [ALL], []
+        closed = self.closed if ring is None else self._seam_sides(ring)
         for part, n, (low, high), (a, b) in zip(
-            region, self.core, self.closed, self.sides, strict=True
+            region, self.core, closed, self.sides, strict=True
         ):
             low, high = low and part.start == 0, high and part.stop == n
             ended.append((low, high))
@@ -295,26 +302,44 @@ class Pass:
         pairs = zip(region, self.origin, strict=True)
         return (ALL, *(slice(part.start - o, part.stop - o) for part, o in pairs))
 
+    def _seam_sides(self, ring: int) -> list[Sides]:
+        """Which sides end with the array around a seam: other rings are seen there as a whole.
+
+        But for that down which rows roll, whose own seam has these corners.
+        """
+        rolls = self.chain.edges.rolls + len(self.core)
+        return [
+            (True, True) if one and axis not in (ring, rolls) else own
+            for axis, (one, own) in enumerate(zip(self.rings, self.closed, strict=True))
+        ]
+
     def _seam(self, axis: int, fields: Sequence[Array], results: Sequence[Array]) -> _Apart:
         """The last points of a ring and the first ones, as points that follow each other."""
         (a, b), n = self.sides[axis], self.core[axis]
         around = np.arange(n - a - b, n + a + b) % n
-        region = [slice(*span) for span in self.spans]
+        region = [
+            slice(0, n) if all(own) else slice(*span)
+            for n, own, span in zip(self.core, self._seam_sides(axis), self.spans, strict=True)
+        ]
         place: list[Any] = list(self._at(tuple(region)))
         region[axis], place[axis + 1] = slice(a, 2 * a + b), around[a : 2 * a + b]
         pieces = [field.take(around, axis + 1) for field in fields]
         made = _memory(results, tuple(region))
-        return _Apart(tuple(region), pieces, made, tuple(place))
+        return _Apart(tuple(region), pieces, made, tuple(place), axis)
 
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """A region of some fields that is made in memory of its own, and its place in the results."""
+    """A region of some fields that is made in memory of its own, and its place in the results.
+
+    It may be that around the seam of a `ring`.
+    """
 
     region: Region
     fields: Sequence[Array]
     made: Sequence[Array]
     place: Any
+    ring: int | None = None
 
 
 def _memory(results: Sequence[Array], region: Region) -> list[Array]:

@@ -331,7 +331,10 @@ class _Chain:
 
     def _given(self, name: str, dtype: np.dtype) -> None:
         """Copies of a field, which has no ends of its own."""
-        copied = self.over and (name in self.kept or name in self.states)
+        # A CPU keeps what it writes to rows in rows of its own.
+        copied = (self.over and name in self.states) or (
+            name in self.kept and (self.over or self.again)
+        )
         borders: list[int | None] = list(self.readers.get(name, {}))
         borders = borders or ([None] if copied else [])
         self.sources[name] = {None: name}

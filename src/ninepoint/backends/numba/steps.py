@@ -395,8 +395,8 @@ class _Writer:
                 continue
             kept, began = row, (at, 0)
             if one.before:
-                place_before = self._place(self.by_name[one.before], place)
-                kept, began = f"row({self.names[one.before]}, {place_before})", (self.first, first)
+                index = self._place(self.by_name[one.before], place)
+                kept, began = f"row({self.names[one.before]}, {index})", (self.first, first)
             value = f"constant{one.constant}[0]"
             for axis in self.axes:
                 low, high = _zone(one.reach, axis)
@@ -473,20 +473,20 @@ class _Writer:
                 arguments.append(f"row_from({self.names[source]}, {place}, {first})")
                 continue
             first = _text(start, {"": low[source], "before1": -self.reach.lo[-1]})
-            index = [self._index(axis, at) for axis in range(-self.kernel.ndim, -1)]
+            index = as_tuple(["b", *self._at(at)])
             if source in self.constant:
-                arguments.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
+                arguments.append(f"row({self.names[source]}, {index})")
                 continue
-            arguments.append(f"row_from({self.names[source]}, {as_tuple(['b', *index])}, {first})")
+            arguments.append(f"row_from({self.names[source]}, {index}, {first})")
         arguments += [*results, count, *(self.names[n] for n in function.others)]
         return f"{function.name}({', '.join(arguments)})"
 
-    def _index(self, axis: int, at: Offset) -> str:
+    def _at(self, at: Offset) -> list[str]:
         """The index of a row in a field: from where the block begins that the fields hold."""
-        index, low = self.indices[axis + 1], -self.reach.lo[axis]
-        if axis in self.axes:
-            return _text({index: 1, "": at[axis + 1], f"before{-axis}": low})
-        return plus(index, at[axis + 1] + low)
+        return [
+            _text({index: 1, "": at[axis + 1], f"before{-axis}": -self.reach.lo[axis]})
+            for axis, index in enumerate(self.indices, -self.kernel.ndim)
+        ]
 
 
 def _zone(reach: Box, axis: int) -> tuple[int, int]:
