@@ -13,9 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from .analysis.footprint import extents
 from .arrays.borders import ABSENT, Border
-from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain
+from .arrays.chains import KEPT, MOST_AXES, NARROW, Chain, Layout
 from .arrays.launching import Launches
 from .arrays.regions import look, rules
 from .arrays.work import AtOnce
@@ -26,7 +28,7 @@ from .language.box import Box, joined
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
-from .lowering.chain import Edges, Link
+from .lowering.chain import Link
 from .lowering.fusion import Part, unfit
 from .lowering.kept import rows_kept
 from .lowering.names import unlike
@@ -207,7 +209,7 @@ def _reason(graph: Graph, node: Node, users: Sequence[Node], across: bool) -> st
 
 
 def rings_of(nodes: Sequence[Node]) -> tuple[bool, ...] | None:
-    """Along which axes nodes look as along a ring; None if some do along one, and others do not."""
+    """Along which axes nodes look as along a ring; None if some do, and others do not."""
     found = []
     for axis in nodes[0].along:
         looking = [rules(node, axis) or () for node in nodes if any(look(node, axis))]
@@ -243,9 +245,7 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-_compiled_groups: Remembered[Any, tuple[tuple[Kernel, Compiled, Edges], tuple[Forms, ...]]] = (
-    Remembered(256)
-)
+_compiled_groups: Remembered[Any, tuple[Kernel, Chain, tuple[Forms, ...]]] = Remembered(256)
 
 
 def _compiled(
@@ -286,35 +286,76 @@ def _compiled(
     if found is None:
         called = {one.label: names[one.outputs[0]] for one in nodes}
         hows = tuple((called.get(label, label), how) for label, how in schedule.stages)
-        request = Request(
-            fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)
-        )
-        made_of = compile_chain(
+        rings = rings_of(nodes)
+        assert rings is not None, nodes
+        whole = Pipeline(
             nodes[-1].label,
-            links,
-            [(names[v], graph.dtypes[v]) for v in fields],
-            [names[v] for v in outputs],
-            0,
+            tuple(links),
+            tuple(borders),
+            tuple((names[v], graph.dtypes[v]) for v in fields),
+            tuple(names[v] for v in outputs),
             common_margin(nodes, forms, outputs),
-            request,
+            rings,
+            Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)),
         )
         # The forms are kept as well, so that nothing else gets their identity.
-        found = _compiled_groups[key] = (made_of, forms)
-    (kernel, compiled, edges), _ = found
+        found = _compiled_groups[key] = (*whole.compiled(), forms)
+    kernel, chain, _ = found
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
     bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, forms, strict=True)]
     program = Bound(
-        compiled,
+        chain.compiled,
         tuple(array for bound in bounds for array in bound.coefficients),
         tuple(value for bound in bounds for value in bound.scalars),
     )
-    rings = rings_of(nodes)
-    assert rings is not None, nodes
-    chain = Chain(compiled, edges, borders, rings, tile=schedule.tile)
     return Group(
-        tuple(nodes), tuple(fields), outputs, kernel, compiled, names, asked, program, (), chain
-    )
+        tuple(nodes), tuple(fields), outputs, kernel, chain.compiled, names, asked, program, (),
+        chain,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Calls that are done at once: links, what they read and give, and where all of them look."""
+
+    name: str
+    links: tuple[Link, ...]
+    borders: tuple[tuple[Border, Any], ...]
+    fields: tuple[tuple[str, np.dtype], ...]
+    outputs: tuple[str, ...]
+    margin: Box
+    rings: tuple[bool, ...]
+    request: Request
+
+    def compiled(self) -> tuple[Kernel, Chain]:
+        """The kernel of all calls, and the chain that it is compiled to."""
+        deciding = self.borders[0][0].deciding
+        kernel, compiled, edges = compile_chain(
+            self.name, self.links, self.fields, self.outputs, 0, self.margin, self.request,
+            deciding,
+        )  # fmt: skip
+        tile = self.request.schedule.tile
+        chain = Chain(compiled, edges, self.borders, self.rings, tile=tile, laid=self.laid)
+        return kernel, chain
+
+    def laid(self, layout: Layout) -> Chain | None:
+        """The same for arrays that lie in another layout, if all calls have such a form."""
+        links = []
+        for link in self.links:
+            kernel = layout.kernel(link.part.kernel)
+            if kernel is None:
+                return None
+            part = replace(link.part, kernel=kernel)
+            links.append(replace(link, part=part, reaches=tuple(map(layout.box, link.reaches))))
+        turned = replace(
+            self,
+            links=tuple(links),
+            borders=tuple((layout.border(border), cval) for border, cval in self.borders),
+            margin=layout.box(self.margin),
+            rings=layout.rings(self.rings),
+        )
+        return turned.compiled()[1]
 
 
 def linked(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,8 +25,11 @@ from ..backends.memory import empty
 from ..backends.threads import run_parallel
 from ..language.box import Box
 from ..language.dtypes import computed
+from ..language.ir import Kernel
+from ..lowering import lanes as turning
+from ..lowering import transposing
 from ..lowering.chain import Edges
-from .borders import Array, Border, Rule
+from .borders import Array, Border
 from .fitting import fitting_cval
 from .gathering import source_indices
 from .views import cut
@@ -130,19 +133,89 @@ def _cost(length: int, steps: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
+class Layout:
+    """Another order of axes in memory: what kernels are in it, where they look, and borders."""
+
+    kernel: Callable[[Kernel], Kernel | None]
+    box: Callable[[Box], Box]
+    border: Callable[[Border], Border]
+    rings: Callable[[tuple[bool, ...]], tuple[bool, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Chain:
     """What some calls or steps at once are compiled to; borders and constants of these calls.
 
     Along which axes calls look as along `rings`, all of them do.  `tile` is how many columns are
-    done together, 0 for as many as keep rows of stages in cache.
+    done together, 0 for as many as keep rows of stages in cache.  `laid` gives the same in another
+    layout, if it has such a form.
     """
 
     compiled: Compiled
     edges: Edges
     borders: Sequence[tuple[Border, Any]]
-    rings: Sequence[bool]
+    rings: tuple[bool, ...]
     steps: int = 1
     tile: int = 0
+    laid: Callable[[Layout], Chain | None] = lambda layout: None
+    _known: dict[Any, Chain | None] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def ndim(self) -> int:
+        """How many core axes it has."""
+        return self.compiled.ndim
+
+    @property
+    def every(self) -> tuple[int, ...]:
+        """It makes all points."""
+        return ()
+
+    def transposed(self, order: tuple[int, ...]) -> Chain | None:
+        """The same, whose axis k is axis `order[k]` of this one."""
+        return self._laid(
+            order,
+            Layout(
+                lambda kernel: transposing.transposed(kernel, order),
+                lambda box: transposing.box_transposed(box, order),
+                lambda border: replace(
+                    border,
+                    rules=tuple(border.rules[axis] for axis in order),
+                    deciding=tuple(map(order.index, range(self.ndim))),
+                ),
+                lambda rings: tuple(rings[axis] for axis in order),
+            ),
+        )
+
+    def levelled(self) -> Chain | None:
+        """The same with one more axis, along which nothing looks."""
+        if self.ndim == MOST_AXES:
+            return None
+        return self._laid(
+            0,
+            Layout(
+                turning.levelled,
+                turning.box_levelled,
+                lambda border: replace(border, rules=(*border.rules, ("nearest", "nearest"))),
+                lambda rings: (*rings, False),
+            ),
+        )
+
+    def interleaved(self, lanes: int) -> Chain | None:
+        """The same on rows in which each column has so many lanes."""
+        return self._laid(
+            lanes,
+            Layout(
+                lambda kernel: turning.interleaved(kernel, lanes),
+                lambda box: turning.box_interleaved(box, lanes),
+                lambda border: replace(border, lanes=lanes),
+                lambda rings: rings,
+            ),
+        )
+
+    def _laid(self, key: Any, layout: Layout) -> Chain | None:
+        if key not in self._known:
+            self._known[key] = None if self.compiled.positions else self.laid(layout)
+        return self._known[key]
 
     def pays(self, core: tuple[int, ...], asked: bool) -> bool:
         """Whether arrays are long enough for it, and large enough if nobody has asked for it."""
@@ -288,7 +361,8 @@ class Pass:
             _told(
                 region[axis],
                 self.core[axis],
-                self.chain.borders[border][0].rules[axis],
+                self.chain.borders[border][0],
+                axis,
                 ended[axis],
                 sum(self.sides[axis]),
             )
@@ -386,13 +460,16 @@ def _counts(core: tuple[int, ...], spans: Sequence[int], each: int, threads: int
 _KINDS = {"fill": 2, "keep": 3}
 
 
-def _told(part: slice, n: int, rules: tuple[Rule, Rule], ended: Sides, far: int) -> Array:
+def _told(part: slice, n: int, border: Border, axis: int, ended: Sides, far: int) -> Array:
     """What a chain is told of a tile's ends: what is done, and where elements beyond are from."""
+    rules, lanes = border.rules[axis], border.lanes_along(axis % border.ndim)
     ends: Array = np.zeros(2 + 2 * far, np.int64)
     if any(ended):
         ends[0] = _KINDS.get(rules[0], 1) if ended[0] and part.start == 0 else 0
         ends[1] = _KINDS.get(rules[1], 1) if ended[1] and part.stop == n else 0
-        beyond = source_indices(-far, 0, n, *rules), source_indices(n, n + far, n, *rules)
+        beyond = [
+            source_indices(*places, n, *rules, lanes) for places in ((-far, 0), (n, n + far))
+        ]
         sources = np.concatenate(beyond)
         ends[2:] = np.where(sources < 0, -1, sources - part.start)
     return ends

@@ -15,7 +15,8 @@ import numpy as np
 from ..backends.memory import empty
 from ..backends.threads import thread_count
 from .borders import Array
-from .chains import Pass, Sides, fits
+from .chains import Chain, Pass, Sides, fits
+from .lanes import Lanes, with_lanes
 from .parts import SPLIT_POINTS, is_shared, note_pace
 from .single import Given, Step, lengths_of, told
 from .views import plain, spread, stacked
@@ -57,9 +58,18 @@ def bind_pass(
         return [turned(ranked(field, along)) for field in fields]
 
     fields = taken(values)
-    if not _takes(group, fields):
+    shape, lanes = fields[0].shape, None
+    if any(field.shape != shape for field in fields[: len(fields) - program.positions]):
         return None
-    shape = fields[0].shape
+    if not group.steps and len(shape) >= ndim:
+        found = with_lanes(chain, fields)
+        lanes, chain = found or (None, chain)
+
+    def lain(array: Array) -> Array:
+        return stacked(array if lanes is None else lanes.of(array), chain.ndim)
+
+    if not _takes(group, chain, [field if lanes is None else lanes.of(field) for field in fields]):
+        return None
     lead, core = shape[: len(shape) - ndim], shape[len(shape) - ndim :]
     length = [
         n - (0 if before else -min(0, low)) - (0 if after else max(0, high))
@@ -69,7 +79,8 @@ def bind_pass(
     into = [
         value
         for value, dtype in dtypes.items()
-        if (out := work.target(value, gives, outs)) is not None and plain(turned(out), dtype, ndim)
+        if (out := work.target(value, gives, outs)) is not None
+        and _is_lain(turned(out), dtype, lanes, chain.ndim)
     ]
     lengths = work.lengths or shape
     whole = tuple(lengths[axis] for axis in (along if work.shape else ends))
@@ -77,6 +88,10 @@ def bind_pass(
     told_lengths = lengths_of(program, whole)
     points = math.prod(shape)
     small = points < SPLIT_POINTS or threads == 1
+    make = empty if lanes is None else lanes.empty
+    if lanes is not None:
+        sides = (*lanes.in_turn(sides), *[(True, True)] * lanes.levels)
+    core = lain(fields[0]).shape[1:]
     alone = Pass(chain, core, 1, sides)
     passes: dict[int, Pass] = {1: alone}
     if work.shape is not None:
@@ -86,12 +101,12 @@ def bind_pass(
         values: Mapping[int, Array], given: Given, outs: Mapping[int, Array]
     ) -> dict[int, Array]:
         results = {
-            value: turned(outs[value]) if value in into else empty((*lead, *length), dtype)
+            value: turned(outs[value]) if value in into else make((*lead, *length), dtype)
             for value, dtype in dtypes.items()
         }
         inputs = spread(taken(values), program.positions) if program.positions else taken(values)
-        inputs = [stacked(field, ndim) for field in inputs]
-        made = [stacked(results[value], ndim) for value in group.outputs]
+        inputs = [lain(field) for field in inputs]
+        made = [lain(results[value]) for value in group.outputs]
         ready = bound
         if given.numbers is not None:
             ready = bound.with_numbers(told(given.numbers, members, told_lengths))
@@ -120,19 +135,23 @@ def _dtypes(group: Group) -> dict[int, np.dtype]:
     }
 
 
-def _takes(group: Group, fields: Sequence[Array]) -> bool:
+def _is_lain(out: Array, dtype: np.dtype, lanes: Lanes | None, ndim: int) -> bool:
+    """Whether a kernel can write to an array as it is."""
+    if lanes is None:
+        return plain(out, dtype, ndim)
+    return lanes.lies(out) and plain(lanes.of(out), dtype, ndim)
+
+
+def _takes(group: Group, chain: Chain, fields: Sequence[Array]) -> bool:
     """Whether these arrays can be read by the kernel of a group, and are worth it."""
-    chain, program = group.chain, group.program
-    assert chain is not None
-    assert program is not None
-    ndim, shape = program.ndim, fields[0].shape
-    given = len(fields) - program.positions
-    if any(field.shape != shape for field in fields[:given]) or len(shape) < ndim:
+    compiled, shape = chain.compiled, fields[0].shape
+    if len(shape) < chain.ndim:
         return False
-    pairs = zip(fields[:given], program.field_dtypes, strict=False)
-    if not all(plain(field, dtype, ndim) for field, dtype in pairs):
+    given = len(fields) - len(compiled.positions)
+    pairs = zip(fields[:given], compiled.field_dtypes, strict=False)
+    if not all(plain(field, dtype, chain.ndim) for field, dtype in pairs):
         return False
-    core = shape[len(shape) - ndim :]
-    if not math.prod(shape) or not fits(core, program.reaches[0]):
+    core = shape[len(shape) - chain.ndim :]
+    if not math.prod(shape) or not fits(core, compiled.reaches[0]):
         return False
     return not group.steps or chain.pays(core, group.asked)

@@ -249,13 +249,15 @@ def compile_chain(
     steps: int,
     margin: Box,
     request: Request,
+    deciding: Sequence[int] = (),
 ) -> tuple[Kernel, Compiled, Edges]:
     """Several steps of an iteration, each of which is the `links`, and the ends of its arrays.
 
     The `outputs` are the first of the fields, whose place they take; `margin` is where one step
     looks, and the point itself.  Its scalars are those of the links, step by step, and after the
     coefficients of the links come the tables of the borders.  Without `steps` all links are done
-    once, and give what they make under the names `outputs`.
+    once, and give what they make under the names `outputs`.  The first of the `deciding` axes
+    says what is written at a corner; by default that is the first of all.
     """
     schedule, times = request.schedule, max(1, steps)
     reach = Box(tuple(o * times for o in margin.lo), tuple(o * times for o in margin.hi))
@@ -264,6 +266,9 @@ def compile_chain(
         title, dtypes = f"{steps} steps of {name}", links[-1].types
     else:
         kernel, edges = piped(links, fields, outputs, schedule, again=True)
+        # What decides is written last.
+        last = tuple(axis - kernel.ndim for axis in reversed(deciding))
+        edges.axes = (*(axis for axis in edges.axes if axis not in last), *last)
         pairs = [pair for one in links for pair in zip(one.part.made, one.types, strict=True)]
         title, dtypes = name, tuple(map(dict(pairs).__getitem__, outputs))
     kernel = checked(merged(checked(kernel, reach)), reach)

@@ -26,7 +26,8 @@ LIBRARY = (
     "floor_divide_float32", "floor_divide_float64", "remainder", "saturate", "saturate_wide",
     "exp_float32", "exp_float64", "select", "keyed", "ordered", "same_bits", "slid",
     "absent_ends", "beyond_ends", "absent_row",
-    "beyond_rows", "beyond_row", "beyond_plane", "go_on", "note", "nan", "inf", "LONG_ROW", *SHORT.values(),
+    "beyond_rows", "beyond_row", "beyond_plane",
+    "go_on", "note", "nan", "inf", "LONG_ROW", *SHORT.values(),
     *(name for one in SHORT_FLOATS.values() for name in (one.load, one.store)),
 )  # fmt: skip
 

@@ -350,7 +350,7 @@ class _Writer:
         down: int = 0,
         rows: int = 1,
     ) -> list[str]:
-        """One row of the result, so many `down`, or several at once, by a function of this body."""
+        """A row of the result, so many `down`, or several at once, by a function of this body."""
         places = [
             (*(0,) * (len(self.indices) - 1), down + k)[: len(self.indices)] for k in range(rows)
         ]
