@@ -28,7 +28,7 @@ from .language.box import Box, joined
 from .language.dtypes import short
 from .language.ir import Kernel
 from .language.text import kernel_text
-from .lowering.chain import Link
+from .lowering.chain import Edges, Link
 from .lowering.fusion import Part, unfit
 from .lowering.kept import rows_kept
 from .lowering.names import unlike
@@ -245,7 +245,9 @@ def _height(node: Node, nodes: Sequence[Node]) -> int:
     return max((one.hi[0] - one.lo[0] + 1 for one in reaches), default=0)
 
 
-_compiled_groups: Remembered[Any, tuple[Kernel, Chain, tuple[Forms, ...]]] = Remembered(256)
+_compiled_groups: Remembered[Any, tuple[Kernel, Compiled, Edges, tuple[Forms, ...]]] = Remembered(
+    256
+)
 
 
 def _compiled(
@@ -282,25 +284,25 @@ def _compiled(
         *link_keys(links),
         schedule,
     )
-    found = _compiled_groups.get(key)
-    if found is None:
-        called = {one.label: names[one.outputs[0]] for one in nodes}
-        hows = tuple((called.get(label, label), how) for label, how in schedule.stages)
-        rings = rings_of(nodes)
-        assert rings is not None, nodes
-        whole = Pipeline(
-            nodes[-1].label,
-            tuple(links),
-            tuple(borders),
-            tuple((names[v], graph.dtypes[v]) for v in fields),
-            tuple(names[v] for v in outputs),
-            common_margin(nodes, forms, outputs),
-            rings,
-            Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)),
-        )
+    called = {one.label: names[one.outputs[0]] for one in nodes}
+    hows = tuple((called.get(label, label), how) for label, how in schedule.stages)
+    rings = rings_of(nodes)
+    assert rings is not None, nodes
+    whole = Pipeline(
+        nodes[-1].label,
+        tuple(links),
+        tuple(borders),
+        tuple((names[v], graph.dtypes[v]) for v in fields),
+        tuple(names[v] for v in outputs),
+        common_margin(nodes, forms, outputs),
+        rings,
+        Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)),
+    )
+    if key not in _compiled_groups:
         # The forms are kept as well, so that nothing else gets their identity.
-        found = _compiled_groups[key] = (*whole.compiled(), forms)
-    kernel, chain, _ = found
+        _compiled_groups[key] = (*whole.compiled(), forms)
+    kernel, compiled, edges, _ = _compiled_groups[key]
+    chain = whole.chain(compiled, edges)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)
     bounds = [one.compiled.bind(n.call.scalars) for n, one in zip(nodes, forms, strict=True)]
@@ -328,16 +330,17 @@ class Pipeline:
     rings: tuple[bool, ...]
     request: Request
 
-    def compiled(self) -> tuple[Kernel, Chain]:
-        """The kernel of all calls, and the chain that it is compiled to."""
-        deciding = self.borders[0][0].deciding
-        kernel, compiled, edges = compile_chain(
+    def compiled(self) -> tuple[Kernel, Compiled, Edges]:
+        """The kernel of all calls, what it is compiled to, and the ends of its arrays."""
+        return compile_chain(
             self.name, self.links, self.fields, self.outputs, 0, self.margin, self.request,
-            deciding,
+            self.borders[0][0].deciding,
         )  # fmt: skip
+
+    def chain(self, compiled: Compiled, edges: Edges) -> Chain:
+        """What is compiled, with the borders and their constants, which no text depends on."""
         tile = self.request.schedule.tile
-        chain = Chain(compiled, edges, self.borders, self.rings, tile=tile, laid=self.laid)
-        return kernel, chain
+        return Chain(compiled, edges, self.borders, self.rings, tile=tile, laid=self.laid)
 
     def laid(self, layout: Layout) -> Chain | None:
         """The same for arrays that lie in another layout, if all calls have such a form."""
@@ -355,7 +358,7 @@ class Pipeline:
             margin=layout.box(self.margin),
             rings=layout.rings(self.rings),
         )
-        return turned.compiled()[1]
+        return turned.chain(*turned.compiled()[1:])
 
 
 def linked(
