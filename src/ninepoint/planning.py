@@ -298,10 +298,11 @@ def _compiled(
         rings,
         Request(fastmath=forms[0].request.fastmath, schedule=replace(schedule, stages=hows)),
     )
-    if key not in _compiled_groups:
+    found = _compiled_groups.get(key)
+    if found is None:
         # The forms are kept as well, so that nothing else gets their identity.
-        _compiled_groups[key] = (*whole.compiled(), forms)
-    kernel, compiled, edges, _ = _compiled_groups[key]
+        found = _compiled_groups[key] = (*whole.compiled(), forms)
+    kernel, compiled, edges, _ = found
     chain = whole.chain(compiled, edges)
     chosen = {name for name, how in schedule.stages if how != "whole"}
     asked = any(node.label in chosen for node in nodes)

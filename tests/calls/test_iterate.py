@@ -230,7 +230,7 @@ def react(u, v, feed=0.03):
 @npt.stencil(schedule=Schedule(steps=3), dtype="float32")
 def stirred(u, c, far=1):
     s = drift(u)
-    t = laplace(s, boundary="wrap")
+    t = laplace(s, boundary="reflect")
     around = laplace(u, boundary="constant", cval=far)
     return u[0, 1] / 4 + s[0, 1] / 4 + t[1, 0] / 8 + around[0, 0] * c[0, 1] / 800
 

@@ -40,7 +40,7 @@ def far_median(x):
     return np.median(x[-6:7, -5:6])
 
 
-@npt.stencil(boundary="wrap")
+@npt.stencil(boundary="nearest")
 def box(x):
     return x[-7:8, -4:5].mean()
 
@@ -177,7 +177,8 @@ def test_pipelines_whose_axes_lie_in_another_order(boundary: Any, limited: Any) 
     turned = np.asfortranarray(square)
     for threads in (1, 2):
         result = edges(turned, boundary=boundary, threads=threads)
-        assert result.flags.f_contiguous
+        # Where not all calls take an axis for a ring, they are done one by one.
+        assert result.flags.f_contiguous or boundary == "wrap"
         np.testing.assert_array_equal(result, wanted)
     np.testing.assert_array_equal(
         edges(square[::-1][::-1].T, axes=(1, 0), boundary=boundary).T, wanted

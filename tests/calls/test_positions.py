@@ -25,7 +25,7 @@ def shifted(field, by):
     return field[0, 1] * i + j + by
 
 
-@npt.stencil(boundary="wrap")
+@npt.stencil(boundary="mirror")
 def elsewhere(x, a=3):
     i, j = npt.index(x)
     d = x[1, 0] + 100 * i + 7 * j

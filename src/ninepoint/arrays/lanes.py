@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,24 @@ from ninepoint.arrays.layout import Shape
 from ninepoint.backends.backend import Code
 from ninepoint.backends.memory import empty
 
-Program = TypeVar("Program", bound=Code)
+
+class Laid(Protocol):
+    """What has forms for arrays whose axes lie in another order."""
+
+    @property
+    def ndim(self) -> int: ...
+
+    @property
+    def every(self) -> Steps: ...
+
+    def transposed(self, order: tuple[int, ...]) -> Self | None: ...
+
+    def levelled(self) -> Self | None: ...
+
+    def interleaved(self, lanes: int) -> Self | None: ...
+
+
+Program = TypeVar("Program", bound=Laid)
 Item = TypeVar("Item")
 
 # Why a kernel has no form for axes in another order.
