@@ -39,14 +39,6 @@ class Limits:
     # and 99 us); of 27 points faster on 64x64x64 float32 (443 and 643 us), slower on 100x100x100
     # (Zen 4).
     whole_bytes: tuple[int, int, int] = (16_384, 300_000, 2_000_000)
-
-    # Bytes of all values below which calls are done one after the other: these stay in cache, and
-    # the ends of one kernel are done call by call.  (Of float32: two calls on 512x512, 3 MB, 84 us
-    # one after the other and 110 us as one kernel; four blurs of 724x724, 10 MB, 648 and 760 us,
-    # of 1024x1024 1.7 and 1.4 ms; Harris corners of 512x512, 4 MB, 241 and 239 us, of 724x724 506
-    # and 405 us, Zen 4.)
-    fused_bytes: int = 1 << 23
-
     # Bytes of a state below which it stays in a core's cache from step to step.
     chained_bytes: int = 1 << 20
 

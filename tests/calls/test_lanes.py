@@ -116,9 +116,7 @@ def test_results_lie_as_the_fields_do() -> None:
     assert uneven(VOLUME, axes=(0, 1)).flags.c_contiguous
 
 
-@pytest.mark.parametrize("fused", [0, 1 << 23])
-def test_pipelines(fused: int, limited: Any) -> None:
-    limited(fused_bytes=fused)
+def test_pipelines() -> None:
     image = np.tile(FRAME, (2, 2, 1))
     for threads in (1, 2):
         same(edges, image, threads=threads)
@@ -170,8 +168,6 @@ def test_core_axes_in_another_order(boundary: Any, limited: Any) -> None:
 @pytest.mark.parametrize("boundary", ["reflect", "wrap", "fill"])
 def test_pipelines_whose_axes_lie_in_another_order(boundary: Any, limited: Any) -> None:
     limited(transposed_points=0)
-    # As if the array were larger than the cache.
-    limited(fused_bytes=0)
     square = np.tile(FRAME[..., 0], (5, 4))
     wanted = edges(square, boundary=boundary)
     turned = np.asfortranarray(square)

@@ -1,11 +1,10 @@
-"""Fusion: kernels that read what others make, as one kernel whose stages they are.
+"""Fusion: kernels as parts of another one, under names that no other part has.
 
     v = (u[-1] + u[1]) / 2                stage v = (u[-1] + u[1]) / 2
     w = x[0] - v[1]               ->      out = x[0] - v[1]
 
-The rows of a stage are made right after the last rows that they need, while these are in
-cache.  The operations stay what they were, and in their order, so that no bit changes.  It
-all holds where every neighbour exists; what lies beyond an array is somebody else's.
+The operations stay what they were, and in their order, so that no bit changes.  `chain` puts parts
+together.
 """
 
 from __future__ import annotations
@@ -82,48 +81,6 @@ def parts_of(kernel: Kernel) -> tuple[Values, ...]:
     stages = tuple(stage for stage in kernel.stages if isinstance(stage, Values))
     assert len(stages) == len(kernel.stages), kernel.stages
     return stages
-
-
-def fused(parts: Sequence[Part], outputs: Sequence[str]) -> Kernel:
-    """Make one kernel of the parts, which gives what they make under the names `outputs`."""
-    stages: list[Stage] = []
-    fields: dict[str, np.dtype] = {}
-    scalars: dict[str, DType] = {}
-    coefficients: dict[str, tuple[np.dtype, Offset]] = {}
-    values: dict[str, Atom] = {}
-    positions: dict[str, Position] = {}
-    body: tuple[Assign, ...] = ()
-    for position, part in enumerate(parts):
-        kernel, names = part.kernel, part.names
-        positions |= positions_of(part)
-        fields |= {part.sources[n]: d for n, d in kernel.fields if part.sources[n] not in values}
-        scalars |= {names.get(n, n): d for n, d in kernel.scalars}
-        coefficients |= {names.get(n, n): (d, s) for n, d, s in kernel.coefficients}
-        naming = Naming(part, f"_g{position}")
-        stages += [naming.stage(stage) for stage in parts_of(kernel)]
-        body, made = naming.body(kernel.body, kernel.outputs)
-        values |= dict(zip(part.made, made, strict=True))
-        if position < len(parts) - 1:
-            stages.append(Values(part.made, body, made))
-    results: list[Atom] = []
-    reads: list[Assign] = []
-    for name in outputs:
-        value = values[name]
-        if name not in parts[-1].made:
-            reads.append(Assign(f"{name}_0", Read(value.dtype, name, (0,) * parts[0].kernel.ndim)))
-            value = Ref(value.dtype, f"{name}_0")
-        results.append(value)
-    placed = [(name, fields.pop(name)) for name in positions]
-    return Kernel(
-        ndim=parts[0].kernel.ndim,
-        fields=(*fields.items(), *placed),
-        scalars=tuple(scalars.items()),
-        coefficients=tuple((n, d, s) for n, (d, s) in coefficients.items()),
-        body=(*body, *reads),
-        outputs=tuple(results),
-        stages=tuple(stages),
-        positions=tuple(positions.values()),
-    )
 
 
 def positions_of(part: Part) -> dict[str, Position]:

@@ -57,8 +57,9 @@ class Schedule:
         the other, 0 for as many as pay: about eight, four of a state of three axes.
     stages : tuple of (str, str)
         How stages, by their names, are kept: "inline" computes them again where they are
-        read, "rows" keeps the rows that are still needed, "whole" stores the array.  What is
-        not named is chosen by what it costs.
+        read, unless somebody looks at it beyond the ends of the array, "rows" keeps the rows
+        that are still needed, "whole" stores the array.  What is not named is chosen by what
+        it costs.
     tile : int
         Columns that are done together where stages are kept in rows; 0 for as many as keep
         their rows in cache.
