@@ -10,14 +10,11 @@ together.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-import numpy as np
-
 from ..analysis.simplify import drop_dead
-from ..language.dtypes import DType
 from ..language.ir import (
     Assign,
     Atom,
