@@ -392,14 +392,14 @@ def test_workers_that_are_killed_lose_nothing(tmp_path):
 class TestOtherFormats:
     def test_npy(self, tmp_path):
         path = tmp_path / "a.npy"
-        for part in (1, 0):
-            assert not path.exists()
-            npt.save(smooth(lazy()), path, part=(part, 2))
+        npt.save(smooth(lazy()), path)
         np.testing.assert_array_equal(np.load(path), WANTED)
         npt.save(smooth(lazy()), path, resume=True, progress=stopping(0))
         with pytest.raises(ValueError, match="the argument 'weight'"):
             npt.save(smooth(lazy(), weight=2), path, resume=True)
         np.testing.assert_array_equal(np.load(npt.save(lazy(), path, overwrite=True)), IMAGE)
+        with pytest.raises(ValueError, match="cannot be written by several processes"):
+            npt.save(lazy(), tmp_path / "b.npy", part=(0, 2))
         with pytest.warns(npt.MetadataWarning, match="neither coordinates"):
             npt.save(xr.DataArray(IMAGE, attrs={"units": "K"}), tmp_path / "b.npy")
 

@@ -1,0 +1,300 @@
+"""What is being computed, and what of it is written, for those who go on with it.
+
+<folder>/meaning.json     what is being computed: who goes on must mean the same
+<folder>/done-<name>      numbers of the units that are written, a line each; a process has its own
+
+A line is appended after its unit is written, so a process that is killed loses the units that it
+was at.  The line that it may have been writing lacks its end, and does not count.
+
+    smooth(da.from_zarr("a.zarr"), weight=2)   ->   the kernel 'smooth': its token
+                                                    the argument 'weight' of 'smooth': 2
+                                                    the source '/data/a.zarr': size, time
+                                                    the lazy array: Dask's name of it
+
+Two processes that mean the same find the same, so a store that was begun by one can be finished by
+another; and where they differ there is a word for it.  What is looked at is what would be sent to
+a worker: each object that would be pickled.
+"""
+
+from __future__ import annotations
+
+import glob
+import io
+import json
+import os
+import pickle
+import secrets
+import socket
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import PurePath
+from types import FunctionType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..calls import Call
+from ..definition import Definition
+from ..program import Program
+from ..tokens import digest
+from ..undisturbed import imported
+from .atomic import write_whole
+from .images import LIST, Part
+from .paths import stamp
+
+Meaning: TypeAlias = "list[tuple[str, Any]]"
+
+# The name of this process, by its number: a child that was forked needs one of its own.
+_names: dict[int, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """The folder of such files; goes to every worker with every task."""
+
+    folder: str
+
+    def begin(self, meaning: Meaning) -> None:
+        """Write down what will be computed."""
+        os.makedirs(self.folder, exist_ok=True)
+        text = json.dumps(meaning, indent=1, default=str)
+        write_whole(os.path.join(self.folder, "meaning.json"), text.encode())
+
+    def meaning(self) -> Meaning | None:
+        """What was to be computed; None if nobody has written it down."""
+        try:
+            with open(os.path.join(self.folder, "meaning.json"), encoding="utf-8") as file:
+                return [(label, value) for label, value in json.load(file)]
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return None
+
+    def mark(self, number: int) -> None:
+        """Note that a unit is written."""
+        name = _names.get(os.getpid())
+        if name is None:
+            host = "".join(c for c in socket.gethostname() if c.isalnum())
+            name = f"done-{host}-{os.getpid()}-{secrets.token_hex(4)}"
+            name = _names.setdefault(os.getpid(), name)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
+        descriptor = os.open(os.path.join(self.folder, name), flags, 0o666)
+        try:
+            os.write(descriptor, b"%d\n" % number)
+        finally:
+            os.close(descriptor)
+
+    def done(self) -> set[int]:
+        """The units that are written."""
+        numbers: set[int] = set()
+        for path in glob.iglob(os.path.join(glob.escape(self.folder), "done-*")):
+            with suppress(FileNotFoundError), open(path, "rb") as file:
+                *lines, _ = file.read().split(b"\n")
+                numbers.update(int(line) for line in lines if line.isdigit())
+        return numbers
+
+    def forget(self) -> None:
+        """Remove the numbers: all units are written, or all are to be written again."""
+        for path in glob.glob(os.path.join(glob.escape(self.folder), "done-*")):
+            with suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def check_same(path: str, old: Iterable[tuple[str, Any]], new: Meaning) -> None:
+    """Raise unless what was begun at `path` means the same."""
+    what = changed(old, new)
+    if what is not None:
+        raise ValueError(
+            f"{path!r} was begun with another meaning, so save cannot go on with it: {what}. "
+            "overwrite=True, without part=, begins anew"
+        )
+
+
+def changed(old: Iterable[tuple[str, Any]], new: Meaning) -> str | None:
+    """Say what differs between two meanings, the first thing that does; None if they are one."""
+    # What is compared has been through JSON, where tuples are lists.
+    now = dict(json.loads(json.dumps(new, default=str)))
+    then = dict(old)
+    for label, value in now.items():
+        if label not in then:
+            return f"{label} was not there"
+        if then[label] != value:
+            short = all(isinstance(one, int | float | str | list) for one in (value, then[label]))
+            texts = str(then[label]), str(value)
+            if short and max(map(len, texts)) <= 40:
+                return f"{label}: {texts[0]} then, {texts[1]} now"
+            return f"{label} has changed"
+    gone = next((label for label in then if label not in now), None)
+    return None if gone is None else f"{gone} is no longer there"
+
+
+# So many tasks of a layer that is written out are looked at; imread, for one, writes a task for
+# each file, and its name has them all.
+_TASKS = 4096
+
+# Kernels lie in files too, and an edit of another line there changes no result.
+_PROGRAMS = (".py", ".pyc", ".ipynb", ".so")
+
+# The files that describe a store of Zarr.
+_DESCRIBED = ("zarr.json", ".zarray", ".zmetadata")
+
+# What pickling objects of others may raise.
+_UNPICKLED = (
+    AttributeError, LookupError, NotImplementedError, OSError, RecursionError, RuntimeError,
+    TypeError, ValueError, pickle.PicklingError,
+)  # fmt: skip
+
+
+class Seen:
+    """The calls, the functions and the paths that a Dask graph holds, and patterns of paths.
+
+    Of a layer that is written out `most` tasks are looked at.
+    """
+
+    def __init__(self, graph: Any, most: int | None = _TASKS) -> None:
+        self.calls: dict[str, Call] = {}
+        self.functions: dict[str, str] = {}
+        self.paths: set[str] = set()
+        self.patterns: set[str] = set()
+        self._folders: dict[str, str] = {}
+        pickler: Any = imported("cloudpickle").Pickler
+        found = self
+
+        class Looking(pickler):  # type: ignore[misc]
+            def persistent_id(self, one: Any) -> Any:
+                return found._looked_at(one)
+
+        for piece in _pieces(graph, most):
+            buffers: list[Any] = []
+            try:
+                Looking(io.BytesIO(), protocol=5, buffer_callback=buffers.append).dump(piece)
+            except _UNPICKLED:
+                continue
+
+    def _looked_at(self, one: Any) -> Any:
+        """Take note of an object; anything but None keeps it from being pickled."""
+        match one:
+            case str():
+                if 1 < len(one) < 4096 and "\n" not in one:
+                    self._path(one)
+                return None
+            case PurePath():
+                self._path(str(one))
+                return None
+            case np.memmap() if one.filename is not None:
+                self._path(str(one.filename))
+                return "array"
+            case np.ndarray():
+                return None if one.dtype.hasobject else "array"
+            case Part():
+                self._part(one)
+                return "part"
+            case Program():
+                self.calls |= {node.call.token: node.call for node in one.nodes}
+                return "program"
+            case Call():
+                self.calls[one.token] = one
+                return "call"
+            case Definition() | FunctionType():
+                # Dask names a function by what it does; the files it may mention are its own.
+                return "function"
+        module = type(one).__module__.partition(".")[0]
+        if module == "ninepoint" and hasattr(one, "signature"):
+            definition = getattr(one, "definition", one)
+            if isinstance(token := getattr(definition, "token", None), str):
+                self.functions[str(getattr(definition, "name", "function"))] = token
+                return "function"
+        if module == "h5py":
+            file: Any = getattr(one, "file", None)
+            if file is not None:
+                self._path(file.filename)
+            return "h5py"
+        return None
+
+    def _path(self, text: str) -> None:
+        text = text.removeprefix("file://")
+        suffix = os.path.splitext(text)[1]
+        if suffix in _PROGRAMS or not (suffix or os.path.isabs(text)) or "\0" in text:
+            return
+        with suppress(OSError):
+            if os.path.lexists(text):
+                self.paths.add(os.path.realpath(text))
+
+    def _part(self, part: Part) -> None:
+        """Take note of the files of a stack, and of what finds them, now and the next time."""
+        if part.found and part.found != LIST:
+            self.patterns.add(part.found)
+        for source in part.sources:
+            folder, name = os.path.split(source.path)
+            if folder not in self._folders:
+                self._folders[folder] = os.path.realpath(folder)
+            self.paths.add(os.path.join(self._folders[folder], name))
+            if part.found == LIST:
+                like = f"*{os.path.splitext(name)[1]}"
+                self.patterns.add(os.path.join(glob.escape(self._folders[folder]), like))
+            if os.path.islink(source.path):
+                self.paths.add(os.path.realpath(source.path))
+
+
+def _pieces(graph: Any, most: int | None) -> Iterator[Any]:
+    """What is pickled at a time: a layer that is a rule, and else some of its tasks."""
+    layers = getattr(graph, "layers", None)
+    for layer in [graph] if layers is None else layers.values():
+        if type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict):
+            yield from islice(layer.values(), most)
+        else:
+            yield layer
+
+
+def meaning(arrays: Mapping[str, Any], rest: Meaning) -> Meaning:
+    """What some Dask arrays mean, by their names, and the `rest` that is to be compared."""
+    facts: dict[str, Any] = {}
+    whole = imported("dask.highlevelgraph").HighLevelGraph.merge(
+        *(array.dask for array in arrays.values())
+    )
+    found = Seen(whole)
+    count: dict[str, int] = {}
+    for call in found.calls.values():
+        name = call.definition.name
+        count[name] = count.get(name, 0) + 1
+        title = f"'{name}'" if count[name] == 1 else f"'{name}' ({count[name]})"
+        facts[f"the kernel {title}"] = call.definition.token
+        for scalar, value in call.scalars.items():
+            known = digest(np.asarray(value).tolist()) if np.ndim(value) else repr(value)
+            facts[f"the argument '{scalar}' of {title}"] = known
+        facts[f"the boundary of {title}"] = repr(call.boundary)
+        facts[f"the cval of {title}"] = repr(call.cval)
+        facts[f"the dtype of {title}"] = repr((call.dtypes, call.overflow))
+        facts[f"the steps of {title} (every=)"] = repr(call.every)
+    for name, token in sorted(found.functions.items()):
+        facts[f"the function '{name}'"] = token
+    for path in sorted(found.paths):
+        facts[f"the source '{path}'"] = _identity(path)
+    for name, array in arrays.items():
+        of = f" of '{name}'" if name else ""
+        facts[f"the dtype{of}"] = np.dtype(array.dtype).str
+        facts[f"the shape{of}"] = list(array.shape)
+    facts |= dict(rest)
+    for name, array in arrays.items():
+        of = f" of '{name}'" if name else ""
+        facts[
+            f"the lazy array{of} (the chunks of its sources, functions of others, sources "
+            "without a lasting name)"
+        ] = array.name
+    return list(facts.items())
+
+
+def _identity(path: str) -> list[Any]:
+    """What tells a file, or a store, from the one that it was: sizes and times."""
+    known = []
+    for name in (path, *(os.path.join(path, one) for one in _DESCRIBED)):
+        with suppress(OSError):
+            now = stamp(name)
+            known.append([0 if os.path.isdir(name) else now.size, now.changed])
+    return known
+
+
+def read_from(graph: Any, path: str) -> bool:
+    """Whether a Dask graph reads a file or store at `path`, or in it."""
+    real = os.path.realpath(path)
+    return any(one == real or one.startswith(real + os.sep) for one in Seen(graph).paths)

@@ -1,0 +1,140 @@
+"""Zarr: arrays, groups of variables, and images of OME-Zarr.
+
+an array                                 itself
+a group that xarray wrote                a variable, with its coordinates
+a group with "multiscales"               the image, of one of its levels (`ome`)
+any other group                          the array that is named, or the only one
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from typing import Any
+
+import numpy as np
+
+from ..undisturbed import imported
+from . import ome
+from .opened import Found, Opened, found, labelled
+from .paths import Stamp, need, readable
+from .stored import listed, open_variable, pick
+
+# The files that describe an array or a group of Zarr, of version 3 and 2.
+FILES = ("zarr.json", ".zarray", ".zgroup")
+
+
+def is_zarr(path: str) -> bool:
+    """Whether a folder is an array or a group of Zarr."""
+    return any(os.path.lexists(os.path.join(path, name)) for name in FILES)
+
+
+def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
+    """Look for an array."""
+    need("Reading Zarr", "zarr")
+    zarr: Any = imported("zarr")
+    if "://" not in path and not is_zarr(path):
+        raise ValueError(f"{path!r} is no Zarr store: it has none of the files {listed(FILES)}.")
+    for name in FILES:
+        # Raises by its own name what keeps one from reading.
+        if "://" not in path and os.path.lexists(os.path.join(path, name)):
+            readable(os.path.join(path, name))
+    node = zarr.open(path, mode="r")
+    _refuse_unfinished(path, node)
+    if isinstance(node, zarr.Array):
+        if variable is not None:
+            raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
+        _refuse_level(path, level)
+        return _plain(path, "", node)
+    if variable is None or variable.strip("/") not in node:
+        return _from_group(path, node, variable, level)
+    inner = node[variable.strip("/")]
+    if isinstance(inner, zarr.Group):
+        return _from_group(path, inner, None, level)
+    parent, _, last = variable.strip("/").rpartition("/")
+    return _from_group(path, node[parent] if parent else node, last, level)
+
+
+def _from_group(path: str, group: Any, variable: str | None, level: int | None) -> Found:
+    inside = group.path.strip("/")
+    where = f"{path}/{inside}" if inside else path
+    said = ome.said_of(dict(group.attrs))
+    if said.get("multiscales") is not None and variable is None:
+        image, size = ome.size_of(where, said, level)
+        within = str(size["path"])
+        array, shards = _array(path, f"{inside}/{within}".strip("/"), group[within])
+        return found(array, shards, ome.with_axes(array, said, image, size))
+    _refuse_level(where, level)
+    arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
+    if variable is None and not arrays:
+        below_here = [name for name, _ in group.groups()]
+        hint = f" Open one of its groups: {listed(below_here)}." if below_here else ""
+        raise ValueError(f"{where!r} is a group of Zarr that holds no array itself.{hint}")
+    if arrays and all(_dims(one) for one in arrays.values()):
+
+        def stamp(one: str) -> Stamp:
+            return _stamp(path, f"{inside}/{one}".strip("/"), arrays[one])
+
+        return open_variable(stamp, path, "zarr", inside, variable)
+    name = pick(where, list(arrays), variable)
+    return _plain(path, f"{inside}/{name}".strip("/"), arrays[name])
+
+
+def _plain(store: str, path: str, node: Any) -> Found:
+    """An array, with the names of its dimensions if it has them all."""
+    array, shards = _array(store, path, node)
+    dims = _dims(node)
+    attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
+    return found(array, shards, labelled(array, dims, None, attrs, None) if dims else None)
+
+
+def _array(store: str, path: str, node: Any) -> tuple[Opened, tuple[int, ...] | None]:
+    """An array at a path of a store, and its shards."""
+    stamp = _stamp(store, path, node)
+    real = store if stamp.sign else os.path.abspath(store)
+    array = Opened(_zarr, (real, path), stamp, f"{real}/{path}".rstrip("/"), tuple(node.shape),
+                   np.dtype(node.dtype), tuple(node.chunks))  # fmt: skip
+    return array, getattr(node, "shards", None)
+
+
+def _zarr(store: str, path: str) -> Any:
+    """Open an array, of which the pieces that hold some elements are decoded, and no others."""
+    need("Reading Zarr", "zarr")
+    return imported("zarr").open_array(store, path=path, mode="r")
+
+
+def _dims(array: Any) -> tuple[str, ...]:
+    """The names of its dimensions, if it has them all."""
+    named = getattr(array.metadata, "dimension_names", None)
+    named = named or array.attrs.get("_ARRAY_DIMENSIONS")
+    if not named or len(named) != array.ndim or not all(named) or len(set(named)) < len(named):
+        return ()
+    return tuple(map(str, named))
+
+
+def _stamp(store: str, path: str, node: Any) -> Stamp:
+    """Mark the file that describes an array or a group, or what it says."""
+    if "://" not in store:
+        for name in FILES:
+            file = os.path.join(store, path, name)
+            if os.path.isfile(file):
+                return readable(file)
+    text = json.dumps(node.metadata.to_dict(), sort_keys=True, default=str)
+    return Stamp(store, sign=hashlib.blake2b(text.encode(), digest_size=16).hexdigest())
+
+
+def _refuse_unfinished(path: str, node: Any) -> None:
+    if node.attrs.get("incomplete"):
+        raise ValueError(
+            f"{path!r} is not finished: parts of it have not been written yet. Save it again with "
+            "resume=True."
+        )
+
+
+def _refuse_level(path: str, level: int | None) -> None:
+    if level:
+        raise ValueError(
+            f"level={level} is for OME-Zarr, which holds an image in several sizes; {path!r} "
+            "holds one."
+        )
