@@ -7,10 +7,11 @@ NumPy, Dask array     ->    one variable without a name
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Container, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,11 @@ import numpy as np
 from ..arrays.engines import as_dask
 from ..arrays.recognise import is_chunked, is_dask, is_dataset, is_xarray
 from ..undisturbed import imported
+from .errors import AmongInputsError
 from .paths import need
 from .progress import Progress
-from .resume import Journal, Meaning, meaning
-from .run import Item
+from .resume import Journal, Meaning, Seen, facts_of
+from .run import Item, Writer
 from .units import Layout, Region, Shape, Units, units
 
 # What an encoding may say that concerns the values; the rest is about the store they came from.
@@ -35,13 +37,24 @@ _OF_DASK = re.compile(r"-[0-9a-f]{32}$")
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A Dask array, as it is stored, with the names of its axes."""
+    """A Dask array, as it is stored, with the names of its axes.
+
+    How it `lies` in a store is what it was where it was read, until that is chosen; then it has
+    `units`, of which `first` is the number of the first in the store.
+    """
 
     name: str
     array: Any
     dims: tuple[Hashable, ...] = ()
-    known: Layout | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)
+    lies: Layout | None = None
+    units: Units | None = None
+    first: int = 0
+
+    @property
+    def of(self) -> str:
+        """Which one it is, for what is said of it."""
+        return f" of '{self.name}'" if self.name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +68,78 @@ class Contents:
     dataset: Any = None
     attributes: Mapping[str, Any] = field(default_factory=dict)
 
+    def laid(self, choose: Callable[[Variable], Layout]) -> Contents:
+        """Choose how each variable lies in the store, and divide it into units."""
+        variables: list[Variable] = []
+        first = 0
+        for one in self.variables:
+            lies, array = choose(one), one.array
+            grid = units(array.shape, array.dtype.itemsize, array.chunks, lies)
+            variables.append(replace(one, lies=lies, units=grid, first=first))
+            first += grid.count
+        return replace(self, variables=tuple(variables))
+
     @property
     def dims(self) -> list[Hashable]:
         """The names of all axes."""
         return list(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
 
     @property
-    def facts(self) -> Meaning:
-        """The values that lie around the variables, as far as they tell two contents apart."""
-        if self.dataset is None:
-            return [("the axes and channels", dict(self.attributes))] if self.attributes else []
+    def count(self) -> int:
+        """How many units there are."""
+        return sum(one.units.count for one in self.variables if one.units)
+
+    @property
+    def meaning(self) -> Meaning:
+        """What is computed, how it lies in a store, and the values that lie around it."""
+        facts = facts_of([one.array for one in self.variables])
+        for one in self.variables:
+            facts[f"the dtype{one.of}"] = np.dtype(one.array.dtype).str
+            facts[f"the shape{one.of}"] = one.array.shape
+            if one.lies and one.units:
+                facts[f"the chunks{one.of}"] = one.lies.chunks
+                facts[f"the shards{one.of}"] = one.lies.shards
+                facts[f"what a task writes{one.of}"] = one.units.size
+        if self.attributes:
+            facts["the axes and channels"] = dict(self.attributes)
         tokenize: Any = imported("dask.base").tokenize
-        lazy = {variable.name for variable in self.variables}
-        return [
-            (f"the coordinate {name!r}", tokenize(np.asarray(one.values)))
-            for name, one in sorted(self.dataset.variables.items(), key=lambda pair: str(pair[0]))
-            if name not in lazy
-        ]
+        lazy = {one.name for one in self.variables}
+        around = {} if self.dataset is None else self.dataset.variables
+        for name in sorted(around.keys() - lazy, key=str):
+            facts[f"the coordinate {name!r}"] = tokenize(np.asarray(around[name].values))
+        for one in self.variables:
+            facts[
+                f"the lazy array{one.of} (the chunks of its sources, functions of others, sources "
+                "without a lasting name)"
+            ] = one.array.name
+        return list(facts.items())
+
+    def check_not_read(self, path: str) -> None:
+        """Raise `ValueError` if a variable is read from what it would replace."""
+        real = os.path.realpath(path)
+        for variable in self.variables:
+            for one in Seen(variable.array.dask).paths:
+                if one == real or one.startswith(real + os.sep):
+                    raise AmongInputsError(
+                        f"save would replace {path!r}, from which the array is still to be read; "
+                        "save under another name"
+                    )
+
+    def items(
+        self,
+        numbers: Container[int],
+        write: Callable[[Variable], Callable[[np.ndarray, Region], None]],
+        path: str,
+        journal: Journal | None,
+    ) -> list[Item]:
+        """What is written: the units of these numbers, which count through all variables."""
+        items = []
+        for one in self.variables:
+            assert one.units is not None
+            own = {n: 1 for n in range(one.units.count) if one.first + n in numbers}
+            put = Put(write(one), path, journal, one.units, one.first)
+            items.append(Item(one.array, Writer(one.units, put, one.array.dtype), own))
+        return items
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,51 +180,6 @@ class Put:
                 f"{error.strerror or error}: [{where}] is not written; {rest}",
                 self.path,
             ) from error
-
-
-def grids_of(contents: Contents, layouts: Mapping[str, Layout]) -> dict[str, Units]:
-    """Divide the variables into units."""
-    return {
-        one.name: units(
-            one.array.shape, one.array.dtype.itemsize, one.array.chunks, layouts[one.name]
-        )
-        for one in contents.variables
-    }
-
-
-def items_of(
-    contents: Contents,
-    grids: Mapping[str, Units],
-    writes: Mapping[str, Callable[[np.ndarray, Region], None]],
-    numbers: Container[int],
-    path: str,
-    journal: Journal | None,
-) -> list[Item]:
-    """What is written: the units of these numbers, which count through all variables."""
-    items = []
-    first = 0
-    for variable in contents.variables:
-        grid = grids[variable.name]
-        own = {n: 1 for n in range(grid.count) if first + n in numbers}
-        put = Put(writes[variable.name], path, journal, grid, first)
-        items.append(Item(variable.array, grid, put, own))
-        first += grid.count
-    return items
-
-
-def meaning_of(
-    contents: Contents, layouts: Mapping[str, Layout], grids: Mapping[str, Units]
-) -> Meaning:
-    """What the variables mean, and how they lie in a store."""
-    rest: Meaning = []
-    for variable in contents.variables:
-        of, lies = f" of '{variable.name}'" if variable.name else "", layouts[variable.name]
-        rest += [
-            (f"the chunks{of}", lies.chunks),
-            (f"the shards{of}", lies.shards),
-            (f"what a task writes{of}", grids[variable.name].size),
-        ]
-    return meaning({one.name: one.array for one in contents.variables}, rest + contents.facts)
 
 
 def contents(result: Any, *, of_zarr: bool = False) -> Contents:
@@ -201,15 +224,12 @@ def lazily(array: Any, name: str = "") -> Any:
             )
         if isinstance(array._meta, np.ma.MaskedArray):
             raise TypeError(f"save would lose the mask of the array{of}; fill it first")
-    else:
-        da: Any = imported("dask.array")
-        array = da.from_array(array, chunks=-1)
-    return array
+        return array
+    return imported("dask.array").from_array(array, chunks=-1)
 
 
 def _labelled(dataset: Any, of_zarr: bool) -> Contents:
-    need("Saving a DataArray", "xarray")
-    xr: Any = imported("xarray")
+    xr = need("Saving a DataArray", "xarray")
     kinds = {one.dtype.kind for one in dataset.data_vars.values()}
     if kinds and kinds <= set("mM"):
         raise TypeError(
@@ -237,7 +257,7 @@ def _labelled(dataset: Any, of_zarr: bool) -> Contents:
         # NetCDF has numbers in the place of bools, Zarr has bools.
         is_kept = of_zarr and one.dtype == bool
         stored = one if is_kept else xr.conventions.encode_cf_variable(one, name=name)
-        variables.append(Variable(name, stored.data, one.dims, known, dict(stored.attrs)))
+        variables.append(Variable(name, stored.data, one.dims, dict(stored.attrs), known))
         placeholder = one.copy(deep=False)
         placeholder.data = imported("dask.array").zeros(one.shape, dtype=one.dtype, chunks=-1)
         placed[name] = placeholder
@@ -261,9 +281,8 @@ def stored_by_xarray() -> Iterator[None]:
 def _known(variable: Any) -> Layout | None:
     """The chunks and shards that a variable had where it was read."""
     chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
-    lengths = [one for one in (chunks, shards) if one is not None]
-    if chunks is None or any(not isinstance(n, int) for one in lengths for n in one):
-        return None
-    if any(len(one) != variable.ndim for one in lengths):
-        return None
+    for lengths in (chunks, shards or chunks):
+        whole = lengths is not None and all(isinstance(n, int) for n in lengths)
+        if not whole or len(lengths) != variable.ndim:
+            return None
     return Layout(tuple(chunks), None if shards is None else tuple(shards))

@@ -25,7 +25,7 @@ from .formats import TIFF, Options, as_grey, check_holds, check_options
 from .paths import found_by, make_folder, need
 from .progress import Progress, shown
 from .resume import Seen
-from .run import Item, Work, follow, write
+from .run import Item, Work, Writer, follow, write
 from .targets import FrameFiles, Target, parse_pattern, stack_file
 from .units import Region, Shape, Units
 
@@ -238,7 +238,8 @@ def _item(array: Any, writer: Frames, numbers: Sequence[int]) -> Item:
         frame = int(np.prod(array.shape[1:])) * array.dtype.itemsize
         depth = min(depth, max(1, MERGED_BYTES // frame))
     units = Units(array.shape, (depth, *array.shape[1:]))
-    return Item(array, units, writer, Counter(number // depth for number in numbers), "imsave")
+    task = Writer(units, writer, array.dtype, "imsave")
+    return Item(array, task, Counter(number // depth for number in numbers))
 
 
 def _write(stack: NDArray[Any], numbers: Sequence[int], writer: Frames, work: Work[int]) -> None:

@@ -106,7 +106,7 @@ def image(result: Any, path: str) -> Contents | None:
     if reason is None:
         array = lazily(result.data)
         attributes = _attributes(result, source or {})
-        variable = Variable("0", array, result.dims, None, _plain(result.attrs))
+        variable = Variable("0", array, result.dims, _plain(result.attrs))
         return Contents((variable,), attributes=attributes)
     if not asked:
         return None

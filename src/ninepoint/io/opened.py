@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -114,6 +115,22 @@ class Opened:
 
     def __dask_tokenize__(self) -> Any:
         return self.opener.__qualname__, self.place, repr(self.stamp), self.dtype.str
+
+
+def opened(
+    opener: Callable[..., Any],
+    path: str,
+    stamp: Stamp,
+    like: Any,
+    pieces: Sequence[int] | None,
+    *inner: str,
+) -> Opened:
+    """An array in a file or a store, with the shape and dtype of another; `inner` begins where."""
+    real = path if "://" in path else os.path.abspath(path)
+    return Opened(
+        opener, (real, *inner), stamp, "/".join((real, *filter(None, inner[:1]))),
+        tuple(like.shape), np.dtype(like.dtype), tuple(map(int, pieces or (1,) * like.ndim)),
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=64)

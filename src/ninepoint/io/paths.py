@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from os import PathLike
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ..undisturbed import imported
 
@@ -22,18 +22,22 @@ _PARTS = {"PIL": ("PIL.Image", "PIL.JpegImagePlugin", "PIL.PngImagePlugin")}
 _PACKAGES = {"PIL": "pillow", "dask.array": "'dask[array]'", "zarr": "'zarr>=3'"}
 
 
-def need(what: str, *modules: str) -> None:
-    """Import what one needs for `what`, or say which module is missing and how to get it."""
+def need(what: str, *modules: str) -> Any:
+    """Import what one needs for `what`, or say which module is missing and how to get it.
+
+    Gives the last one; others are partly typed, so nobody looks at how.
+    """
     for module in modules:
         try:
             for one in (module, *_PARTS.get(module, ())):
-                imported(one)
+                found = imported(one)
         except ImportError as error:
             raise ImportError(
                 f"{what} needs '{module}', which cannot be imported ({error}). "
                 f"Install it, on every machine that computes, with: "
                 f"pip install {_PACKAGES.get(module, module)}"
             ) from error
+    return found
 
 
 def local_path(path: Path, urls: str) -> str:

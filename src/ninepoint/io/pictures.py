@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ..undisturbed import imported
 from .paths import need
 
 if TYPE_CHECKING:
@@ -116,8 +115,7 @@ def decode(data: bytes, expected: Header, max_pixels: int | None) -> NDArray[np.
 
 def codecs_of_wide_png() -> Any:
     """The library for colour of 16 bits, of which Pillow drops the low byte of every number."""
-    need("Colour of 16 bits in PNG, which TIFF holds too,", "imagecodecs")
-    return imported("imagecodecs")
+    return need("Colour of 16 bits in PNG, which TIFF holds too,", "imagecodecs")
 
 
 def _opened(file: BinaryIO) -> ImageFile:

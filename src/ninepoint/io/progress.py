@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import TypeAlias
 
 from ..notebook import Passing, present
@@ -62,7 +63,7 @@ class _Bar:
             return
         self._shown = now
         left = (now - self._begin) / done * (total - done) if done else 0.0
-        rest = f", {_clock(left)} left" if left >= 1 else ""
+        rest = f", {timedelta(seconds=round(left))} left" if left >= 1 else ""
         self._line.show(f"{self._title} {done}/{total}{rest}", done / max(total, 1))
 
     def clear(self) -> None:
@@ -89,12 +90,3 @@ class _Terminal:
         sys.stderr.write("\r" + line.ljust(len(self._shown)))
         sys.stderr.flush()
         self._shown = line
-
-
-def _clock(seconds: float) -> str:
-    """So many seconds, in minutes and hours where there are some."""
-    whole = round(seconds)
-    hours, minutes = whole // 3600, whole % 3600 // 60
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole % 60} s" if minutes else f"{whole} s"

@@ -25,29 +25,28 @@ import os
 import pickle
 import secrets
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 from pathlib import PurePath
 from types import FunctionType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from ..calls import Call
-from ..definition import Definition
-from ..program import Program
 from ..tokens import digest
 from ..undisturbed import imported
 from .atomic import write_whole
 from .images import LIST, Part
 from .paths import stamp
 
-Meaning: TypeAlias = "list[tuple[str, Any]]"
+if TYPE_CHECKING:
+    from ..calls import Call
 
-# The name of this process, by its number: a child that was forked needs one of its own.
-_names: dict[int, str] = {}
+Meaning: TypeAlias = "list[tuple[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +71,9 @@ class Journal:
 
     def mark(self, number: int) -> None:
         """Note that a unit is written."""
-        name = _names.get(os.getpid())
-        if name is None:
-            host = "".join(c for c in socket.gethostname() if c.isalnum())
-            name = f"done-{host}-{os.getpid()}-{secrets.token_hex(4)}"
-            name = _names.setdefault(os.getpid(), name)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_CLOEXEC", 0)
-        descriptor = os.open(os.path.join(self.folder, name), flags, 0o666)
+        path = os.path.join(self.folder, _own_name(os.getpid()))
+        descriptor = os.open(path, flags, 0o666)
         try:
             os.write(descriptor, b"%d\n" % number)
         finally:
@@ -87,7 +82,7 @@ class Journal:
     def done(self) -> set[int]:
         """The units that are written."""
         numbers: set[int] = set()
-        for path in glob.iglob(os.path.join(glob.escape(self.folder), "done-*")):
+        for path in self._files():
             with suppress(FileNotFoundError), open(path, "rb") as file:
                 *lines, _ = file.read().split(b"\n")
                 numbers.update(int(line) for line in lines if line.isdigit())
@@ -95,9 +90,19 @@ class Journal:
 
     def forget(self) -> None:
         """Remove the numbers: all units are written, or all are to be written again."""
-        for path in glob.glob(os.path.join(glob.escape(self.folder), "done-*")):
+        for path in self._files():
             with suppress(FileNotFoundError):
                 os.unlink(path)
+
+    def _files(self) -> list[str]:
+        return glob.glob(os.path.join(glob.escape(self.folder), "done-*"))
+
+
+@cache
+def _own_name(process: int) -> str:
+    """The file of this process, by its number: a child that was forked needs one of its own."""
+    host = "".join(c for c in socket.gethostname() if c.isalnum())
+    return f"done-{host}-{process}-{secrets.token_hex(4)}"
 
 
 def check_same(path: str, old: Iterable[tuple[str, Any]], new: Meaning) -> None:
@@ -173,6 +178,11 @@ class Seen:
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
+        # Imported here: images alone need no kernels.
+        from ..calls import Call
+        from ..definition import Definition
+        from ..program import Program
+
         match one:
             case str():
                 if 1 < len(one) < 4096 and "\n" not in one:
@@ -246,17 +256,15 @@ def _pieces(graph: Any, most: int | None) -> Iterator[Any]:
             yield layer
 
 
-def meaning(arrays: Mapping[str, Any], rest: Meaning) -> Meaning:
-    """What some Dask arrays mean, by their names, and the `rest` that is to be compared."""
+def facts_of(arrays: Iterable[Any]) -> dict[str, Any]:
+    """What some Dask arrays are computed by and from, each fact with a name."""
     facts: dict[str, Any] = {}
-    whole = imported("dask.highlevelgraph").HighLevelGraph.merge(
-        *(array.dask for array in arrays.values())
-    )
-    found = Seen(whole)
-    count: dict[str, int] = {}
-    for call in found.calls.values():
+    merge = imported("dask.highlevelgraph").HighLevelGraph.merge
+    seen = Seen(merge(*(array.dask for array in arrays)))
+    count: Counter[str] = Counter()
+    for call in seen.calls.values():
         name = call.definition.name
-        count[name] = count.get(name, 0) + 1
+        count[name] += 1
         title = f"'{name}'" if count[name] == 1 else f"'{name}' ({count[name]})"
         facts[f"the kernel {title}"] = call.definition.token
         for scalar, value in call.scalars.items():
@@ -266,22 +274,8 @@ def meaning(arrays: Mapping[str, Any], rest: Meaning) -> Meaning:
         facts[f"the cval of {title}"] = repr(call.cval)
         facts[f"the dtype of {title}"] = repr((call.dtypes, call.overflow))
         facts[f"the steps of {title} (every=)"] = repr(call.every)
-    for name, token in sorted(found.functions.items()):
-        facts[f"the function '{name}'"] = token
-    for path in sorted(found.paths):
-        facts[f"the source '{path}'"] = _identity(path)
-    for name, array in arrays.items():
-        of = f" of '{name}'" if name else ""
-        facts[f"the dtype{of}"] = np.dtype(array.dtype).str
-        facts[f"the shape{of}"] = list(array.shape)
-    facts |= dict(rest)
-    for name, array in arrays.items():
-        of = f" of '{name}'" if name else ""
-        facts[
-            f"the lazy array{of} (the chunks of its sources, functions of others, sources "
-            "without a lasting name)"
-        ] = array.name
-    return list(facts.items())
+    facts |= {f"the function '{name}'": token for name, token in sorted(seen.functions.items())}
+    return facts | {f"the source '{path}'": _identity(path) for path in sorted(seen.paths)}
 
 
 def _identity(path: str) -> list[Any]:
@@ -292,9 +286,3 @@ def _identity(path: str) -> list[Any]:
             now = stamp(name)
             known.append([0 if os.path.isdir(name) else now.size, now.changed])
     return known
-
-
-def read_from(graph: Any, path: str) -> bool:
-    """Whether a Dask graph reads a file or store at `path`, or in it."""
-    real = os.path.realpath(path)
-    return any(one == real or one.startswith(real + os.sep) for one in Seen(graph).paths)

@@ -35,27 +35,13 @@ _T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
-    """One lazy array, and what `put` writes of it: units by their numbers, with what each counts.
-
-    `who` writes it, for what is said of the array.
-    """
-
-    array: Any
-    units: Units
-    put: Callable[[np.ndarray, Shape, Region], None]
-    numbers: Mapping[int, int]
-    who: str = "save"
-
-
-@dataclass(frozen=True, slots=True)
 class Writer:
-    """The task for a unit, which has a place in the grid."""
+    """The task for a unit, which has a place in the grid; `who` writes, for what is said."""
 
     units: Units
     put: Callable[[np.ndarray, Shape, Region], None]
     dtype: np.dtype[Any]
-    who: str
+    who: str = "save"
 
     def __call__(self, block: Any, block_id: Shape | None = None) -> np.ndarray:
         """Write the elements of `block`."""
@@ -75,6 +61,15 @@ class Writer:
         return np.ones((1,) * block.ndim, np.int8)
 
 
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A lazy array, what writes it, and the units to write by number, with what each counts."""
+
+    array: Any
+    writer: Writer
+    numbers: Mapping[int, int]
+
+
 def write(items: Iterable[Item], advance: Advance) -> None:
     """Compute and write the units that are to be written."""
     wanted: dict[tuple[Any, ...], int] = {}
@@ -82,17 +77,18 @@ def write(items: Iterable[Item], advance: Advance) -> None:
     for item in items:
         if not item.numbers:
             continue
-        name = f"{item.who}-{secrets.token_hex(16)}"
+        units = item.writer.units
+        name = f"{item.writer.who}-{secrets.token_hex(16)}"
         arrays.append(
-            _cut(item.array, item.units.chunks).map_blocks(
-                Writer(item.units, item.put, item.array.dtype, item.who),
+            _cut(item.array, units.chunks).map_blocks(
+                item.writer,
                 name=name,
                 dtype=np.int8,
-                chunks=tuple((1,) * count for count in item.units.counts),
+                chunks=tuple((1,) * count for count in units.counts),
                 meta=np.empty((0,) * item.array.ndim, np.int8),
             )
         )
-        wanted |= {(name, *item.units.place(one)): n for one, n in item.numbers.items()}
+        wanted |= {(name, *units.place(one)): n for one, n in item.numbers.items()}
     if wanted:
         _compute(arrays, wanted, advance)
 

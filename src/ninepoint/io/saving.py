@@ -12,12 +12,12 @@ from ..arrays.engines import as_dask
 from ..arrays.recognise import is_xarray
 from ..tracebacks import door
 from . import ome
-from .contents import How, contents, lazily
+from .contents import Contents, How, Variable, contents, lazily
 from .formats import IMAGES, Options
 from .frames import save_frames
 from .paths import local_path
 from .progress import Progress
-from .resume import Journal, check_same, meaning
+from .resume import Journal, check_same
 from .targets import parse_pattern
 from .units import Cut, check_part, share
 from .whole_files import is_on_earth, save_netcdf, save_npy, save_raster
@@ -178,6 +178,7 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
     What they mean stands in folder/.{:04d}.png.ninepoint/ beside folder/0000.png, 0001.png, ...
     """
     array = lazily(result.data if is_xarray(result) else result)
+    means = Contents((Variable("", array),)).meaning
     target = parse_pattern(pattern)
     if how.part and not target.numbered:
         raise ValueError(
@@ -185,7 +186,6 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
             "give each frame a file of its own, 'frames/{:04d}.tif', or save as .zarr"
         )
     journal = Journal(os.path.join(target.folder, f".{target.name}.ninepoint"))
-    means = meaning({"": array}, [])
     old = journal.meaning()
     if how.resume or how.part:
         if old is not None:

@@ -14,18 +14,14 @@ import numpy as np
 
 from ..undisturbed import imported
 from .errors import opening
-from .opened import Array, Found, Opened, found
+from .opened import Array, Found, found, opened
 from .paths import Stamp, need, readable
-
-_NEEDED = {"h5netcdf": ("h5netcdf",), "zarr": ("zarr",), "scipy": ("scipy",)}
 
 
 def open_npy(path: str) -> Found:
     """Look at the header of an array of NumPy."""
     stamp = readable(path)
-    array = _npy(stamp.path)
-    pieces = (1,) * array.ndim
-    return found(Opened(_npy, (stamp.path,), stamp, stamp.path, array.shape, array.dtype, pieces))
+    return found(opened(_npy, path, stamp, _npy(path), None))
 
 
 def _npy(path: str) -> Array:
@@ -37,8 +33,7 @@ def _npy(path: str) -> Array:
 
 def open_hdf5(path: str, variable: str | None) -> Found | None:
     """Look for a dataset; None where xarray should read it, since it names its dimensions."""
-    need("Reading HDF5", "h5py")
-    h5py: Any = imported("h5py")
+    h5py = need("Reading HDF5", "h5py")
     stamp = readable(path)
     datasets: dict[str, Any] = {}
     with h5py.File(stamp.path, "r") as file:
@@ -55,41 +50,35 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
         one = datasets[name]
         if any(len(dim) for dim in one.dims):
             return None
-        pieces = one.chunks or (1,) * one.ndim
-        place, where = (stamp.path, name), f"{stamp.path}/{name}"
-        return found(Opened(_hdf5, place, stamp, where, one.shape, one.dtype, pieces))
+        return found(opened(_hdf5, path, stamp, one, one.chunks, name))
 
 
 def _hdf5(path: str, name: str) -> Any:
     """Open a dataset; h5py itself lets one thread in at a time."""
-    need("Reading HDF5", "h5py")
-    return imported("h5py").File(path, "r")[name]
+    return need("Reading HDF5", "h5py").File(path, "r")[name]
 
 
 def open_raster(path: str) -> Found:
     """Look at a GeoTIFF, of which the full resolution is read: overviews are copies of it."""
-    need("Reading GeoTIFF", "xarray", "rasterio", "rioxarray")
     stamp = readable(path)
-    like: Any = imported("rioxarray").open_rasterio(path, cache=False)
+    rioxarray = need("Reading GeoTIFF", "xarray", "rasterio", "rioxarray")
+    like = rioxarray.open_rasterio(path, cache=False)
     if not hasattr(like, "dims") or isinstance(like, list) or hasattr(like, "data_vars"):
         raise ValueError(
             f"{path!r} holds several images of different kinds; open the one you need with "
             "rioxarray.open_rasterio(path, variable=...)."
         )
-    with imported("rasterio").open(path) as opened:
-        rows, columns = opened.block_shapes[0]
-        apart = opened.interleaving is None or opened.interleaving.name != "pixel"
+    with imported("rasterio").open(path) as file:
+        rows, columns = file.block_shapes[0]
+        apart = file.interleaving is None or file.interleaving.name != "pixel"
     pieces = (1 if apart else like.shape[0], int(rows), int(columns))
-    dtype = np.dtype(like.dtype)
-    return found(
-        Opened(_raster, (stamp.path,), stamp, stamp.path, like.shape, dtype, pieces), like=like
-    )
+    return found(opened(_raster, path, stamp, like, pieces), like=like)
 
 
 def _raster(path: str) -> Any:
     """Open the bands, of shape (band, y, x), for each thread anew: GDAL lets no two use one."""
-    need("Reading GeoTIFF", "rioxarray")
-    return imported("rioxarray").open_rasterio(path, cache=False, lock=False).variable
+    rioxarray = need("Reading GeoTIFF", "rioxarray")
+    return rioxarray.open_rasterio(path, cache=False, lock=False).variable
 
 
 def open_netcdf(path: str, variable: str | None) -> Found:
@@ -122,26 +111,24 @@ def open_variable(
     name = pick(where if engine == "zarr" else path, main, variable, list(numeric))
     one = numeric[name]
     told = one.encoding.get("chunks") or one.encoding.get("chunksizes")
-    pieces = tuple(map(int, told)) if told else (1,) * one.ndim
-    real = path if "://" in path else os.path.abspath(path)
-    place, inner = (real, engine, group, name), f"{group}/{name}".strip("/")
-    array = Opened(_variable, place, stamp(name), f"{real}/{inner}", one.shape, one.dtype, pieces)
+    inner = f"{group}/{name}".strip("/")
+    array = opened(_variable, path, stamp(name), one, told, inner, engine)
     return found(array, one.encoding.get("shards"), dataset[name])
 
 
-def _variable(path: str, engine: str, group: str, name: str) -> Any:
+def _variable(path: str, inner: str, engine: str) -> Any:
     """Open a dataset and find a variable, decoded as xarray does it, and locked where it must."""
+    group, _, name = inner.rpartition("/")
     return _dataset(path, engine, group).variables[name]
 
 
 def _dataset(path: str, engine: str, group: str) -> Any:
     """Open a dataset without reading any variable but the coordinates along dimensions."""
-    need("Reading this file", "xarray", *_NEEDED[engine])
+    library = need("Reading this file", "xarray", engine)
     options: dict[str, Any] = {}
     if engine == "zarr":
-        root: Any = imported("zarr").open_group(path, path=group, mode="r")
-        known = getattr(root.metadata, "consolidated_metadata", None)
-        options["consolidated"] = known is not None
+        root = library.open_group(path, path=group, mode="r")
+        options["consolidated"] = root.metadata.consolidated_metadata is not None
     return imported("xarray").open_dataset(
         path, engine=engine, group=group or None, cache=False, **options
     )

@@ -10,14 +10,15 @@ has left is written again from the start.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import BytesIO
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -31,21 +32,14 @@ from .contents import (
     How,
     Variable,
     contents,
-    grids_of,
-    items_of,
     lazily,
-    meaning_of,
     stored_by_xarray,
 )
-from .errors import AmongInputsError
 from .paths import make_folder, need, stamp
 from .progress import shown
-from .resume import Journal, check_same, read_from
+from .resume import Journal, check_same
 from .run import write
 from .units import UNIT_BYTES, Cut, Layout, Region, Shape, check_dims, layout
-
-# What writes a region of a file at this path.
-Writes: TypeAlias = "Mapping[str, Callable[[str, np.ndarray, Region], None]]"
 
 # Tiles of a GeoTIFF are squares of so many pixels: a multiple of 16, as the format asks for.
 TILE = 512
@@ -63,15 +57,16 @@ def save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
         dims = [f"dim_{axis}" for axis in range(result.ndim)]
         result = imported("xarray").DataArray(result, dims=dims, name="data")
     found = contents(result)
-    layouts: dict[str, Layout] = {}
     check_dims(found.dims, chunks=chunks)
-    for variable in found.variables:
-        array = variable.array
-        _check_netcdf(variable.name, array.dtype)
-        lies = layout(array.shape, array.dtype.itemsize, array.chunks, variable.dims, chunks)
-        layouts[variable.name] = Layout(lies.chunks, None)
-    writes = {name: partial(_write_netcdf, name) for name in layouts}
-    _fill(path, found, layouts, partial(_lay_out_netcdf, found, layouts), writes, how)
+
+    def choose(one: Variable) -> Layout:
+        array = one.array
+        _check_netcdf(one.name, array.dtype)
+        lies = layout(array.shape, array.dtype.itemsize, array.chunks, one.dims, chunks)
+        return Layout(lies.chunks, None)
+
+    found = found.laid(choose)
+    _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
 
 
 def _check_netcdf(name: str, dtype: np.dtype[Any]) -> None:
@@ -84,10 +79,14 @@ def _check_netcdf(name: str, dtype: np.dtype[Any]) -> None:
         raise TypeError(f"NetCDF cannot hold the {dtype} values{of}: {cure}")
 
 
-def _lay_out_netcdf(found: Contents, layouts: Mapping[str, Layout], path: str) -> None:
+def _lay_out_netcdf(found: Contents, path: str) -> None:
     """Let xarray write everything but the values of the variables, which are lazy."""
     store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
-    encoding = {name: {"chunksizes": lies.chunks} for name, lies in layouts.items() if lies.chunks}
+    encoding = {
+        one.name: {"chunksizes": one.lies.chunks}
+        for one in found.variables
+        if one.lies and one.lies.chunks
+    }
     try:
         with stored_by_xarray():
             found.dataset.dump_to_store(store, encoding=encoding)
@@ -95,10 +94,10 @@ def _lay_out_netcdf(found: Contents, layouts: Mapping[str, Layout], path: str) -
         store.close()
 
 
-def _write_netcdf(name: str, path: str, block: np.ndarray, region: Region) -> None:
+def _write_netcdf(path: str, name: str, block: np.ndarray, region: Region) -> None:
     """Write whole chunks."""
-    need("Writing NetCDF or HDF5", "h5py")
-    with _alone(path), imported("h5py").File(path, "r+") as file:
+    h5py = need("Writing NetCDF or HDF5", "h5py")
+    with _alone(path), h5py.File(path, "r+") as file:
         file[name][region] = block
 
 
@@ -127,8 +126,8 @@ def save_raster(result: Any, path: str, how: How) -> None:
         )
     array = lazily(result.data)
     found = Contents((Variable("", array, result.dims),), result.to_dataset(name="data")[[]])
-    layouts = {"": Layout((*array.shape[:-2], TILE, TILE), None)}
-    _fill(path, found, layouts, partial(_lay_out_raster, result), {"": _write_raster}, how)
+    found = found.laid(lambda _: Layout((*array.shape[:-2], TILE, TILE), None))
+    _fill(path, found, partial(_lay_out_raster, result), _write_raster, how)
 
 
 def _lay_out_raster(result: Any, path: str) -> None:
@@ -140,14 +139,14 @@ def _lay_out_raster(result: Any, path: str) -> None:
     )  # fmt: skip
 
 
-def _write_raster(path: str, block: np.ndarray, region: Region) -> None:
+def _write_raster(path: str, _: str, block: np.ndarray, region: Region) -> None:
     """Write whole tiles."""
-    need("Writing GeoTIFF", "rasterio")
+    rasterio = need("Writing GeoTIFF", "rasterio")
     *bands, rows, columns = region
     first = bands[0].start if bands else 0
     block = block if bands else block[None]
     window = ((rows.start, rows.stop), (columns.start, columns.stop))
-    with _alone(path), imported("rasterio").open(path, "r+") as file:
+    with _alone(path), rasterio.open(path, "r+") as file:
         file.write(block, range(first + 1, first + 1 + len(block)), window=window)
 
 
@@ -178,28 +177,20 @@ def save_npy(result: Any, path: str, how: How) -> None:
         "descr": array.dtype.newbyteorder("=").str, "fortran_order": False, "shape": array.shape
     }  # fmt: skip
     np.lib.format.write_array_header_1_0(file, header)
-    layouts = {"": Layout(_run_size(array.shape, array.dtype.itemsize, array.chunks), None)}
+    size = _run_size(array.shape, array.dtype.itemsize, array.chunks)
     lay_out = partial(_lay_out_npy, file.getvalue(), array.nbytes)
-    writes = {"": partial(_write_npy, len(file.getvalue()), array.shape)}
-    _fill(path, found, layouts, lay_out, writes, how)
+    put = partial(_write_npy, len(file.getvalue()), array.shape)
+    _fill(path, found.laid(lambda _: Layout(size, None)), lay_out, put, how)
 
 
 def _run_size(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]]) -> Shape:
-    """Choose boxes whose elements lie one after another, as large as a unit may be."""
-    size = [1] * len(shape)
-    nbytes = itemsize
-    for axis in reversed(range(len(shape))):
-        n = shape[axis]
-        if nbytes * n > UNIT_BYTES:
-            many, one = max(1, UNIT_BYTES // nbytes), max(lazy[axis], default=1)
-            size[axis] = many // one * one if one <= many else many
-            break
-        size[axis] = max(1, n)
-        nbytes *= max(1, n)
-    else:
-        # All of it is small: as Dask has it along the first axis.
-        size[:1] = [max(1, max(sizes, default=1)) for sizes in lazy[:1]]
-    return tuple(size)
+    """Choose boxes whose elements lie one after another, no longer than a unit may be."""
+    for axis in range(len(shape)):
+        inner = math.prod(shape[axis + 1 :]) * itemsize
+        if inner <= UNIT_BYTES:
+            many = min(max(lazy[axis], default=1), UNIT_BYTES // max(1, inner))
+            return (*(1,) * axis, max(1, many), *(max(1, n) for n in shape[axis + 1 :]))
+    return ()
 
 
 def _lay_out_npy(header: bytes, nbytes: int, path: str) -> None:
@@ -216,7 +207,9 @@ def _lay_out_npy(header: bytes, nbytes: int, path: str) -> None:
                     raise OSError(error.errno, words) from error
 
 
-def _write_npy(start: int, shape: Shape, path: str, block: np.ndarray, region: Region) -> None:
+def _write_npy(
+    start: int, shape: Shape, path: str, _: str, block: np.ndarray, region: Region
+) -> None:
     """Write elements that lie one after another, in a file whose first is at byte `start`."""
     block = np.ascontiguousarray(block, block.dtype.newbyteorder("="))
     first = int(np.ravel_multi_index([one.start for one in region], shape)) if shape else 0
@@ -227,12 +220,14 @@ def _write_npy(start: int, shape: Shape, path: str, block: np.ndarray, region: R
 def _fill(
     path: str,
     found: Contents,
-    layouts: Mapping[str, Layout],
     lay_out: Callable[[str], None],
-    writes: Writes,
+    put: Callable[[str, str, np.ndarray, Region], None],
     how: How,
 ) -> None:
-    """Lay a file out under another name, write its units, and give it its name."""
+    """Lay a file out under another name, write its units, and give it its name.
+
+    `put` takes a path, the name of a variable, its elements, and where they belong.
+    """
     if how.part:
         suffix = os.path.splitext(path)[1]
         raise ValueError(
@@ -241,8 +236,7 @@ def _fill(
         )
     folder, name = os.path.split(path)
     journal = Journal(os.path.join(folder, f".{name}.ninepoint"))
-    grids = grids_of(found, layouts)
-    means = meaning_of(found, layouts, grids)
+    means = found.meaning
     if os.path.lexists(path):
         if how.resume:
             old = journal.meaning()
@@ -257,18 +251,16 @@ def _fill(
             raise FileExistsError(f"{path!r} exists; overwrite=True replaces it")
         if os.path.isdir(path):
             raise FileExistsError(f"{path!r} is a folder, which save does not replace")
-        if any(read_from(variable.array.dask, path) for variable in found.variables):
-            raise AmongInputsError(
-                f"save would replace {path!r}, from which the array is still to be read; "
-                "save under another name"
-            )
+        found.check_not_read(path)
     make_folder(folder, "save")
-    count = sum(grid.count for grid in grids.values())
     with replacement(path) as temporary:
         lay_out(temporary)
-        puts = {name: partial(one, temporary) for name, one in writes.items()}
-        with shown(how.progress, count) as advance:
-            write(items_of(found, grids, puts, range(count), path, None), advance)
+
+        def writing(one: Variable) -> Any:
+            return partial(put, temporary, one.name)
+
+        with shown(how.progress, found.count) as advance:
+            write(found.items(range(found.count), writing, path, None), advance)
     journal.begin([*means, _finished(path)])
 
 

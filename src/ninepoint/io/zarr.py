@@ -13,11 +13,8 @@ import json
 import os
 from typing import Any
 
-import numpy as np
-
-from ..undisturbed import imported
 from . import ome
-from .opened import Found, Opened, found, labelled
+from .opened import Found, Opened, found, labelled, opened
 from .paths import Stamp, need, readable
 from .stored import listed, open_variable, pick
 
@@ -32,8 +29,7 @@ def is_zarr(path: str) -> bool:
 
 def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
     """Look for an array."""
-    need("Reading Zarr", "zarr")
-    zarr: Any = imported("zarr")
+    zarr = need("Reading Zarr", "zarr")
     if "://" not in path and not is_zarr(path):
         raise ValueError(f"{path!r} is no Zarr store: it has none of the files {listed(FILES)}.")
     for name in FILES:
@@ -91,17 +87,13 @@ def _plain(store: str, path: str, node: Any) -> Found:
 
 def _array(store: str, path: str, node: Any) -> tuple[Opened, tuple[int, ...] | None]:
     """An array at a path of a store, and its shards."""
-    stamp = _stamp(store, path, node)
-    real = store if stamp.sign else os.path.abspath(store)
-    array = Opened(_zarr, (real, path), stamp, f"{real}/{path}".rstrip("/"), tuple(node.shape),
-                   np.dtype(node.dtype), tuple(node.chunks))  # fmt: skip
+    array = opened(_zarr, store, _stamp(store, path, node), node, node.chunks, path)
     return array, getattr(node, "shards", None)
 
 
 def _zarr(store: str, path: str) -> Any:
     """Open an array, of which the pieces that hold some elements are decoded, and no others."""
-    need("Reading Zarr", "zarr")
-    return imported("zarr").open_array(store, path=path, mode="r")
+    return need("Reading Zarr", "zarr").open_array(store, path=path, mode="r")
 
 
 def _dims(array: Any) -> tuple[str, ...]:

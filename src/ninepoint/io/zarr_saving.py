@@ -18,9 +18,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from secrets import token_hex
 from typing import Any
 
@@ -28,11 +27,10 @@ import numpy as np
 
 from ..undisturbed import imported
 from .atomic import removed, renamed, temporary_folder, write_whole
-from .contents import Contents, How, grids_of, items_of, meaning_of, stored_by_xarray
-from .errors import AmongInputsError
+from .contents import Contents, How, Variable, stored_by_xarray
 from .paths import make_folder, need
 from .progress import shown
-from .resume import Journal, Meaning, check_same, read_from
+from .resume import Journal, Meaning, check_same
 from .run import write
 from .units import Cut, Layout, Region, check_dims, layout, share
 from .zarr import is_zarr
@@ -45,50 +43,44 @@ FOLDER = ".ninepoint"
 INCOMPLETE = "incomplete"
 UNFINISHED = "ninepoint.save has not finished this store: parts of it are missing"
 
-# Arrays that this process has opened for writing, by their folder and the name of the task.
-_opened: dict[tuple[str, str], Any] = {}
-_MOST_OPENED = 16
-
 
 def save_zarr(contents: Contents, path: str, chunks: Cut, shards: Cut, how: How) -> None:
     """Write what a store lacks: all of it, what an earlier run has left, or one part of many."""
     _need_zarr()
     check_dims(contents.dims, chunks=chunks, shards=shards)
-    layouts: dict[str, Layout] = {}
-    for variable in contents.variables:
-        array = variable.array
-        _check_dtype(variable.name, array.dtype)
-        layouts[variable.name] = layout(
-            array.shape, array.dtype.itemsize, array.chunks, variable.dims,
-            chunks, shards, variable.known,
-        )  # fmt: skip
-    store = _Store(path, contents, layouts)
-    # This store is told from another one that has had its name.
-    once = token_hex(8)
-    writes = {name: partial(_write, os.path.join(path, name), once) for name in layouts}
-    grids = grids_of(contents, layouts)
-    count = sum(grid.count for grid in grids.values())
-    own = share(count, how.part)
-    if not _begun(store, meaning_of(contents, layouts, grids), own, how):
+
+    def choose(one: Variable) -> Layout:
+        _check_dtype(one.name, one.array.dtype)
+        array, known = one.array, one.lies
+        return layout(
+            array.shape, array.dtype.itemsize, array.chunks, one.dims, chunks, shards, known
+        )
+
+    contents = contents.laid(choose)
+    store = _Store(path, contents)
+    own = share(contents.count, how.part)
+    if not _begun(store, own, how):
         return
-    done = store.journal.done() if how.resume else set()
-    numbers = set(own) - done
+    # The store is told from another one that has had its name.
+    once = token_hex(8)
+
+    def writing(one: Variable) -> Any:
+        return partial(_write, os.path.join(path, one.name), once)
+
+    journal = store.journal
+    numbers = set(own) - (journal.done() if how.resume else set())
     with shown(how.progress, len(numbers)) as advance:
-        write(items_of(contents, grids, writes, numbers, path, store.journal), advance)
-    if len(store.journal.done()) >= count:
+        write(contents.items(numbers, writing, path, journal), advance)
+    if len(journal.done()) >= contents.count:
         store.finish()
 
 
-def _begun(store: _Store, means: Meaning, own: range, how: How) -> bool:
+def _begun(store: _Store, own: range, how: How) -> bool:
     """Lay out the store, or find the one that is being written; false if that is complete."""
-    path = store.path
+    path, means = store.path, store.contents.meaning
     fresh = not os.path.lexists(path)
     if not fresh and how.overwrite and not how.resume:
-        if any(read_from(variable.array.dask, path) for variable in store.contents.variables):
-            raise AmongInputsError(
-                f"save would replace {path!r}, from which the array is still to be read; "
-                "save under another name"
-            )
+        store.contents.check_not_read(path)
         _remove(path)
         fresh = True
     if fresh:
@@ -113,24 +105,23 @@ def _begun(store: _Store, means: Meaning, own: range, how: How) -> bool:
 
 def _write(folder: str, once: str, block: np.ndarray, region: Region) -> None:
     """Write whole shards or chunks."""
-    _need_zarr()
-    array = _opened.get((folder, once))
-    if array is None:
-        array = imported("zarr").open_array(folder, mode="r+")
-        if len(_opened) >= _MOST_OPENED:
-            _opened.clear()
-        _opened[folder, once] = array
-    array[region] = block
+    _opened(folder, once)[region] = block
 
 
-def _need_zarr() -> None:
+@lru_cache(maxsize=16)
+def _opened(folder: str, once: str) -> Any:
+    """Open an array for writing, once in a process and for each store that has had its name."""
+    return _need_zarr().open_array(folder, mode="r+")
+
+
+def _need_zarr() -> Any:
     """Raise unless there is a zarr that knows of shards."""
-    need("Writing a .zarr store", "dask.array", "zarr")
-    zarr = imported("zarr")
+    zarr = need("Writing a .zarr store", "dask.array", "zarr")
     if int(zarr.__version__.partition(".")[0]) < 3:
         raise ImportError(
             f"zarr {zarr.__version__} writes no shards; install a newer one: pip install 'zarr>=3'"
         )
+    return zarr
 
 
 def _check_dtype(name: str, dtype: np.dtype[Any]) -> None:
@@ -149,7 +140,6 @@ class _Store:
 
     path: str
     contents: Contents
-    layouts: Mapping[str, Layout]
 
     @property
     def journal(self) -> Journal:
@@ -171,8 +161,8 @@ class _Store:
         """Lay the store out, without its values; false if there is one by now."""
         lay_out = _lay_out_arrays if self.contents.dataset is None else _lay_out_group
         with temporary_folder(self.path) as name:
-            lay_out(name, self.contents, self.layouts)
-            _Store(name, self.contents, self.layouts).journal.begin(meaning)
+            lay_out(name, self.contents)
+            _Store(name, self.contents).journal.begin(meaning)
             return renamed(name, self.path)
 
     def finish(self) -> None:
@@ -200,35 +190,35 @@ def _remove(path: str) -> None:
     removed(path)
 
 
-def _lay_out_arrays(path: str, contents: Contents, layouts: Mapping[str, Layout]) -> None:
+def _lay_out_arrays(path: str, contents: Contents) -> None:
     zarr: Any = imported("zarr")
     said: dict[str, Any] = {INCOMPLETE: UNFINISHED, **contents.attributes}
     for variable in contents.variables:
         is_root = not variable.name
         if not is_root:
             zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
-        layout = layouts[variable.name]
+        assert variable.lies is not None
         zarr.create_array(
             path,
             name=variable.name or None,
             shape=variable.array.shape,
             dtype=variable.array.dtype.newbyteorder("="),
-            chunks=layout.chunks,
-            shards=layout.shards,
+            chunks=variable.lies.chunks,
+            shards=variable.lies.shards,
             zarr_format=3,
             dimension_names=list(map(str, variable.dims)) or None,
             attributes=said if is_root else dict(variable.attrs),
         )
 
 
-def _lay_out_group(path: str, contents: Contents, layouts: Mapping[str, Layout]) -> None:
+def _lay_out_group(path: str, contents: Contents) -> None:
     """Let xarray write all but the values: it knows how it wants to read them."""
     encoding: dict[str, Any] = {}
     for variable in contents.variables:
-        layout = layouts[variable.name]
-        encoding[variable.name] = {"chunks": layout.chunks}
-        if layout.shards is not None:
-            encoding[variable.name]["shards"] = layout.shards
+        assert variable.lies is not None
+        encoding[variable.name] = {"chunks": variable.lies.chunks}
+        if variable.lies.shards is not None:
+            encoding[variable.name]["shards"] = variable.lies.shards
     zarr = imported("zarr")
     with warnings.catch_warnings():
         # That consolidated metadata, which xarray looks for, and the types of texts are no part of
