@@ -8,7 +8,6 @@ from typing import Any
 
 from ..backends.threads import thread_count
 from ..inspecting.displays import counted
-from ..io.formats import FORMATS
 from ..io.opening import open as open_array
 from ..io.saving import save
 from ..undisturbed import imported
@@ -17,7 +16,6 @@ from .kernels import Filter, Kernel, find_kernel
 from .parser import UsageError
 from .progress import Progress
 
-_IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 _ARRAYS = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 # Options that only images have.

@@ -8,7 +8,7 @@ the client and the scheduler are looked at.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any
@@ -86,20 +86,6 @@ def finished(client: Any, schedule: Any, graph: Any, keys: Sequence[Any]) -> Ite
                 client.sync(client._cancel, futures, callback_timeout=10)
 
 
-def asks_for_ninepoint() -> Callable[[], bool]:
-    """What tells whether there is a ninepoint, on a worker that may have none.
-
-    A function in a function is sent by its value.
-    """
-
-    def found() -> bool:
-        from importlib.util import find_spec
-
-        return find_spec("ninepoint") is not None
-
-    return found
-
-
 def _check_open(client: Any) -> None:
     if client.status in ("closed", "closing"):
         raise ConnectionError(f"the Dask client is {client.status}; {_REST}")
@@ -133,7 +119,13 @@ class _Watch:
         """Raise `ImportError` if a worker would end as soon as it gets a task."""
         client = self._client
         wait = min(10.0, self._patience / 2)
-        asked = asks_for_ninepoint()
+
+        def asked() -> bool:
+            """Whether there is a ninepoint; a function in a function is sent by its value."""
+            from importlib.util import find_spec
+
+            return find_spec("ninepoint") is not None
+
         try:
             told = client.sync(client._run, asked, on_error="ignore", callback_timeout=wait)
         except _unanswered():

@@ -21,10 +21,9 @@ from ..arrays.recognise import is_chunked, is_dask, is_dataset, is_xarray
 from ..undisturbed import imported
 from .errors import AmongInputsError
 from .paths import need
-from .progress import Progress
 from .resume import Journal, Meaning, Seen, facts_of
 from .run import Item, Writer
-from .units import Layout, Region, Shape, Units, units
+from .units import NONE, UNKNOWN, Layout, Region, Shape, Units, units
 
 # What an encoding may say that concerns the values; the rest is about the store they came from.
 _OF_VALUES = ("scale_factor", "add_offset", "_FillValue", "missing_value", "dtype", "units",
@@ -39,16 +38,16 @@ _OF_DASK = re.compile(r"-[0-9a-f]{32}$")
 class Variable:
     """A Dask array, as it is stored, with the names of its axes.
 
-    How it `lies` in a store is what it was where it was read, until that is chosen; then it has
-    `units`, of which `first` is the number of the first in the store.
+    How it `lies` in a store is what it was where it was read, if anything, until that is chosen;
+    then it has `units`, of which `first` is the number of the first in the store.
     """
 
     name: str
     array: Any
     dims: tuple[Hashable, ...] = ()
     attrs: Mapping[str, Any] = field(default_factory=dict)
-    lies: Layout | None = None
-    units: Units | None = None
+    lies: Layout = UNKNOWN
+    units: Units = NONE
     first: int = 0
 
     @property
@@ -73,8 +72,8 @@ class Contents:
         variables: list[Variable] = []
         first = 0
         for one in self.variables:
-            lies, array = choose(one), one.array
-            grid = units(array.shape, array.dtype.itemsize, array.chunks, lies)
+            lies = choose(one)
+            grid = units(one.array, lies)
             variables.append(replace(one, lies=lies, units=grid, first=first))
             first += grid.count
         return replace(self, variables=tuple(variables))
@@ -87,7 +86,7 @@ class Contents:
     @property
     def count(self) -> int:
         """How many units there are."""
-        return sum(one.units.count for one in self.variables if one.units)
+        return sum(one.units.count for one in self.variables)
 
     @property
     def meaning(self) -> Meaning:
@@ -96,7 +95,7 @@ class Contents:
         for one in self.variables:
             facts[f"the dtype{one.of}"] = np.dtype(one.array.dtype).str
             facts[f"the shape{one.of}"] = one.array.shape
-            if one.lies and one.units:
+            if one.lies is not UNKNOWN:
                 facts[f"the chunks{one.of}"] = one.lies.chunks
                 facts[f"the shards{one.of}"] = one.lies.shards
                 facts[f"what a task writes{one.of}"] = one.units.size
@@ -135,21 +134,10 @@ class Contents:
         """What is written: the units of these numbers, which count through all variables."""
         items = []
         for one in self.variables:
-            assert one.units is not None
             own = {n: 1 for n in range(one.units.count) if one.first + n in numbers}
             put = Put(write(one), path, journal, one.units, one.first)
             items.append(Item(one.array, Writer(one.units, put, one.array.dtype), own))
         return items
-
-
-@dataclass(frozen=True, slots=True)
-class How:
-    """What `save` was asked for besides the result and its place."""
-
-    resume: bool = False
-    part: tuple[int, int] | None = None
-    progress: Progress = None
-    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,11 +266,11 @@ def stored_by_xarray() -> Iterator[None]:
         ) from error
 
 
-def _known(variable: Any) -> Layout | None:
+def _known(variable: Any) -> Layout:
     """The chunks and shards that a variable had where it was read."""
     chunks, shards = variable.encoding.get("chunks"), variable.encoding.get("shards")
     for lengths in (chunks, shards or chunks):
         whole = lengths is not None and all(isinstance(n, int) for n in lengths)
         if not whole or len(lengths) != variable.ndim:
-            return None
+            return UNKNOWN
     return Layout(tuple(chunks), None if shards is None else tuple(shards))

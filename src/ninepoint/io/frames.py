@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -25,9 +25,9 @@ from .formats import TIFF, Options, as_grey, check_holds, check_options
 from .paths import found_by, make_folder, need
 from .progress import Progress, shown
 from .resume import Seen
-from .run import Item, Work, Writer, follow, write
+from .run import How, Item, Work, Writer, follow, write
 from .targets import FrameFiles, Target, parse_pattern, stack_file
-from .units import Region, Shape, Units
+from .units import Region, Shape, Units, share
 
 # Where chunks cut the frames they are merged to whole frames, as many as fit [bytes].
 MERGED_BYTES = 2**26
@@ -133,19 +133,13 @@ def imsave(
     ['0000.png', '0001.png', '0002.png']
     """
     options = Options(compression, quality)
-    return save_frames(array, pattern, range, overwrite, resume, progress, options)
+    return save_frames(array, pattern, How(resume, None, progress, overwrite), options)
 
 
 def save_frames(
-    array: Any,
-    pattern: str | PathLike[str],
-    share: Callable[[int], range],
-    overwrite: bool,
-    resume: bool,
-    progress: Progress,
-    options: Options,
+    array: Any, pattern: str | PathLike[str], how: How, options: Options
 ) -> list[Path]:
-    """Do what `imsave` does for some frames: those that `share` gives for their number."""
+    """Do what `imsave` does, for all frames or a part of them."""
     target = parse_pattern(pattern)
     need("Writing images", "tifffile" if target.format == TIFF else "PIL")
     check_options(target.format, options)
@@ -160,12 +154,12 @@ def save_frames(
     names = [target.path(number) for number in range(frames if target.numbered else 1)]
     if len(set(names)) < len(names):
         raise ValueError(f"the pattern {os.fspath(pattern)!r} gives two frames the same name")
-    own = share(len(names))
+    own = share(len(names), how.part)
     existing = [number in own and os.path.lexists(name) for number, name in enumerate(names)]
-    if any(existing) and not (overwrite or resume):
+    if any(existing) and not (how.overwrite or how.resume):
         raise FileExistsError(f"{names[existing.index(True)]!r} exists, and overwrite is false")
     paths = [Path(name) for name in names]
-    missing = [number for number in own if not (resume and existing[number])]
+    missing = [number for number in own if not (how.resume and existing[number])]
     if not missing:
         return paths
     make_folder(target.folder, "imsave")
@@ -173,26 +167,18 @@ def save_frames(
         _check_not_read(stack, names, [names[number] for number in missing])
 
     numbers = missing if target.numbered else range(frames)
-    files = FrameFiles(target, options, resume, own)
-    with (
-        _writer(target, files, stack) as writer,
-        shown(progress, len(numbers)) as advance,
-    ):
+    with ExitStack() as held:
+        one: Any = FrameFiles(target, options, how.resume, own)
+        if not target.numbered and frames > 1:
+            one = held.enter_context(stack_file(names[0], stack.shape, stack.dtype))
+        writer = Frames(target, one)
+        advance = held.enter_context(shown(how.progress, len(numbers)))
         if is_dask(stack):
             write([_item(stack, writer, numbers)], advance)
         else:
             follow(lambda work: _write(stack, numbers, writer, work), advance)
     sync_folder(target.folder)
     return paths
-
-
-@contextmanager
-def _writer(target: Target, files: FrameFiles, stack: Any) -> Iterator[Frames]:
-    if target.numbered or stack.shape[0] == 1:
-        yield Frames(target, files.write)
-        return
-    with stack_file(target.path(0), stack.shape, stack.dtype) as file:
-        yield Frames(target, file.write)
 
 
 def _as_stack(array: Any, target: Target) -> Any:

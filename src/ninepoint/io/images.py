@@ -25,8 +25,7 @@ from ..tracebacks import door
 from ..undisturbed import imported
 from . import pictures, tiff
 from .errors import DAMAGE, ImageReadError, reason_of
-from .foreign import cure_for
-from .paths import Path, Stamp, absolute, local_path, natural_key, need, stamp
+from .paths import AnyPath, Stamp, absolute, local_path, natural_key, need, stamp
 from .pictures import TIFF_SIGNATURES, Header
 
 if TYPE_CHECKING:
@@ -45,6 +44,32 @@ _URLS = "imread reads local files, not the URL {!r}; download it first"
 
 # What stands for the pattern of files that were given one by one.
 LIST = "a list of files"
+
+
+# Files that are no images of ours, and what opens them instead.
+_VIDEO = "it is a video: imageio.v3.imread(path) reads its frames, or save them as PNG"
+_ANIMATED = (
+    "this format is not read here: take the frames with Pillow or imageio, "
+    "np.stack(imageio.v3.imread(path)), or save them as PNG"
+)
+_HDF5 = "it is an HDF5 file, not an image: ninepoint.open(path) opens one of its datasets lazily"
+_NETCDF = "it is a NetCDF file, not an image: ninepoint.open(path) opens a variable lazily"
+_ZARR = "it is a Zarr store, not an image: ninepoint.open(path) opens it lazily"
+_NUMPY = "it is an array of NumPy, not an image: ninepoint.open(path) opens it lazily"
+_MICROSCOPE = "this format of a microscope is not read here: convert it to OME-TIFF or Zarr"
+
+_CURES = {
+    **dict.fromkeys((".gif", ".webp", ".apng", ".avif", ".heic", ".heif", ".jp2"), _ANIMATED),
+    **dict.fromkeys((".mp4", ".avi", ".mov", ".mkv", ".webm", ".m4v", ".mpg", ".mpeg"), _VIDEO),
+    **dict.fromkeys((".npy", ".npz"), _NUMPY),
+    **dict.fromkeys((".nc", ".nc4", ".cdf"), _NETCDF),
+    **dict.fromkeys((".h5", ".hdf5", ".hdf"), _HDF5),
+    **dict.fromkeys((".zarr", ".n5"), _ZARR),
+    **dict.fromkeys((".czi", ".nd2", ".lif", ".oib", ".oif", ".vsi"), _MICROSCOPE),
+}
+
+# The files by which a folder is known for a Zarr array or group, of version 2 or 3.
+_ZARR_FILES = (".zarray", ".zgroup", "zarr.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +117,7 @@ class Part:
 
 @door
 def imread(
-    source: Path | Iterable[Path],
+    source: AnyPath | Iterable[AnyPath],
     *,
     chunks: int | Literal["auto"] = "auto",
     max_pixels: int | None = 2**28,
@@ -207,7 +232,7 @@ def _cut(sources: list[Source], step: int, like: Part) -> Iterator[Part]:
         yield replace(like, first=first, sources=tuple(pieces))
 
 
-def _find_sources(source: Path | Iterable[Path]) -> tuple[list[Source], str]:
+def _find_sources(source: AnyPath | Iterable[AnyPath]) -> tuple[list[Source], str]:
     """Find the files of `source`: a pattern, a folder or a file; or of a list, in its order.
 
     And where they came from, as `Part.found` has it.
@@ -239,7 +264,7 @@ def _find_sources(source: Path | Iterable[Path]) -> tuple[list[Source], str]:
 
 def _matching(text: str) -> list[str]:
     if os.path.isdir(text):
-        if cure := cure_for(text):
+        if cure := _cure_for(text):
             raise ImageReadError(text, 0, cure)
         suffixes = PICTURE_SUFFIXES + TIFF_SUFFIXES
         with os.scandir(text) as entries:
@@ -267,7 +292,7 @@ def _matching(text: str) -> list[str]:
 def _look_at(path: str, frame: int) -> Source:
     """Note size and time of a file, and where the pages of a TIFF are."""
     now = stamp(path)
-    if cure := cure_for(path):
+    if cure := _cure_for(path):
         raise ImageReadError(path, frame, cure)
     _check_regular(path, frame)
     # The name costs nothing; the first bytes tell of an unusual one.
@@ -350,3 +375,12 @@ def _opened(source: Source, frame: int) -> Iterator[BufferedReader]:
                 source.path, frame, "the file has changed since imread; call imread again"
             )
         yield file
+
+
+def _cure_for(path: str) -> str | None:
+    """Say what a file or folder is and how to open it; None if it may be an image or hold some."""
+    suffix = os.path.splitext(path.rstrip("/" + os.sep))[1].lower()
+    if os.path.isdir(path):
+        is_store = any(os.path.lexists(os.path.join(path, name)) for name in _ZARR_FILES)
+        return _ZARR if is_store or suffix == ".zarr" else None
+    return _CURES.get(suffix)

@@ -123,23 +123,20 @@ def _unfit(result: Any) -> str | None:
             "its axes are t, c, z, y, x, in this order and as far as there are any, not "
             f"{', '.join(dims)}; rename and transpose the array"
         )
-    for dim in dims:
-        if dim != "c" and _scale(result, dim) is None:
-            return f"its positions along {dim!r} are not evenly spaced; save as .zarr"
+    uneven = next((dim for dim in dims if _scale(result, dim) is None), None)
+    if uneven is not None:
+        return f"its positions along {uneven!r} are not evenly spaced; save as .zarr"
     return None
 
 
 def _attributes(result: Any, source: Mapping[str, Any]) -> dict[str, Any]:
-    axes, scale, start = [], [], []
+    axes: list[dict[str, str]] = []
     for dim in map(str, result.dims):
-        axis = {"name": dim, "type": _TYPES[dim]}
-        step, first = (1.0, 0.0) if dim == "c" else _scale(result, dim) or (1.0, 0.0)
-        if dim in result.coords and dim != "c":
-            unit = result.coords[dim].attrs.get("units")
-            axis |= {"unit": str(unit)} if unit else {}
-        axes.append(axis)
-        scale.append(step)
-        start.append(first)
+        named = dim in result.coords and dim != "c"
+        unit = result.coords[dim].attrs.get("units") if named else None
+        axes.append({"name": dim, "type": _TYPES[dim]} | ({"unit": str(unit)} if unit else {}))
+    steps = [_scale(result, axis["name"]) or (1.0, 0.0) for axis in axes]
+    scale, start = [step for step, _ in steps], [first for _, first in steps]
     changes: list[dict[str, Any]] = [{"type": "scale", "scale": scale}]
     if any(start):
         changes.append({"type": "translation", "translation": start})
@@ -166,16 +163,15 @@ def _channels(result: Any, source: Mapping[str, Any]) -> list[dict[str, Any]]:
         low, high = float(np.iinfo(dtype).min), float(np.iinfo(dtype).max)
     window = {"min": low, "max": high, "start": low, "end": high}
     plain = {"active": True, "color": "FFFFFF", "window": window}
-    return [plain | known.get(label, {}) | {"label": label} for label in _labels(result)]
-
-
-def _labels(result: Any) -> list[str]:
-    return [str(one) for one in result.coords["c"].values]
+    return [
+        plain | known.get(label, {}) | {"label": label}
+        for label in map(str, result.coords["c"].values)
+    ]
 
 
 def _scale(result: Any, dim: str) -> tuple[float, float] | None:
     """The step and the start of evenly spaced positions; None for others."""
-    if dim not in result.coords:
+    if dim not in result.coords or dim == "c":
         return 1.0, 0.0
     places = result.coords[dim].values
     if places.dtype.kind not in "iuf" or not len(places):

@@ -156,23 +156,14 @@ def _box(entry: Any, n: int) -> tuple[int, int, Any]:
 class Found:
     """What a store holds: an array to read, and what the store says about it.
 
-    `blocks` are the chunks to read it in, if nobody says others; `like` is a DataArray whose data
-    are to be replaced, where dimensions have names; `layer` names the array where that tells
-    something.
+    `shards` are the files of its pieces; `like` is a DataArray whose data are to be replaced,
+    where dimensions have names; `layer` names the array where that tells something.
     """
 
     array: Opened
-    blocks: Shape
+    shards: Sequence[int] | None = None
     like: Any = None
     layer: str = "open-{}"
-
-
-def found(
-    array: Opened, shards: Sequence[int] | None = None, like: Any = None, layer: str = "open-{}"
-) -> Found:
-    """Choose in which chunks an array is read: in whole pieces, or shards, up to some size."""
-    blocks = natural(array.shape, array.dtype.itemsize, array.pieces, shards)
-    return Found(array, blocks, like, layer)
 
 
 def labelled(array: Opened, dims: Sequence[str], coords: Any, attrs: Any, title: Any) -> Any:

@@ -12,11 +12,11 @@ from ..tracebacks import door
 from ..undisturbed import imported
 from .errors import ImageReadError, opening
 from .images import TIFF_SUFFIXES, imread
-from .opened import Found, Shape
-from .paths import Path, need
+from .opened import Found, Shape, natural
+from .paths import AnyPath, need
 from .pictures import TIFF_SIGNATURES
 from .stored import open_hdf5, open_netcdf, open_npy, open_raster
-from .tiff import look_at, open_page
+from .tiff import is_on_earth, open_image
 from .zarr import is_zarr, open_zarr
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _builtin_open = open
 
 @door
 def open(
-    path: Path | Iterable[Path],
+    path: AnyPath | Iterable[AnyPath],
     *,
     variable: str | None = None,
     level: int | None = None,
@@ -102,7 +102,7 @@ def open(
     """
     if not isinstance(path, str | os.PathLike):
         _refuse(path, variable, level)
-        return imread(path, **_frames(chunks))
+        return imread(path, chunks="auto" if chunks is None else chunks)
     text = os.fspath(path)
     if not isinstance(text, str):
         raise TypeError(f"a path is text, not {path!r}")
@@ -115,7 +115,7 @@ def open(
     with opening(text, lambda reason: ValueError(f"{text!r} cannot be opened: {reason}")):
         found = _find(text, variable, level)
     if found is None:
-        stack = imread(path, **_frames(chunks))
+        stack = imread(path, chunks="auto" if chunks is None else chunks)
         # An image that is not read by tiles: of few bits, or with a palette.
         alone = len(stack) == 1 and text.lower().endswith(TIFF_SUFFIXES)
         return stack[0] if alone else stack
@@ -150,10 +150,7 @@ def _find(path: str, variable: str | None, level: int | None) -> Found | None:
         )
     if start.startswith(TIFF_SIGNATURES):
         with opening(path, lambda reason: ImageReadError(path, 0, reason)):
-            places, on_earth = look_at(path)
-            if on_earth:
-                return open_raster(path)
-            return open_page(path, places[0]) if len(places) == 1 else None
+            return open_raster(path) if is_on_earth(path) else open_image(path)
     if suffix in _KNOWN:
         raise ValueError(f"{path!r} is no {suffix} file: it does not begin as one.")
     return None
@@ -173,14 +170,10 @@ def _refuse(path: Any, variable: str | None, level: int | None) -> None:
         )
 
 
-def _frames(chunks: Any) -> dict[str, Any]:
-    return {} if chunks is None else {"chunks": chunks}
-
-
 def _lazy(found: Found, chunks: Any) -> Any:
     """Make what a user gets of what was found."""
     array, like = found.array, found.like
-    own = tuple(max(1, min(pair)) for pair in zip(array.shape, found.blocks, strict=True))
+    own = natural(array.shape, array.dtype.itemsize, array.pieces, found.shards)
     cut = _chosen(chunks, array.shape, array.dtype, own, () if like is None else like.dims)
     # Imported here: Dask is optional.
     from ..arrays.chunked.sources import Source

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from ..undisturbed import imported
 
-Path: TypeAlias = "str | PathLike[str]"
+AnyPath: TypeAlias = "str | PathLike[str]"
 
 _NUMBER = re.compile(r"([0-9]+)")
 
@@ -40,7 +40,7 @@ def need(what: str, *modules: str) -> Any:
     return found
 
 
-def local_path(path: Path, urls: str) -> str:
+def local_path(path: AnyPath, urls: str) -> str:
     """Give a path as text; `urls` is what is said of one that is no place on this machine."""
     text = os.fspath(path)
     if not isinstance(text, str):

@@ -32,7 +32,6 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import PurePath
-from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -106,31 +105,26 @@ def _own_name(process: int) -> str:
 
 
 def check_same(path: str, old: Iterable[tuple[str, Any]], new: Meaning) -> None:
-    """Raise unless what was begun at `path` means the same."""
-    what = changed(old, new)
-    if what is not None:
+    """Raise unless what was begun at `path` means the same, and say what differs first."""
+    # What is compared has been through JSON, where tuples are lists.
+    now, then = dict(json.loads(json.dumps(new, default=str))), dict(old)
+    for label in now | then:
+        if label not in then:
+            what = f"{label} was not there"
+        elif label not in now:
+            what = f"{label} is no longer there"
+        elif then[label] != now[label]:
+            pair = then[label], now[label]
+            short = all(isinstance(one, int | float | str | list) for one in pair)
+            what = f"{label} has changed"
+            if short and max(len(str(one)) for one in pair) <= 40:
+                what = f"{label}: {pair[0]} then, {pair[1]} now"
+        else:
+            continue
         raise ValueError(
             f"{path!r} was begun with another meaning, so save cannot go on with it: {what}. "
             "overwrite=True, without part=, begins anew"
         )
-
-
-def changed(old: Iterable[tuple[str, Any]], new: Meaning) -> str | None:
-    """Say what differs between two meanings, the first thing that does; None if they are one."""
-    # What is compared has been through JSON, where tuples are lists.
-    now = dict(json.loads(json.dumps(new, default=str)))
-    then = dict(old)
-    for label, value in now.items():
-        if label not in then:
-            return f"{label} was not there"
-        if then[label] != value:
-            short = all(isinstance(one, int | float | str | list) for one in (value, then[label]))
-            texts = str(then[label]), str(value)
-            if short and max(map(len, texts)) <= 40:
-                return f"{label}: {texts[0]} then, {texts[1]} now"
-            return f"{label} has changed"
-    gone = next((label for label in then if label not in now), None)
-    return None if gone is None else f"{gone} is no longer there"
 
 
 # So many tasks of a layer that is written out are looked at; imread, for one, writes a task for
@@ -178,34 +172,30 @@ class Seen:
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
-        # Imported here: images alone need no kernels.
-        from ..calls import Call
-        from ..definition import Definition
-        from ..program import Program
-
-        match one:
-            case str():
-                if 1 < len(one) < 4096 and "\n" not in one:
-                    self._path(one)
-                return None
-            case PurePath():
-                self._path(str(one))
-                return None
-            case np.memmap() if one.filename is not None:
-                self._path(str(one.filename))
-                return "array"
-            case np.ndarray():
-                return None if one.dtype.hasobject else "array"
-            case Part():
-                self._part(one)
-                return "part"
-            case Program():
+        if isinstance(one, str):
+            if 1 < len(one) < 4096 and "\n" not in one:
+                self._path(one)
+            return None
+        if isinstance(one, PurePath):
+            self._path(str(one))
+            return None
+        if isinstance(one, np.memmap) and one.filename is not None:
+            self._path(str(one.filename))
+            return "array"
+        if isinstance(one, np.ndarray):
+            return None if one.dtype.hasobject else "array"
+        if isinstance(one, Part):
+            self._part(one)
+            return "part"
+        # By their names: images alone need no kernels, and do not import what these need.
+        match f"{type(one).__module__}.{type(one).__name__}":
+            case "ninepoint.program.Program":
                 self.calls |= {node.call.token: node.call for node in one.nodes}
                 return "program"
-            case Call():
+            case "ninepoint.calls.Call":
                 self.calls[one.token] = one
                 return "call"
-            case Definition() | FunctionType():
+            case "ninepoint.definition.Definition" | "builtins.function":
                 # Dask names a function by what it does; the files it may mention are its own.
                 return "function"
         module = type(one).__module__.partition(".")[0]

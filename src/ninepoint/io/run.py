@@ -14,6 +14,7 @@ them: it waits for messages, and when it leaves, it waits until nobody works any
 from __future__ import annotations
 
 import secrets
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -28,10 +29,20 @@ from ..arrays.recognise import is_cupy
 from ..backends.threads import stop_elsewhere
 from ..undisturbed import imported, start
 from . import cluster
-from .progress import Advance
+from .progress import Advance, Progress
 from .units import Region, Shape, Units
 
 _T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """What one was asked for besides an array and its place."""
+
+    resume: bool = False
+    part: tuple[int, int] | None = None
+    progress: Progress = None
+    overwrite: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +112,12 @@ def _cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
     """
     if array.chunks == chunks:
         return array
-    # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked.recutting import recut
+    made = None
+    # Imported here, and only where there may be arrays that know their sources.
+    if "ninepoint.arrays.chunked.layer" in sys.modules:
+        from ..arrays.chunked.recutting import recut
 
-    made = recut(array, chunks)
+        made = recut(array, chunks)
     return array.rechunk(chunks, method="tasks") if made is None else made
 
 

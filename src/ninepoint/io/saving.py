@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,14 +11,15 @@ from ..arrays.engines import as_dask
 from ..arrays.recognise import is_xarray
 from ..tracebacks import door
 from . import ome
-from .contents import Contents, How, Variable, contents, lazily
+from .contents import Contents, Variable, contents, lazily
 from .formats import IMAGES, Options
 from .frames import save_frames
 from .paths import local_path
 from .progress import Progress
 from .resume import Journal, check_same
+from .run import How
 from .targets import parse_pattern
-from .units import Cut, check_part, share
+from .units import Cut, check_part
 from .whole_files import is_on_earth, save_netcdf, save_npy, save_raster
 from .zarr_saving import save_zarr
 
@@ -199,5 +199,4 @@ def _save_images(result: Any, pattern: str, how: How) -> None:
         raise FileExistsError(f"{target.path(0)!r} exists; overwrite=True replaces it")
     if old is None or not (how.resume or how.part):
         journal.begin(means)
-    own = partial(share, part=how.part)
-    save_frames(array, pattern, own, how.overwrite, how.resume, how.progress, Options())
+    save_frames(array, pattern, how, Options())

@@ -14,14 +14,14 @@ import numpy as np
 
 from ..undisturbed import imported
 from .errors import opening
-from .opened import Array, Found, found, opened
+from .opened import Array, Found, opened
 from .paths import Stamp, need, readable
 
 
 def open_npy(path: str) -> Found:
     """Look at the header of an array of NumPy."""
     stamp = readable(path)
-    return found(opened(_npy, path, stamp, _npy(path), None))
+    return Found(opened(_npy, path, stamp, _npy(path), None))
 
 
 def _npy(path: str) -> Array:
@@ -50,7 +50,7 @@ def open_hdf5(path: str, variable: str | None) -> Found | None:
         one = datasets[name]
         if any(len(dim) for dim in one.dims):
             return None
-        return found(opened(_hdf5, path, stamp, one, one.chunks, name))
+        return Found(opened(_hdf5, path, stamp, one, one.chunks, name))
 
 
 def _hdf5(path: str, name: str) -> Any:
@@ -72,7 +72,7 @@ def open_raster(path: str) -> Found:
         rows, columns = file.block_shapes[0]
         apart = file.interleaving is None or file.interleaving.name != "pixel"
     pieces = (1 if apart else like.shape[0], int(rows), int(columns))
-    return found(opened(_raster, path, stamp, like, pieces), like=like)
+    return Found(opened(_raster, path, stamp, like, pieces), like=like)
 
 
 def _raster(path: str) -> Any:
@@ -113,7 +113,7 @@ def open_variable(
     told = one.encoding.get("chunks") or one.encoding.get("chunksizes")
     inner = f"{group}/{name}".strip("/")
     array = opened(_variable, path, stamp(name), one, told, inner, engine)
-    return found(array, one.encoding.get("shards"), dataset[name])
+    return Found(array, one.encoding.get("shards"), dataset[name])
 
 
 def _variable(path: str, inner: str, engine: str) -> Any:

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 
 from .atomic import replacement, write_at, write_whole
 from .formats import FORMATS, IMAGES, Format, Options, encode, tiff_layout
-from .paths import Path as PathOf
-from .paths import local_path
+from .paths import AnyPath, local_path
 
 # What most systems allow [bytes].
 LONGEST_NAME = 255
@@ -51,7 +50,7 @@ class Target:
         return os.path.join(self.folder, name)
 
 
-def parse_pattern(pattern: PathOf) -> Target:
+def parse_pattern(pattern: AnyPath) -> Target:
     """Take a pattern such as "smooth/{:04d}.png" apart.
 
     A folder, or a name without a suffix, stands for "{:04d}.png" in that folder.
@@ -129,7 +128,7 @@ class FrameFiles:
     resume: bool
     own: range
 
-    def write(self, frame: NDArray[Any], number: int) -> None:
+    def __call__(self, frame: NDArray[Any], number: int) -> None:
         """Encode one frame and put it under its name."""
         path = self.target.path(number)
         if number in self.own and not (self.resume and os.path.lexists(path)):
@@ -144,7 +143,7 @@ class StackFile:
     start: int
     step: int
 
-    def write(self, frame: NDArray[Any], number: int) -> None:
+    def __call__(self, frame: NDArray[Any], number: int) -> None:
         """Put one frame at its place; to do it twice does no harm."""
         frame = np.ascontiguousarray(frame, frame.dtype.newbyteorder("="))
         if frame.dtype == bool:

@@ -7,14 +7,15 @@ reads a page from its place without following the chain again.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import math
 import os
 import re
 import struct
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -25,7 +26,7 @@ from ..language.colour import stack_name
 from ..language.warned import MetadataWarning, warn
 from ..undisturbed import imported
 from .errors import DAMAGE, ImageReadError, reason_of
-from .opened import Array, Found, Opened, found
+from .opened import Array, Found, Opened
 from .paths import need, readable
 from .pictures import BEST_DEFLATE_RATIO, TIFF_SIGNATURES, Header, check_claim
 
@@ -71,11 +72,9 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
         raise ValueError("it is no TIFF" if head else "it is empty")
     order = "<" if head.startswith(b"II") else ">"
     count, address, at = ("Q", "Q", 8) if is_large else ("H", "I", 4)
-    # The value of a tag as words of 16 bits: numbers that fit stand in one of the first two.
-    tag = np.dtype(
-        [("number", f"{order}u2"), ("kind", f"{order}u2"), ("count", order + address),
-         ("value", f"{order}u2", (struct.calcsize(address) // 2,))]
-    )  # fmt: skip
+    # Of a tag its number, type and count, and its value as words of 16 bits: numbers that fit
+    # stand in one of the first two.
+    tag = struct.Struct(f"{order}HH{address}{struct.calcsize(address) // 2}H")
 
     def number(form: str, at: int) -> int:
         file.seek(at)
@@ -93,10 +92,12 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
         tags = number(count, place)
         if not 0 < tags <= MOST_TAGS:
             raise ValueError(f"page {len(places)} claims {tags} tags")
-        data = file.read(min(tags, FIRST_TAGS) * tag.itemsize)
-        whole = len(data) - len(data) % tag.itemsize
-        places[place] = _is_frame(np.frombuffer(data[:whole], tag))
-        at = place + struct.calcsize(count) + tags * tag.itemsize
+        data = file.read(min(tags, FIRST_TAGS) * tag.size)
+        whole = tag.iter_unpack(data[: len(data) - len(data) % tag.size])
+        said = {number: first | second for number, _, _, first, second, *_ in whole}
+        copies = said.get(NEW_SUBFILE_TYPE, 0) & 5 or said.get(SUBFILE_TYPE) == 2
+        places[place] = not copies
+        at = place + struct.calcsize(count) + tags * tag.size
     if not places:
         raise ValueError("it holds no page")
     frames = tuple(place for place, is_frame in places.items() if is_frame)
@@ -105,39 +106,26 @@ def page_places(file: BinaryIO, size: int) -> tuple[int, ...]:
     return frames
 
 
-def _is_frame(tags: NDArray[Any]) -> bool:
-    """Answer by its first tags whether a page is an image of its own."""
-    said = {int(tag["number"]): int(tag["value"][0] | tag["value"][1]) for tag in tags}
-    return not said.get(NEW_SUBFILE_TYPE, 0) & 5 and said.get(SUBFILE_TYPE) != 2
+# What tifffile logs while it works for us, and the lines about a file that were passed on.
+_kept: ContextVar[list[logging.LogRecord] | None] = ContextVar("kept", default=None)
+_shown: set[tuple[str, str]] = set()
 
 
-class _Lines(logging.Filter):
-    """Keeps what tifffile logs in this thread while it works for us."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.here = threading.local()
-        self.shown: dict[tuple[str, str], None] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        kept = getattr(self.here, "kept", None)
-        if kept is None:
-            return True
+def _keep(record: logging.LogRecord) -> bool:
+    """Keep a record, or let it pass, which others have asked for."""
+    kept = _kept.get()
+    if kept is not None:
         kept.append(record)
-        return False
-
-
-_lines = _Lines()
+    return kept is None
 
 
 @contextmanager
 def lines_once(path: str) -> Iterator[None]:
     """Let tifffile log each line about a file once; what goes with an error becomes its notes."""
     logger = logging.getLogger("tifffile")
-    if _lines not in logger.filters:
-        logger.addFilter(_lines)
+    logger.addFilter(_keep)
     kept: list[logging.LogRecord] = []
-    _lines.here.kept = kept
+    before = _kept.set(kept)
     try:
         yield
     except DAMAGE as error:
@@ -146,11 +134,11 @@ def lines_once(path: str) -> Iterator[None]:
         kept.clear()
         raise
     finally:
-        _lines.here.kept = None
+        _kept.reset(before)
         for record in kept:
             line = path, record.getMessage()
-            if line not in _lines.shown:
-                _lines.shown[line] = None
+            if line not in _shown:
+                _shown.add(line)
                 logger.callHandlers(record)
 
 
@@ -321,28 +309,35 @@ def _sizes_of_imagej(note: dict[str, Any], page: TiffPage) -> list[str]:
 # One image, tile by tile: also one that is larger than memory.
 
 
-def look_at(path: str) -> tuple[tuple[int, ...], bool]:
-    """Where the full images of a TIFF begin, and whether the first one is of the Earth."""
+def is_on_earth(path: str) -> bool:
+    """Whether the first image of a TIFF says where on the Earth it is."""
+    with _first_page(path) as (_, _, page):
+        return GEO_KEYS in page.tags
+
+
+@contextmanager
+def _first_page(path: str) -> Iterator[tuple[TiffFile, tuple[int, ...], Any]]:
+    """Where the full images of a TIFF begin, and the description of the first."""
     need("Reading TIFF", "tifffile")
     with open(path, "rb") as file, lines_once(path):
         places = page_places(file, os.path.getsize(path))
         file.seek(0)
         with _pages(file) as tiff:
-            return places, GEO_KEYS in page_at(tiff, places[0]).tags
+            yield tiff, places, page_at(tiff, places[0])
 
 
-def open_page(path: str, place: int) -> Found | None:
-    """Look at an image; None where it is not to be read by tiles."""
+def open_image(path: str) -> Found | None:
+    """Look at the only image of a TIFF; None where it is not to be read by tiles."""
     stamp = readable(path)
-    with lines_once(path), _pages(path) as file:
-        page: Any = page_at(file, place)
+    with _first_page(path) as (tiff, places, page):
         separate, depth, rows, columns, channels = page.shaped
         plain = separate == depth == 1 and page.photometric not in (3, 5) and page.dtype
-        if not plain or file.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2:
+        odd = tiff.is_imagej or page.bitspersample % 8 or len(page.chunks) < 2
+        if len(places) > 1 or not plain or odd:
             return None
         if not min(page.chunks):
             raise ValueError(f"its tiles have the shape {tuple(page.chunks)}")
-        said = _labels(file, page)
+        said = _labels(tiff, page)
     if said is not None and said.size:
         name = os.path.basename(path)
         warn(f"{name} is {said.kind} with pixels of {said.size}, which open drops.",
@@ -350,8 +345,9 @@ def open_page(path: str, place: int) -> Found | None:
     inner = () if channels == 1 else (channels,)
     shape, pieces = (rows, columns, *inner), (*page.chunks[:2], *inner)
     dtype = np.dtype(page.dtype).newbyteorder("=")
-    array = Opened(_tiles, (stamp.path, place), stamp, stamp.path, shape, dtype, pieces)
-    return found(array, layer=stack_name(shape, "{}"))
+    place = (stamp.path, places[0])
+    array = Opened(_tiles, place, stamp, stamp.path, shape, dtype, pieces)
+    return Found(array, layer=stack_name(shape, "{}"))
 
 
 def _tiles(path: str, place: int) -> _Tiles:
@@ -376,16 +372,19 @@ class _Tiles:
     def __getitem__(self, index: tuple[slice, ...]) -> Array:
         """Decode the tiles, or the strips, that hold these elements."""
         page, (rows, columns) = self.page, index[:2]
-        shape = [s.stop - s.start for s in (rows, columns)]
-        result: Array = np.empty((*shape, page.shaped[-1]), np.dtype(page.dtype))
         high, wide = page.chunks[:2]
-        across = -(-page.imagewidth // wide)
+        down = range(rows.start // high, -(-rows.stop // high))
+        along = range(columns.start // wide, -(-columns.stop // wide))
+        shape = (len(down) * high, len(along) * wide, page.shaped[-1])
+        whole: Array = np.empty(shape, np.dtype(page.dtype))
         with open(self.path, "rb") as file, lines_once(self.path):
-            for down in range(rows.start // high, -(-rows.stop // high)):
-                for along in range(columns.start // wide, -(-columns.stop // wide)):
-                    tile = self._decoded(file, down * across + along)
-                    _put(result, tile, (down * high, along * wide), (rows, columns))
-        return result[..., index[2]] if len(index) == 3 else result[..., 0]
+            for i, j in itertools.product(down, along):
+                tile = self._decoded(file, i * -(-page.imagewidth // wide) + j)
+                at = (i - down.start) * high, (j - along.start) * wide
+                whole[at[0] : at[0] + len(tile), at[1] : at[1] + tile.shape[1]] = tile
+        top, left = down.start * high, along.start * wide
+        box = whole[rows.start - top : rows.stop - top, columns.start - left : columns.stop - left]
+        return box[..., index[2]] if len(index) == 3 else box[..., 0]
 
     def _decoded(self, file: Any, number: int) -> Array:
         page = self.page
@@ -401,13 +400,3 @@ class _Tiles:
         # A volume has one more axis, of which this is one slice; what sticks out is cut off.
         whole: Array = np.asarray(tile)[0][tuple(slice(0, n) for n in shape[1:])]
         return whole
-
-
-def _put(result: Array, tile: Array, at: tuple[int, int], index: tuple[slice, slice]) -> None:
-    """Copy what a tile has of the box that is read."""
-    target, source = [], []
-    for first, n, span in zip(at, tile.shape, index, strict=False):
-        a, b = max(first, span.start), min(first + n, span.stop)
-        target.append(slice(a - span.start, b - span.start))
-        source.append(slice(a - first, b - first))
-    result[tuple(target)] = tile[tuple(source)]

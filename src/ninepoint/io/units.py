@@ -87,58 +87,54 @@ class Layout:
     shards: Shape | None
 
 
+# Nobody says how it lies, or divides it.
+UNKNOWN = Layout((), None)
+NONE = Units((), ())
+
+
 def layout(
-    shape: Shape,
-    itemsize: int,
-    lazy: Sequence[Sequence[int]],
+    array: Any,
     dims: Sequence[Hashable],
     chunks: Cut = None,
     shards: Cut = None,
-    known: Layout | None = None,
+    known: Layout = UNKNOWN,
 ) -> Layout:
-    """Choose the chunks and shards of an array whose Dask chunks are `lazy`.
+    """Choose the chunks and shards of an array of Dask.
 
     `known` are those that it had in the store it was read from, which are kept.
     """
-    if chunks is None and shards is None and known is not None:
-        return known
-    if chunks is not None:
-        pieces = _lengths("chunks", chunks, shape, dims)
-        if shards is None:
-            return Layout(pieces, None)
-        files = _lengths("shards", shards, shape, dims)
-        for axis, (file, piece, n) in enumerate(zip(files, pieces, shape, strict=True)):
-            if file % piece and file < n:
-                near = max(1, round(file / piece)) * piece
-                raise ValueError(
-                    f"shards of {file} are not made of whole chunks of {piece} along axis {axis}; "
-                    f"{near} would be"
-                )
-        files = tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True))
-        return Layout(pieces, files)
-    if shards is not None:
-        files = _lengths("shards", shards, shape, dims)
-        return Layout(divided(files, itemsize, CHUNK_BYTES), files)
-    largest = tuple(max(sizes, default=1) or 1 for sizes in lazy)
-    files = divided(largest, itemsize, UNIT_BYTES)
-    pieces = divided(files, itemsize, CHUNK_BYTES)
-    return Layout(pieces, None if pieces == files else files)
+    pieces = None if chunks is None else _lengths("chunks", chunks, array.shape, dims)
+    files = None if shards is None else _lengths("shards", shards, array.shape, dims)
+    if pieces is None:
+        if files is None and known is not UNKNOWN:
+            return known
+        if files is None:
+            largest = tuple(max(sizes, default=1) or 1 for sizes in array.chunks)
+            files = divided(largest, array.itemsize, UNIT_BYTES)
+        pieces = divided(files, array.itemsize, CHUNK_BYTES)
+        return Layout(pieces, None if pieces == files and shards is None else files)
+    if files is None:
+        return Layout(pieces, None)
+    for axis, (file, piece, n) in enumerate(zip(files, pieces, array.shape, strict=True)):
+        if file % piece and file < n:
+            near = max(1, round(file / piece)) * piece
+            raise ValueError(
+                f"shards of {file} are not made of whole chunks of {piece} along axis {axis}; "
+                f"{near} would be"
+            )
+    return Layout(pieces, tuple(-(-f // c) * c for f, c in zip(files, pieces, strict=True)))
 
 
-def units(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]], lies: Layout) -> Units:
+def units(array: Any, lies: Layout) -> Units:
     """Choose what a task writes: a shard, or as many chunks as a chunk of Dask holds.
 
     A task for each piece of a store whose pieces are small would cost more than it does.
     """
-    if lies.shards is not None:
-        return Units(shape, lies.shards)
     size = list(lies.chunks)
-    for axis, (sizes, one) in enumerate(zip(lazy, lies.chunks, strict=True)):
-        many = max(sizes, default=1) // one
-        others = math.prod(size) // one * itemsize
-        many = min(many, max(1, UNIT_BYTES // max(1, others * one)))
-        size[axis] = max(1, many) * one
-    return Units(shape, tuple(size))
+    for axis, (sizes, one) in enumerate(zip(array.chunks, lies.chunks, strict=True)):
+        fit = UNIT_BYTES // max(1, math.prod(size) * array.itemsize)
+        size[axis] = max(1, min(max(sizes, default=1) // one, fit)) * one
+    return Units(array.shape, tuple(size) if lies.shards is None else lies.shards)
 
 
 def divided(size: Shape, itemsize: int, most: int) -> Shape:

@@ -14,7 +14,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from io import BytesIO
@@ -29,7 +29,6 @@ from ..undisturbed import imported
 from .atomic import replacement, write_at
 from .contents import (
     Contents,
-    How,
     Variable,
     contents,
     lazily,
@@ -38,7 +37,7 @@ from .contents import (
 from .paths import make_folder, need, stamp
 from .progress import shown
 from .resume import Journal, check_same
-from .run import write
+from .run import How, write
 from .units import UNIT_BYTES, Cut, Layout, Region, Shape, check_dims, layout
 
 # Tiles of a GeoTIFF are squares of so many pixels: a multiple of 16, as the format asks for.
@@ -60,10 +59,8 @@ def save_netcdf(result: Any, path: str, chunks: Cut, how: How) -> None:
     check_dims(found.dims, chunks=chunks)
 
     def choose(one: Variable) -> Layout:
-        array = one.array
-        _check_netcdf(one.name, array.dtype)
-        lies = layout(array.shape, array.dtype.itemsize, array.chunks, one.dims, chunks)
-        return Layout(lies.chunks, None)
+        _check_netcdf(one.name, one.array.dtype)
+        return Layout(layout(one.array, one.dims, chunks).chunks, None)
 
     found = found.laid(choose)
     _fill(path, found, partial(_lay_out_netcdf, found), _write_netcdf, how)
@@ -82,14 +79,15 @@ def _check_netcdf(name: str, dtype: np.dtype[Any]) -> None:
 def _lay_out_netcdf(found: Contents, path: str) -> None:
     """Let xarray write everything but the values of the variables, which are lazy."""
     store = imported("xarray.backends").H5NetCDFStore.open(path, mode="w")
+    # What is said here takes the place of all that a variable says of how it is stored.
     encoding = {
-        one.name: {"chunksizes": one.lies.chunks}
+        one.name: found.dataset[one.name].encoding | {"chunksizes": one.lies.chunks or None}
         for one in found.variables
-        if one.lies and one.lies.chunks
     }
     try:
         with stored_by_xarray():
-            found.dataset.dump_to_store(store, encoding=encoding)
+            unlimited = set(found.dataset.encoding.get("unlimited_dims", ())) & set(found.dims)
+            found.dataset.dump_to_store(store, encoding=encoding, unlimited_dims=unlimited)
     finally:
         store.close()
 
@@ -177,19 +175,20 @@ def save_npy(result: Any, path: str, how: How) -> None:
         "descr": array.dtype.newbyteorder("=").str, "fortran_order": False, "shape": array.shape
     }  # fmt: skip
     np.lib.format.write_array_header_1_0(file, header)
-    size = _run_size(array.shape, array.dtype.itemsize, array.chunks)
+    size = _run_size(array)
     lay_out = partial(_lay_out_npy, file.getvalue(), array.nbytes)
     put = partial(_write_npy, len(file.getvalue()), array.shape)
     _fill(path, found.laid(lambda _: Layout(size, None)), lay_out, put, how)
 
 
-def _run_size(shape: Shape, itemsize: int, lazy: Sequence[Sequence[int]]) -> Shape:
+def _run_size(array: Any) -> Shape:
     """Choose boxes whose elements lie one after another, no longer than a unit may be."""
-    for axis in range(len(shape)):
-        inner = math.prod(shape[axis + 1 :]) * itemsize
+    for axis, sizes in enumerate(array.chunks):
+        rest = array.shape[axis + 1 :]
+        inner = math.prod(rest) * array.itemsize
         if inner <= UNIT_BYTES:
-            many = min(max(lazy[axis], default=1), UNIT_BYTES // max(1, inner))
-            return (*(1,) * axis, max(1, many), *(max(1, n) for n in shape[axis + 1 :]))
+            many = min(max(sizes, default=1), UNIT_BYTES // max(1, inner))
+            return (*(1,) * axis, max(1, many), *(max(1, n) for n in rest))
     return ()
 
 

@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from . import ome
-from .opened import Found, Opened, found, labelled, opened
+from .opened import Found, Opened, labelled, opened
 from .paths import Stamp, need, readable
 from .stored import listed, open_variable, pick
 
@@ -42,7 +42,7 @@ def open_zarr(path: str, variable: str | None, level: int | None) -> Found:
         if variable is not None:
             raise ValueError(f"{path!r} is one array, and holds no variable {variable!r}.")
         _refuse_level(path, level)
-        return _plain(path, "", node)
+        return _plain(path, node)
     if variable is None or variable.strip("/") not in node:
         return _from_group(path, node, variable, level)
     inner = node[variable.strip("/")]
@@ -58,9 +58,9 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
     said = ome.said_of(dict(group.attrs))
     if said.get("multiscales") is not None and variable is None:
         image, size = ome.size_of(where, said, level)
-        within = str(size["path"])
-        array, shards = _array(path, f"{inside}/{within}".strip("/"), group[within])
-        return found(array, shards, ome.with_axes(array, said, image, size))
+        node = group[str(size["path"])]
+        array = _array(path, node)
+        return Found(array, node.shards, ome.with_axes(array, said, image, size))
     _refuse_level(where, level)
     arrays = {name: one for name, one in group.arrays() if one.ndim and one.dtype.kind in "biufc"}
     if variable is None and not arrays:
@@ -68,27 +68,21 @@ def _from_group(path: str, group: Any, variable: str | None, level: int | None) 
         hint = f" Open one of its groups: {listed(below_here)}." if below_here else ""
         raise ValueError(f"{where!r} is a group of Zarr that holds no array itself.{hint}")
     if arrays and all(_dims(one) for one in arrays.values()):
-
-        def stamp(one: str) -> Stamp:
-            return _stamp(path, f"{inside}/{one}".strip("/"), arrays[one])
-
-        return open_variable(stamp, path, "zarr", inside, variable)
-    name = pick(where, list(arrays), variable)
-    return _plain(path, f"{inside}/{name}".strip("/"), arrays[name])
+        return open_variable(lambda one: _stamp(path, arrays[one]), path, "zarr", inside, variable)
+    return _plain(path, arrays[pick(where, list(arrays), variable)])
 
 
-def _plain(store: str, path: str, node: Any) -> Found:
+def _plain(store: str, node: Any) -> Found:
     """An array, with the names of its dimensions if it has them all."""
-    array, shards = _array(store, path, node)
+    array = _array(store, node)
     dims = _dims(node)
     attrs = {k: v for k, v in dict(node.attrs).items() if k != "_ARRAY_DIMENSIONS"}
-    return found(array, shards, labelled(array, dims, None, attrs, None) if dims else None)
+    like = labelled(array, dims, None, attrs, None) if dims else None
+    return Found(array, node.shards, like)
 
 
-def _array(store: str, path: str, node: Any) -> tuple[Opened, tuple[int, ...] | None]:
-    """An array at a path of a store, and its shards."""
-    array = opened(_zarr, store, _stamp(store, path, node), node, node.chunks, path)
-    return array, getattr(node, "shards", None)
+def _array(store: str, node: Any) -> Opened:
+    return opened(_zarr, store, _stamp(store, node), node, node.chunks, node.path.strip("/"))
 
 
 def _zarr(store: str, path: str) -> Any:
@@ -105,11 +99,11 @@ def _dims(array: Any) -> tuple[str, ...]:
     return tuple(map(str, named))
 
 
-def _stamp(store: str, path: str, node: Any) -> Stamp:
-    """Mark the file that describes an array or a group, or what it says."""
+def _stamp(store: str, node: Any) -> Stamp:
+    """Take the stamp of the file that describes an array or a group, or what it says."""
     if "://" not in store:
         for name in FILES:
-            file = os.path.join(store, path, name)
+            file = os.path.join(store, node.path.strip("/"), name)
             if os.path.isfile(file):
                 return readable(file)
     text = json.dumps(node.metadata.to_dict(), sort_keys=True, default=str)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from secrets import token_hex
@@ -27,11 +28,11 @@ import numpy as np
 
 from ..undisturbed import imported
 from .atomic import removed, renamed, temporary_folder, write_whole
-from .contents import Contents, How, Variable, stored_by_xarray
+from .contents import Contents, Variable, stored_by_xarray
 from .paths import make_folder, need
 from .progress import shown
 from .resume import Journal, Meaning, check_same
-from .run import write
+from .run import How, write
 from .units import Cut, Layout, Region, check_dims, layout, share
 from .zarr import is_zarr
 
@@ -51,10 +52,7 @@ def save_zarr(contents: Contents, path: str, chunks: Cut, shards: Cut, how: How)
 
     def choose(one: Variable) -> Layout:
         _check_dtype(one.name, one.array.dtype)
-        array, known = one.array, one.lies
-        return layout(
-            array.shape, array.dtype.itemsize, array.chunks, one.dims, chunks, shards, known
-        )
+        return layout(one.array, one.dims, chunks, shards, one.lies)
 
     contents = contents.laid(choose)
     store = _Store(path, contents)
@@ -151,11 +149,13 @@ class _Store:
 
     def is_unfinished(self) -> bool:
         """Whether it says that it is not complete."""
-        try:
-            with open(os.path.join(self.path, "zarr.json"), encoding="utf-8") as file:
-                return INCOMPLETE in json.load(file).get("attributes", {})
-        except (OSError, ValueError):
-            return False
+        with suppress(OSError, ValueError):
+            return INCOMPLETE in self._described().get("attributes", {})
+        return False
+
+    def _described(self) -> Any:
+        with open(os.path.join(self.path, "zarr.json"), encoding="utf-8") as file:
+            return json.load(file)
 
     def create(self, meaning: Meaning) -> bool:
         """Lay the store out, without its values; false if there is one by now."""
@@ -167,11 +167,10 @@ class _Store:
 
     def finish(self) -> None:
         """Take away what says that it is not complete; to do it twice does no harm."""
-        path = os.path.join(self.path, "zarr.json")
-        with open(path, encoding="utf-8") as file:
-            described = json.load(file)
+        described = self._described()
         if described.get("attributes", {}).pop(INCOMPLETE, None) is not None:
-            write_whole(path, json.dumps(described, indent=2).encode())
+            text = json.dumps(described, indent=2)
+            write_whole(os.path.join(self.path, "zarr.json"), text.encode())
         self.journal.forget()
 
 
@@ -197,7 +196,6 @@ def _lay_out_arrays(path: str, contents: Contents) -> None:
         is_root = not variable.name
         if not is_root:
             zarr.create_group(path, zarr_format=3, attributes=said, overwrite=True)
-        assert variable.lies is not None
         zarr.create_array(
             path,
             name=variable.name or None,
@@ -215,10 +213,10 @@ def _lay_out_group(path: str, contents: Contents) -> None:
     """Let xarray write all but the values: it knows how it wants to read them."""
     encoding: dict[str, Any] = {}
     for variable in contents.variables:
-        assert variable.lies is not None
-        encoding[variable.name] = {"chunks": variable.lies.chunks}
-        if variable.lies.shards is not None:
-            encoding[variable.name]["shards"] = variable.lies.shards
+        # It takes the place of all that the variable says of how it is stored.
+        said = {"chunks": variable.lies.chunks, "shards": variable.lies.shards}
+        said = {name: lengths for name, lengths in said.items() if lengths is not None}
+        encoding[variable.name] = contents.dataset[variable.name].encoding | said
     zarr = imported("zarr")
     with warnings.catch_warnings():
         # That consolidated metadata, which xarray looks for, and the types of texts are no part of
