@@ -22,9 +22,9 @@ from ..tracebacks import door
 from .atomic import sync_folder
 from .errors import AmongInputsError
 from .formats import TIFF, Options, as_grey, check_holds, check_options
+from .images import files_of, parts_in
 from .paths import found_by, make_folder, need
 from .progress import Progress, shown
-from .resume import Seen
 from .run import How, Item, Work, Writer, follow, write
 from .targets import FrameFiles, Target, parse_pattern, stack_file
 from .units import Region, Shape, Units, share
@@ -248,17 +248,25 @@ def _check_not_read(array: Any, targets: Sequence[str], missing: Sequence[str]) 
 
     Those of `targets` that are `missing` are to be written; they are not even to be sources.
     """
-    seen = Seen(array.dask, None)
+    layers = getattr(array.dask, "layers", {"": array.dask})
+    # A layer that describes its tasks by a rule would be written out in full, and a part is never
+    # in it, because imread gives its tasks one by one.
+    written = [
+        layer
+        for layer in layers.values()
+        if not (hasattr(layer, "io_deps") or hasattr(layer, "rule"))
+    ]
+    paths, patterns = files_of(parts_in(written))
     folder = os.path.realpath(os.path.dirname(targets[0]) or ".")
     for target in missing:
-        if os.path.join(folder, os.path.basename(target)) in seen.paths:
+        if os.path.join(folder, os.path.basename(target)) in paths:
             raise AmongInputsError(
                 f"imsave would overwrite {target!r}, from which the array is still to be read; "
                 "save into another folder"
             )
     for target in targets:
         path = os.path.join(folder, os.path.basename(target))
-        pattern = next((one for one in seen.patterns if found_by(one, path)), None)
+        pattern = next((one for one in patterns if found_by(one, path)), None)
         if pattern is not None:
             raise AmongInputsError(
                 f"imsave would write {target!r} among the files that the array is read from "

@@ -10,7 +10,7 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from io import BufferedReader
@@ -375,6 +375,49 @@ def _opened(source: Source, frame: int) -> Iterator[BufferedReader]:
                 source.path, frame, "the file has changed since imread; call imread again"
             )
         yield file
+
+
+def parts_in(value: Any) -> Iterator[Part]:
+    """Walk a graph, or a task: a tuple, or an object with args and kwargs, of which some nest."""
+    inner: Iterable[Any] = ()
+    match value:
+        case Part():
+            yield value
+        case str() | bytes() | int() | float() | np.ndarray() | np.generic():
+            return
+        case tuple() | list():
+            inner = value
+        case Mapping():
+            inner = value.values()
+        case _:
+            args, named = getattr(value, "args", ()), getattr(value, "kwargs", None)
+            inner = (*args, *(named or {}).values()) if isinstance(args, Iterable) else ()
+    for one in inner:
+        yield from parts_in(one)
+
+
+def files_of(parts: Iterable[Part]) -> tuple[set[str], set[str]]:
+    """The files that parts of stacks read, and the absolute patterns that find them.
+
+    Patterns find them now, and may find others the next time.
+    """
+    paths: set[str] = set()
+    patterns: set[str] = set()
+    folders: dict[str, str] = {}
+    for part in parts:
+        if part.found and part.found != LIST:
+            patterns.add(part.found)
+        for source in part.sources:
+            folder, name = os.path.split(source.path)
+            if folder not in folders:
+                folders[folder] = os.path.realpath(folder)
+            paths.add(os.path.join(folders[folder], name))
+            if part.found == LIST:
+                like = f"*{os.path.splitext(name)[1]}"
+                patterns.add(os.path.join(glob.escape(folders[folder]), like))
+            if os.path.islink(source.path):
+                paths.add(os.path.realpath(source.path))
+    return paths, patterns
 
 
 def _cure_for(path: str) -> str | None:

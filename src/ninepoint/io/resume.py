@@ -39,7 +39,7 @@ import numpy as np
 from ..tokens import digest
 from ..undisturbed import imported
 from .atomic import write_whole
-from .images import LIST, Part
+from .images import Part, files_of
 from .paths import stamp
 
 if TYPE_CHECKING:
@@ -145,17 +145,13 @@ _UNPICKLED = (
 
 
 class Seen:
-    """The calls, the functions and the paths that a Dask graph holds, and patterns of paths.
+    """The calls, the functions and the paths that a Dask graph holds."""
 
-    Of a layer that is written out `most` tasks are looked at.
-    """
-
-    def __init__(self, graph: Any, most: int | None = _TASKS) -> None:
+    def __init__(self, graph: Any) -> None:
         self.calls: dict[str, Call] = {}
         self.functions: dict[str, str] = {}
         self.paths: set[str] = set()
-        self.patterns: set[str] = set()
-        self._folders: dict[str, str] = {}
+        self._parts: list[Part] = []
         pickler: Any = imported("cloudpickle").Pickler
         found = self
 
@@ -163,12 +159,13 @@ class Seen:
             def persistent_id(self, one: Any) -> Any:
                 return found._looked_at(one)
 
-        for piece in _pieces(graph, most):
+        for piece in _pieces(graph):
             buffers: list[Any] = []
             try:
                 Looking(io.BytesIO(), protocol=5, buffer_callback=buffers.append).dump(piece)
             except _UNPICKLED:
                 continue
+        self.paths |= files_of(self._parts)[0]
 
     def _looked_at(self, one: Any) -> Any:
         """Take note of an object; anything but None keeps it from being pickled."""
@@ -185,7 +182,7 @@ class Seen:
         if isinstance(one, np.ndarray):
             return None if one.dtype.hasobject else "array"
         if isinstance(one, Part):
-            self._part(one)
+            self._parts.append(one)
             return "part"
         # By their names: images alone need no kernels, and do not import what these need.
         match f"{type(one).__module__}.{type(one).__name__}":
@@ -220,28 +217,13 @@ class Seen:
             if os.path.lexists(text):
                 self.paths.add(os.path.realpath(text))
 
-    def _part(self, part: Part) -> None:
-        """Take note of the files of a stack, and of what finds them, now and the next time."""
-        if part.found and part.found != LIST:
-            self.patterns.add(part.found)
-        for source in part.sources:
-            folder, name = os.path.split(source.path)
-            if folder not in self._folders:
-                self._folders[folder] = os.path.realpath(folder)
-            self.paths.add(os.path.join(self._folders[folder], name))
-            if part.found == LIST:
-                like = f"*{os.path.splitext(name)[1]}"
-                self.patterns.add(os.path.join(glob.escape(self._folders[folder]), like))
-            if os.path.islink(source.path):
-                self.paths.add(os.path.realpath(source.path))
 
-
-def _pieces(graph: Any, most: int | None) -> Iterator[Any]:
+def _pieces(graph: Any) -> Iterator[Any]:
     """What is pickled at a time: a layer that is a rule, and else some of its tasks."""
     layers = getattr(graph, "layers", None)
     for layer in [graph] if layers is None else layers.values():
         if type(layer).__name__ == "MaterializedLayer" or isinstance(layer, dict):
-            yield from islice(layer.values(), most)
+            yield from islice(layer.values(), _TASKS)
         else:
             yield layer
 
