@@ -90,8 +90,8 @@ def imsave(
         Leave out frames whose file exists, and what only they need. The files are not compared.
     progress : bool, callable or None
         None: a bar on standard error if that is a terminal, or below the cell of a notebook, until
-        the frames are written. True or False: always or never. A
-        function is called with the numbers of frames done and in all.
+        the frames are written. True or False: always or never. A function is called with the
+        numbers of frames done and in all.
     compression : int, optional
         Level of zlib, 0 (none) to 9. PNG: 1 by default. TIFF, with braces: 0 by default.
     quality : int, optional

@@ -67,8 +67,8 @@ def save(
         Of Zarr and numbered images.
     progress : bool, callable or None
         None: a bar on standard error if that is a terminal, or below the cell of a notebook, until
-        the units are written. True or False: always or never. A
-        function is called with the numbers of units done and in all.
+        the units are written. True or False: always or never. A function is called with the
+        numbers of units done and in all.
     overwrite : bool
         Whether a store that is there is replaced.
 
@@ -99,8 +99,7 @@ def save(
     -----
     Until its last unit is written a store of Zarr has the attribute ``incomplete``, and `open`
     refuses it; a file has its name when it is complete. All but Zarr and images is begun anew by
-    `resume`, unless it is complete. Of OME-Zarr the full size is
-    written, and no smaller copies.
+    `resume`, unless it is complete. Of OME-Zarr the full size is written, and no smaller copies.
 
     Each thread holds a unit of the result, what is read for it, and its compressed form, so the
     shards, or chunks, set how much memory is held. What is written is noted in a folder of the
