@@ -22,11 +22,15 @@ if TYPE_CHECKING:
     from .api import Stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .decorate import stencil
-    from .files import ImageReadError, imread, imsave
     from .gufuncs.api import Gufunc
     from .gufuncs.decorate import gufunc
     from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
+    from .io.errors import ImageReadError
+    from .io.frames import imsave
+    from .io.images import imread
+    from .io.opening import open
+    from .io.saving import save
     from .language.errors import StencilError
     from .language.positions import index
     from .language.spacings import spacing
@@ -40,9 +44,7 @@ if TYPE_CHECKING:
     from .lowering.schedule import Schedule
     from .pointwise import Ufunc, ufunc
     from .recording import Lazy, compute, lazy
-    from .saving import save
     from .slabs.ranks import distribute
-    from .stores.opening import open
 
 __version__ = "0.1.0"
 
@@ -89,7 +91,7 @@ _LAZY = {
     "ChannelWarning": ".language.warned",
     "Condition": ".arrays.conditions",
     "Gufunc": ".gufuncs.api",
-    "ImageReadError": ".files",
+    "ImageReadError": ".io.errors",
     "Lazy": ".recording",
     "Measurement": ".inspecting.timing",
     "MetadataWarning": ".language.warned",
@@ -105,16 +107,16 @@ _LAZY = {
     "extrapolate": ".arrays.conditions",
     "distribute": ".slabs.ranks",
     "gufunc": ".gufuncs.decorate",
-    "imread": ".files",
-    "imsave": ".files",
+    "imread": ".io.images",
+    "imsave": ".io.frames",
     "index": ".language.positions",
     "info": ".inspecting.surroundings",
     "lazy": ".recording",
     "mode": ".language.statistics",
     "neumann": ".arrays.conditions",
-    "open": ".stores.opening",
+    "open": ".io.opening",
     "robin": ".arrays.conditions",
-    "save": ".saving",
+    "save": ".io.saving",
     "spacing": ".language.spacings",
     "stencil": ".decorate",
     "trimmed_mean": ".language.statistics",

@@ -450,8 +450,8 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         until : float, optional
             End when no element of the state changes by more than this in one step.
         progress : bool or callable, optional
-            True shows a bar (on a terminal with Rich), False none; by default there is one in
-            notebooks and on terminals with Rich, if it takes longer than a second.  A function
+            True shows a bar, False none; by default there is one in
+            notebooks and on terminals, if it takes longer than a second.  A function
             is called with the numbers of steps done and in all.
         out : array or tuple of arrays, optional
             Where to write the last state, for NumPy arrays: one for each state.  They may be the

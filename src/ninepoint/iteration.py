@@ -26,8 +26,8 @@ from .backends.memory import empty
 from .backends.threads import thread_count
 from .chaining import Chains, step_reach, unfit
 from .chaining import chain as chained
-from .files.progress import Progress, shown
 from .graph import Graph
+from .io.progress import Progress, shown
 from .lowering.schedule import Schedule
 from .running import positions as positions_beside
 from .running import reaching

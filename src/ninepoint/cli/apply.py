@@ -13,13 +13,14 @@ import numpy as np
 from ..api import Stencil
 from ..backends.cuda import driver
 from ..backends.threads import thread_count
-from ..files import imread, imsave
-from ..files.errors import AmongInputsError
-from ..files.formats import Options, check_options
-from ..files.natural import natural_key
-from ..files.targets import parse_pattern
 from ..inspecting.asked import asked
 from ..inspecting.displays import counted
+from ..io.errors import AmongInputsError
+from ..io.formats import Options, check_options
+from ..io.frames import imsave
+from ..io.images import imread
+from ..io.paths import natural_key
+from ..io.targets import parse_pattern
 from ..language.errors import StencilError
 from ..undisturbed import imported
 from .kernels import Filter, Kernel, find_kernel
@@ -39,8 +40,7 @@ def apply(options: Namespace) -> None:
     _check_output(options)
     _check_device(options.device)
     threads = thread_count(options.threads)
-    limit = {} if options.max_pixels is None else {"max_pixels": options.max_pixels}
-    stack = imread(_sources(options.input), **limit)
+    stack = imread(_sources(options.input))
     result = one_result(_applied(kernel, stack, options), options.result)
     _check_held(result.dtype, stack.dtype, options.output)
     progress = Progress(visible=not options.quiet)

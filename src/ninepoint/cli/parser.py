@@ -154,12 +154,6 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
     )
     files.add_argument("--compression", type=int, metavar="0..9", help="of PNG and TIFF")
     files.add_argument("--quality", type=int, metavar="1..100", help="of JPEG")
-    files.add_argument(
-        "--max-pixels",
-        type=positive,
-        metavar="N",
-        help="most pixels an image may claim (default: 2**28)",
-    )
     stores = apply.add_argument_group("stores and files of arrays")
     stores.add_argument("--variable", metavar="NAME", help="which array of INPUT, if of several")
     stores.add_argument(

@@ -7,21 +7,19 @@ from argparse import Namespace
 from typing import Any
 
 from ..backends.threads import thread_count
-from ..files.formats import FORMATS
 from ..inspecting.displays import counted
-from ..saving import save
-from ..stores.opening import open as open_array
+from ..io.opening import open as open_array
+from ..io.saving import save
 from ..undisturbed import imported
 from .apply import check_fields, check_params, given_options, one_result, tried
 from .kernels import Filter, Kernel, find_kernel
 from .parser import UsageError
 from .progress import Progress
 
-_IMAGES = tuple(suffix for form in FORMATS for suffix in form.suffixes)
 _ARRAYS = (".zarr", ".nc", ".nc4", ".cdf", ".h5", ".hdf5", ".hdf", ".npy")
 
 # Options that only images have.
-_OF_IMAGES = ("compression", "quality", "max_pixels")
+_OF_IMAGES = ("compression", "quality")
 
 
 def are_meant(options: Namespace) -> bool:
@@ -33,7 +31,7 @@ def apply_to_store(options: Namespace) -> None:
     """Run the command: open lazily, apply lazily, and let saving pull the blocks through."""
     for name in _OF_IMAGES:
         if getattr(options, name) is not None:
-            raise UsageError(f"--{name.replace('_', '-')} is for images, in and out")
+            raise UsageError(f"--{name} is for images, in and out")
     if len(options.input) > 1:
         raise UsageError("there is one INPUT where a store is read or written")
     if options.part and options.overwrite:

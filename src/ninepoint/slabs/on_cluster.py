@@ -14,7 +14,7 @@ from typing import Any
 
 from ..arrays.recognise import is_dask, is_expression
 from ..backends.tasks import in_task
-from ..files.progress import shown
+from ..io.progress import shown
 from ..iteration import Iteration
 from ..stepping import Scalars
 from .motion import Motion

@@ -19,7 +19,7 @@ from dask.highlevelgraph import HighLevelGraph, MaterializedLayer
 
 from ..arrays.layout import Shape
 from ..arrays.regions import Span
-from ..files.cluster import patience
+from ..io.cluster import patience
 from ..iteration import Iteration
 from . import actor
 from .actor import Keeper, Lost
