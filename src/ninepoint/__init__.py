@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from .files import ImageReadError, imread, imsave
     from .gufuncs.api import Gufunc
     from .gufuncs.decorate import gufunc
+    from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
-    from .inspecting.timing import Measurement
     from .language.errors import StencilError
     from .language.positions import index
     from .language.spacings import spacing
@@ -91,7 +91,7 @@ _LAZY = {
     "Gufunc": ".gufuncs.api",
     "ImageReadError": ".files",
     "Lazy": ".recording",
-    "Measurement": ".inspecting.timing",
+    "Measurement": ".inspecting.measuring",
     "MetadataWarning": ".language.warned",
     "PerformanceWarning": ".language.warned",
     "RoundingWarning": ".language.warned",

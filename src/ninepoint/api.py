@@ -12,7 +12,6 @@ from .arrays.borders import Boundary
 from .arrays.channels import may_hold
 from .arrays.every import per_axis
 from .arrays.keys import Parameters, call_key
-from .arrays.recognise import is_device
 from .bound_calls import Prepared
 from .calls import Call
 from .definition import Definition
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from . import bound_calls, calling, iteration, preparing
     from .inspecting import asked as asking
     from .inspecting import debugging, displays, explaining, measuring, tuning
-    from .inspecting.search import Tuning
-    from .inspecting.timing import Measurement
+    from .inspecting.measuring import Measurement
+    from .inspecting.tuning import Tuning
     from .language import page
     from .signatures import A, Each, One, Several
 else:
@@ -797,12 +796,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         measuring.check_repeat(repeat)
         options = {name: named.pop(name) for name in CALL_OPTIONS & set(named)}
         values = self._without_names(args, named)
-        if options.get("device") is not None or any(is_device(values[n]) for n in self.fields):
-            # Imported here, not above: most programs use no GPU.
-            from .inspecting import device_timing
-
-            return device_timing.measured(self, self.definition, values, options, repeat, 5.0)
-        one = measuring.real(self.definition, values, options, "bench()")
+        one = measuring.real(self.definition, values, options, "bench()", gpu=True)
         return measuring.measured(self, one, options, repeat, 5.0)
 
     def _repr_svg_(self) -> str | None:

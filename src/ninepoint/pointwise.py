@@ -52,8 +52,8 @@ from .waiting import before_writing, waiting
 
 if TYPE_CHECKING:
     from .inspecting import debugging
-    from .inspecting.search import Tuning
-    from .inspecting.timing import Measurement
+    from .inspecting.measuring import Measurement
+    from .inspecting.tuning import Tuning
 else:
     debugging = Later(".inspecting.debugging", __package__)
 

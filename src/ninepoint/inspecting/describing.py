@@ -21,7 +21,7 @@ from ..language.warned import cure
 from ..lowering.notes import Note, row_notes, shared_notes, sum_notes, whole_notes, window_notes
 from ..lowering.work import Work, work
 from .displays import rate_text, time_text
-from .timing import Measurement, preparation_text, threads_text
+from .measuring import Measurement
 
 _WIDTH = 12
 
@@ -111,13 +111,13 @@ def _where(compiled: Compiled) -> tuple[str, ...]:
 def measured(found: Measurement) -> str:
     """Tell what was measured, beside a copy."""
     page = Lines([])
-    page.add("ready", preparation_text(found.preparation, found.preparation_seconds))
+    page.add("ready", found.before)
     page.add("copy", f"{rate_text(found.copy_bytes_per_second, 'B')} for {found.arrays}")
     page.add(
         "measured",
         f"{rate_text(found.points_per_second, 'point')}, "
         f"{rate_text(found.bytes_per_second, 'B')}, {found.copy_ratio:.2f} of a copy, "
-        f"{threads_text(found.threads)}",
+        f"{found.by}",
         f"{time_text(found.seconds)} a call (quartiles {time_text(found.lower)} and "
         f"{time_text(found.upper)} of {found.samples})",
     )
