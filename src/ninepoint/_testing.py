@@ -36,8 +36,7 @@ from .backends.numba.interpreted import in_numpy
 from .backends.numba.interpreted import interpreted as as_plain_python
 from .backends.pipeline import Forms
 from .inspecting.asked import asked
-from .inspecting.describing import notes
-from .inspecting.explaining import no_chain
+from .inspecting.explaining import no_chain, notes
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .language.text import kernel_text
@@ -92,12 +91,12 @@ class PlanOf:
 def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
     """The plan of a call on fields of these types, or on these arrays; `named` as for a call."""
     call = asked(stencil.definition, fields, named)
-    forms, reason = call.forms
-    plan = call.plan
+    last, plan = call.last.compiled, call.plan
+    forms = last.forms
     return PlanOf(
-        reason=reason,
-        dtypes=tuple(call.last.out_dtypes),
-        reaches=tuple((box.lo, box.hi) for box in call.last.reaches),
+        reason=last.reason,
+        dtypes=tuple(last.out_dtypes),
+        reaches=tuple((box.lo, box.hi) for box in last.reaches),
         notes=() if forms is None else notes(forms),
         passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
         whole=plan.whole,
@@ -134,9 +133,9 @@ class PassesOf:
 def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
     """The kernel of a call, which the compiler understands, after each pass."""
     call = asked(stencil.definition, fields, named)
-    forms, reason = call.forms
-    assert forms is not None, reason
-    last = call.last
+    last = call.last.compiled
+    forms = last.forms
+    assert forms is not None, last.reason
     return PassesOf(_after(forms, joined(last.reaches)), last.reaches, tuple(last.out_dtypes))
 
 

@@ -37,7 +37,7 @@ from .waiting import before_writing, waiting
 if TYPE_CHECKING:
     from . import bound_calls, calling, iteration, preparing
     from .inspecting import asked as asking
-    from .inspecting import debugging, displays, explaining, measuring, tuning
+    from .inspecting import debugging, displays, explaining, measuring, picture, tuning
     from .inspecting.measuring import Measurement
     from .inspecting.tuning import Tuning
     from .language import page
@@ -53,6 +53,7 @@ else:
     iteration = Later(".iteration", __package__)
     measuring = Later(".inspecting.measuring", __package__)
     page = Later(".language.page", __package__)
+    picture = Later(".inspecting.picture", __package__)
     preparing = Later(".preparing", __package__)
     tuning = Later(".inspecting.tuning", __package__)
 
@@ -593,14 +594,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> "__global__ void" in pair.source("uint8", target="cuda")
         True
         """
-        asking.check_target(target)
-        if target == "cuda":
-            # Imported here, not above: most programs never ask.
-            from .inspecting import device
-
-            return page.Page(device.texts(asking.asked(self.definition, types)))
-        kernels = asking.asked(self.definition, types).kernels
-        return page.Page("\n\n".join(kernel.module.text for kernel in kernels))
+        return page.Page(explaining.texts(asking.asked(self.definition, types), target))
 
     @door
     def ir(self, *types: Any) -> str:
@@ -652,7 +646,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         """
         if not types:
             return self.definition.options.schedule
-        return self.definition.schedule_for(asking.types_of(self.definition, types))
+        return asking.asked(self.definition, types).schedule
 
     @door
     def tune(self, /, *args: Any, seconds: float = 60.0, **named: Any) -> Tuning:
@@ -801,7 +795,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
 
     def _repr_svg_(self) -> str | None:
         """Draw for a notebook what the kernel reads of float64 fields; None if it cannot."""
-        return explaining.drawn(self.definition)
+        return picture.drawn(self.definition)
 
 
 if TYPE_CHECKING:

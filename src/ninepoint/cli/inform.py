@@ -10,8 +10,8 @@ from ..backends.numba import cache as kernel_cache
 from ..filters.filtering import Typed
 from ..inspecting import surroundings
 from ..inspecting.asked import asked
-from ..inspecting.device import texts
 from ..inspecting.displays import counted
+from ..inspecting.explaining import texts
 from .apply import check_params, dtype_of
 from .kernels import Filter, find_kernel
 from .parser import UsageError
@@ -69,16 +69,15 @@ def _explain_filter(
         print(use.stencil.ir(image.dtype))
     elif options.source:
         one = asked(use.stencil.definition, (image.dtype,), use.given)
-        print(texts(one) if options.device else one.last.module.text, end="")
+        print(texts(one, options.device or "cpu"), end="")
     else:
         print(use.stencil.explain(image.dtype, **use.given, **_device(options)))
 
 
 def info() -> None:
     """Print what one pastes into a bug report."""
-    _, *lines = surroundings.info().split("\n")
-    for line in lines:
-        print(line.removeprefix("  "))
+    for name, value in surroundings.facts():
+        print(f"{name:<12}{value}")
 
 
 def cache(clear: bool) -> None:

@@ -88,3 +88,8 @@ def counted(number: float, unit: str) -> str:
         if number >= 0.9995 * scale:
             return f"{number / scale:.3g} {prefix}{unit}"
     return f"{number:.3g} {unit}"
+
+
+def many(number: float, word: str) -> str:
+    """A number with its word: 1 field, 2 fields, 3.7 loads."""
+    return f"{number:g} {word}" if number == 1 else f"{round(number, 1):g} {word}s"

@@ -239,26 +239,23 @@ def measured(
 
     `call` is the stencil, or what takes arguments as it does.
     """
-    definition = one.call.definition
-    fields = as_fields(one.given, definition.fields)
-    values = {**dict(zip(definition.fields, fields, strict=True)), **one.call.scalars}
-    parameters, count = definition.parameters, definition.positional
-    args = [values[name] for name in parameters[:count]]
-    named = {name: values[name] for name in parameters[count:]} | dict(options)
+    fields = as_fields(one.given, one.call.definition.fields)
+    args, named = one.arguments(fields)
+    named |= options
 
-    def run(out: Any = None) -> Any:
-        return call(*args, **(named if out is None else named | {"out": out}))
+    def run(**out: Any) -> Any:
+        return call(*args, **(named | out))
 
-    there = _on_gpu(fields, options)
+    threads, device, kernels, wait = 0, "", [], _at_once
     with cuda.beside(fields) if any(map(is_cupy, fields)) else nullcontext():
-        stream = driver.current_stream() if there else None
-
-        def wait() -> None:
-            if there:
-                driver.wait_for(stream)
-
+        if _on_gpu(fields, options):
+            device = driver.name(driver.current())
+            wait = partial(driver.wait_for, driver.current_stream())
+        else:
+            many = max(field.size for field in fields) >= SPLIT_POINTS
+            threads = thread_count(options.get("threads")) if many else 1
+            kernels = [kernel for kernel in one.kernels if not kernel.ready]
         known = set(map(id, cubins.known()))
-        kernels = [] if there else [kernel for kernel in one.kernels if not kernel.ready]
         begin = perf_counter()
         for kernel in kernels:
             # The call may use other forms of it only.
@@ -266,23 +263,16 @@ def measured(
         out = run()
         wait()
         first = perf_counter() - begin
-        if there:
-            made = [text.made for text in cubins.known() if id(text) not in known]
-        else:
-            made = [not kernel.from_disk() for kernel in kernels]
-        threads = 0
-        if not there:
-            many = max(field.size for field in fields) >= SPLIT_POINTS
-            threads = thread_count(options.get("threads")) if many else 1
+        made = [not kernel.from_disk() for kernel in kernels]
+        made += [text.made for text in cubins.known() if id(text) not in known]
         copy = _copying(fields, max(1, threads))
-        calls, copies = in_turn(lambda: run(out), copy, repeat, limit, wait)
-        device = driver.name(driver.current()) if there else ""
+        calls, copies = in_turn(lambda: run(out=out), copy, repeat, limit, wait)
     lower, middle, upper = _quartiles(calls)
     inside = sum(array.nbytes for array in fields)
     results = listed(out)
     words = "compiled" if any(made) else "loaded from the cache"
     return Measurement(
-        name=definition.name,
+        name=one.call.definition.name,
         arrays=", ".join(f"{'x'.join(map(str, a.shape))} {a.dtype}" for a in fields),
         points=max(array.size for array in results),
         bytes=inside + sum(array.nbytes for array in results),
@@ -297,6 +287,10 @@ def measured(
         preparation_seconds=max(0.0, first - middle) if made else 0.0,
         device=device,
     )
+
+
+def _at_once() -> None:
+    """Wait for nothing: threads are done when a call ends."""
 
 
 def _copying(fields: Sequence[Any], threads: int) -> Callable[[], None]:
@@ -323,13 +317,14 @@ def in_turn(
     other: Callable[[], object],
     repeat: int,
     limit: float = math.inf,
-    wait: Callable[[], object] = lambda: None,
+    wait: Callable[[], object] = _at_once,
 ) -> tuple[list[float], list[float]]:
     """Seconds of two calls that take turns; `wait` waits for what they began.
 
     Ends after `repeat` samples of each, or once `limit` seconds are over and there are three.
     """
-    works, taken = (call, other), ([], [])
+    works = (call, other)
+    taken: tuple[list[float], list[float]] = ([], [])
     counts = []
     for work in works:
         _seconds(work, 1, wait)
@@ -364,14 +359,14 @@ def _quartiles(samples: Sequence[float]) -> tuple[float, float, float]:
     return lower, middle, upper
 
 
-def part(fields: Sequence[Any]) -> list[Any]:
+def part(fields: tuple[Any, ...]) -> tuple[Any, ...]:
     """The fields, or their first part where they are large and of one shape."""
     first = fields[0]
     largest = max(array.nbytes for array in fields)
     if largest <= _LARGE or any(array.shape != first.shape for array in fields):
-        return list(fields)
+        return fields
     length = max(1, first.shape[0] * _LARGE // largest)
-    return [array[:length] for array in fields]
+    return tuple(array[:length] for array in fields)
 
 
 def measurable(given: Sequence[Any], ndim: int) -> bool:

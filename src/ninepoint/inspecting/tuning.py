@@ -134,7 +134,7 @@ def _choices(one: Asked) -> list[dict[str, Any]]:
             ),
             *({"tile": columns} for columns in (256, 512, 1024, 2048, 4096)),
         ]
-    forms, _ = one.forms
+    forms = one.last.compiled.forms
     if forms is None:
         return []
     values: dict[str, Sequence[Any]] = {"shared": (1, 20, math.inf), "running": (False,)}
