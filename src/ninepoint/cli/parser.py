@@ -47,10 +47,6 @@ examples:
 """
 
 
-class UsageError(Exception):
-    """The command line is at fault."""
-
-
 def make_parser() -> ArgumentParser:
     """Give the parser of the whole command line."""
     parser = ArgumentParser(
@@ -154,12 +150,6 @@ def _add_apply(commands: Any, common: ArgumentParser) -> None:
     )
     files.add_argument("--compression", type=int, metavar="0..9", help="of PNG and TIFF")
     files.add_argument("--quality", type=int, metavar="1..100", help="of JPEG")
-    files.add_argument(
-        "--max-pixels",
-        type=positive,
-        metavar="N",
-        help="most pixels an image may claim (default: 2**28)",
-    )
     stores = apply.add_argument_group("stores and files of arrays")
     stores.add_argument("--variable", metavar="NAME", help="which array of INPUT, if of several")
     stores.add_argument(
@@ -240,19 +230,17 @@ def number(text: str) -> bool | int | float | complex:
 def positive(text: str) -> int:
     """Read a whole number of at least 1."""
     value = _literal(text)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    if type(value) is not int or value < 1:
         raise ArgumentTypeError(f"{text!r} is no whole number of at least 1")
     return value
 
 
 def lengths(text: str) -> int | tuple[int, ...]:
     """Read `64` or `64,512,-1`."""
-    value = _literal(text)
-    for one in value if isinstance(value, tuple) else (value,):
-        if isinstance(one, bool) or not isinstance(one, int):
-            raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
-    many: int | tuple[int, ...] = value
-    return many
+    value: int | tuple[int, ...] = _literal(text)
+    if any(type(one) is not int for one in (value if isinstance(value, tuple) else (value,))):
+        raise ArgumentTypeError(f"{text!r} is no length, nor one for each axis, as 64,512")
+    return value
 
 
 def part(text: str) -> tuple[int, int]:
