@@ -336,6 +336,11 @@ class Checked:
         """The elements as others of the same size."""
         return Checked(self.array.view(dtype), self.name, self.writeable, self.written)
 
+    def reshape(self, shape: tuple[int, ...]) -> Checked:
+        """The elements in another shape."""
+        written = None if self.written is None else self.written.reshape(shape)
+        return Checked(self.array.reshape(shape), self.name, self.writeable, written)
+
     def check(self, index: Any) -> None:
         if not isinstance(index, tuple):
             index = (index,)
@@ -366,20 +371,8 @@ class _NumPy:
         return Checked(np.zeros(shape, dtype), "a buffer", writeable=True)
 
     @staticmethod
-    def array(values: Any, dtype: Any) -> Any:
-        return _Table(np.array(values, dtype=dtype))
-
-
-class _Table(Checked):
-    """An array of constants."""
-
-    __slots__ = ()
-
-    def __init__(self, array: np.ndarray) -> None:
-        super().__init__(array, "a table", writeable=False)
-
-    def reshape(self, shape: tuple[int, ...]) -> _Table:
-        return _Table(self.array.reshape(shape))
+    def array(values: Any, dtype: Any) -> Checked:
+        return Checked(np.array(values, dtype=dtype), "a table", writeable=False)
 
 
 def buffer(shape: Any, dtype: Any) -> Checked:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import inspect
 from argparse import Namespace
 
+import numpy as np
+
+from ..arrays.accepted import native
 from ..backends.numba import cache as kernel_cache
-from ..filters.filtering import Typed
 from ..inspecting import surroundings
-from ..inspecting.asked import asked
+from ..inspecting.asked import Asked, asked
 from ..inspecting.displays import counted
-from ..inspecting.explaining import intermediate, texts
+from ..inspecting.explaining import explained, intermediate, texts
+from ..recording import lazy
 from . import UsageError
 from .apply import dtype_of
 from .kernels import Kernel, find_kernel
@@ -27,26 +30,25 @@ def explain(options: Namespace) -> None:
             _show(kernel)
             return
         kernel.check(given)
-        takes = f"{kernel.name!r} takes one image"
-        _check_count(len(dtypes), 1, takes)
-        image = Typed(*dtypes or (dtype_of("float64"),))
+        _check_count(len(dtypes), 1, f"{kernel.name!r} takes one image")
+        dtype = native(dtypes[0] if dtypes else dtype_of("float64"))
         try:
-            use = kernel.function(image, **given)
+            made = kernel.function(lazy(np.broadcast_to(np.zeros((), dtype), (512, 512))), **given)
         except (ValueError, TypeError) as error:
             raise UsageError(str(error)) from error
-        stencil, dtypes, given = use.stencil, [image.dtype], use.given
+        one = Asked(made._call, (dtype,), (dtype,))
     else:
         kernel.check(given, complete=False)
         fields = stencil.fields
         takes = f"'{kernel.name}' has {len(fields)} fields ({', '.join(fields)})"
         _check_count(len(dtypes), len(fields), takes)
-    one = asked(stencil.definition, dtypes, given)
+        one = asked(stencil.definition, dtypes, given)
     if options.ir:
         print(intermediate(one))
     elif options.source:
         print(texts(one, options.device or "cpu"), end="")
     else:
-        print(stencil.explain(*dtypes, **given, **place))
+        print(explained(stencil, one, place))
 
 
 def _check_count(count: int, wanted: int, takes: str) -> None:

@@ -64,7 +64,8 @@ def explained(call: Callable[..., Any], one: Asked, named: Mapping[str, Any]) ->
         page.add("iterate", f"one step after the other: {reason}")
     _lying(page, one, named)
     if any(map(_cut, one.given)):
-        page.add("on Dask", *_dask_plans(call, one, named))
+        for found in _dask_plans(call, one, named):
+            page.add("on Dask", found)
     elif not interpreted() and measurable(one.given, one.last.ndim):
         _measured(page, call, one, named)
     return "\n".join(page)
