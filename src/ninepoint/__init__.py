@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .decorate import stencil
     from .gufuncs.api import Gufunc
     from .gufuncs.decorate import gufunc
+    from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
-    from .inspecting.timing import Measurement
     from .io.errors import ImageReadError
     from .io.frames import imsave
     from .io.images import imread
@@ -93,7 +93,7 @@ _LAZY = {
     "Gufunc": ".gufuncs.api",
     "ImageReadError": ".io.errors",
     "Lazy": ".recording",
-    "Measurement": ".inspecting.timing",
+    "Measurement": ".inspecting.measuring",
     "MetadataWarning": ".language.warned",
     "PerformanceWarning": ".language.warned",
     "RoundingWarning": ".language.warned",

@@ -36,8 +36,7 @@ from .backends.numba.interpreted import in_numpy
 from .backends.numba.interpreted import interpreted as as_plain_python
 from .backends.pipeline import Forms
 from .inspecting.asked import asked
-from .inspecting.describing import notes
-from .inspecting.explaining import no_chain
+from .inspecting.explaining import no_chain, notes
 from .language.box import Box, joined
 from .language.ir import Kernel
 from .language.text import kernel_text
@@ -92,12 +91,12 @@ class PlanOf:
 def plan_of(stencil: Any, *fields: Any, **named: Any) -> PlanOf:
     """The plan of a call on fields of these types, or on these arrays; `named` as for a call."""
     call = asked(stencil.definition, fields, named)
-    forms, reason = call.forms
-    plan = call.plan
+    last, plan = call.last.compiled, call.plan
+    forms = last.forms
     return PlanOf(
-        reason=reason,
-        dtypes=tuple(call.last.out_dtypes),
-        reaches=tuple((box.lo, box.hi) for box in call.last.reaches),
+        reason=last.reason,
+        dtypes=tuple(last.out_dtypes),
+        reaches=tuple((box.lo, box.hi) for box in last.reaches),
         notes=() if forms is None else notes(forms),
         passes=tuple(tuple(node.label for node in group.nodes) for group in plan.groups),
         whole=plan.whole,
@@ -134,9 +133,9 @@ class PassesOf:
 def passes_of(stencil: Any, *fields: Any, **named: Any) -> PassesOf:
     """The kernel of a call, which the compiler understands, after each pass."""
     call = asked(stencil.definition, fields, named)
-    forms, reason = call.forms
-    assert forms is not None, reason
-    last = call.last
+    last = call.last.compiled
+    forms = last.forms
+    assert forms is not None, last.reason
     return PassesOf(_after(forms, joined(last.reaches)), last.reaches, tuple(last.out_dtypes))
 
 
@@ -337,6 +336,11 @@ class Checked:
         """The elements as others of the same size."""
         return Checked(self.array.view(dtype), self.name, self.writeable, self.written)
 
+    def reshape(self, shape: tuple[int, ...]) -> Checked:
+        """The elements in another shape."""
+        written = None if self.written is None else self.written.reshape(shape)
+        return Checked(self.array.reshape(shape), self.name, self.writeable, written)
+
     def check(self, index: Any) -> None:
         if not isinstance(index, tuple):
             index = (index,)
@@ -367,20 +371,8 @@ class _NumPy:
         return Checked(np.zeros(shape, dtype), "a buffer", writeable=True)
 
     @staticmethod
-    def array(values: Any, dtype: Any) -> Any:
-        return _Table(np.array(values, dtype=dtype))
-
-
-class _Table(Checked):
-    """An array of constants."""
-
-    __slots__ = ()
-
-    def __init__(self, array: np.ndarray) -> None:
-        super().__init__(array, "a table", writeable=False)
-
-    def reshape(self, shape: tuple[int, ...]) -> _Table:
-        return _Table(self.array.reshape(shape))
+    def array(values: Any, dtype: Any) -> Checked:
+        return Checked(np.array(values, dtype=dtype), "a table", writeable=False)
 
 
 def buffer(shape: Any, dtype: Any) -> Checked:
