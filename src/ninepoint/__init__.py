@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .decorate import stencil
     from .files import ImageReadError, imread, imsave
-    from .gufuncs.api import Gufunc
-    from .gufuncs.decorate import gufunc
+    from .gufuncs.api import Gufunc, gufunc
     from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
@@ -104,7 +103,7 @@ _LAZY = {
     "entropy": ".language.statistics",
     "extrapolate": ".arrays.conditions",
     "distribute": ".slabs.ranks",
-    "gufunc": ".gufuncs.decorate",
+    "gufunc": ".gufuncs.api",
     "imread": ".files",
     "imsave": ".files",
     "index": ".language.positions",

@@ -10,49 +10,43 @@ def double(x, out): out[:] = 2 * x         as functions for numba.guvectorize do
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from ..arrays.keys import Parameters
 from ..language import errors
-from ..language.errors import Span
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
 from ..language.spacings import Spacing
-from ..language.trees import copied, encoded
 from ..options import no_number, renamed
-from ..tokens import Registry, digest
-from .foreign import packed, unpacked
+from ..tokens import digest
+from ..undisturbed import Later
 from .signature import Signature
+
+if TYPE_CHECKING:
+    from . import compiled
+    from .compiled import Compiled
+else:
+    # Numba takes half a second to be imported.
+    compiled = Later(".compiled", __package__)
 
 # What a call takes besides the function's own parameters.
 CALL_OPTIONS = ("out", "axes", "axis", "keepdims", "dtype", "sizes", "dims", "threads")
 
-# What a lambda is called where it is compiled.
-FROM_LAMBDA = "from_lambda"
+# The dtypes of the inputs and of the numbers, in this order, or those of the results.
+Types: TypeAlias = tuple[np.dtype[Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
     """What a gufunc was decorated with besides its signature."""
 
-    dtypes: tuple[np.dtype[Any], ...] | None = None
+    dtypes: Types | None = None
     sizes: tuple[tuple[str, int], ...] = ()
     fastmath: bool = False
     boundscheck: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Types:
-    """The dtypes of the inputs and of the numbers, in the order of the parameters."""
-
-    inputs: tuple[np.dtype[Any], ...]
-    scalars: tuple[np.dtype[Any], ...]
-
-    def __str__(self) -> str:
-        return ", ".join(map(str, (*self.inputs, *self.scalars)))
 
 
 class GufuncDefinition:
@@ -66,18 +60,18 @@ class GufuncDefinition:
         Its core axes.
     options : Options
         What it was decorated with.
+    foreign : dict
+        Values that have no place in a pickle of ours, such as functions of other compilers, by
+        the function that names them and the name.
     parameters : tuple of str
         The names of the parameters, in the order of the function.
     defaults : dict
         The values of those that have one.
-    new : tuple of str
-        The sizes that only results have.
     inputs, scalars, outs : tuple of str
         The parameters that are core arrays, those that are numbers, and those that results are
         written into; the last are empty where the function returns them.
-    foreign : dict
-        Values that have no place in a pickle of ours, such as functions of other compilers, by
-        the function that names them and the name.
+    given, cores : tuple
+        The names of inputs and numbers, and the core axes of each.
     arguments : Parameters
         Puts the arguments of a call in their order.
     token : str
@@ -95,11 +89,11 @@ class GufuncDefinition:
         self.signature = signature
         self.options = options
         self.foreign = dict(_foreign(function)) if foreign is None else dict(foreign)
+        self.name = function.name
         arguments = function.definition.args
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
         self.unnamed = frozenset(a.arg for a in arguments.posonlyargs)
         self.parameters = parameters = function.parameters
-        self.new = signature.new
         nin, nout = len(signature.inputs), len(signature.outputs)
         if self.positional < nin:
             raise ValueError(
@@ -113,21 +107,14 @@ class GufuncDefinition:
         if writes and not self.outs:
             raise errors.no_result(function.place, function.name)
         self.scalars = tuple(p for p in parameters[nin:] if p not in self.outs)
+        self.given = self.inputs + self.scalars
+        self.cores = signature.inputs + ((),) * len(self.scalars)
         # An array for a result may be left out.
         self.defaults: Mapping[str, Any] = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(parameters, self.defaults, self.positional, self.unnamed)
         self._check()
-        self.token = digest(("gufunc", meaning(function), str(signature), options))
-
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.function.name
-
-    @property
-    def kept(self) -> bool:
-        """Whether other processes may use what this one compiles."""
-        return not self.foreign
+        self.token = digest(("gufunc", _meaning(function), str(signature), options))
+        self._compiled: dict[Any, Compiled] = {}
 
     def _check(self) -> None:
         for name, default in self.function.defaults.items():
@@ -139,7 +126,7 @@ class GufuncDefinition:
                     "axes that are counted so; leave the default out."
                 )
         for name in self.function.parameters:
-            if name in set(CALL_OPTIONS) - {"out"} or (name == "out" and name not in self.outs):
+            if name in CALL_OPTIONS and not (name == "out" and name in self.outs):
                 raise ValueError(
                     f"'{name}' is an option of every call, so no parameter of '{self.name}' "
                     f"can have that name; {renamed(name)}."
@@ -159,22 +146,17 @@ class GufuncDefinition:
                 f"are told: {told}."
             )
 
-    def __reduce__(self) -> Any:
-        foreign = packed(self.foreign) if self.foreign else None
-        return _restored, (self.token, self.function, self.signature, self.options, foreign)
+    def result_types(self, types: Types) -> Types:
+        """The dtypes of what the function gives, by Numba's inference or from disk."""
+        return compiled.result_types(self, types)
 
-
-_definitions: Registry[GufuncDefinition] = Registry()
-
-
-def _restored(
-    token: str, function: Function, signature: Signature, options: Options, foreign: bytes | None
-) -> GufuncDefinition:
-    def made() -> GufuncDefinition:
-        values = {} if foreign is None else unpacked(foreign)
-        return GufuncDefinition(function, signature, options, values)
-
-    return _definitions.restored(token, made)
+    def compiled(self, types: Types, wanted: Sequence[np.dtype[Any]] | None) -> Compiled:
+        """What is compiled for given types and for results of these dtypes, once."""
+        key = types, wanted
+        found = self._compiled.get(key)
+        if found is None:
+            found = self._compiled.setdefault(key, compiled.compiled(self, types, wanted))
+        return found
 
 
 def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
@@ -185,43 +167,16 @@ def returned_values(definition: ast.FunctionDef | ast.Lambda) -> list[ast.expr]:
     return [node.value for node in found if node.value is not None]
 
 
-def all_functions(function: Function) -> Iterator[Function]:
-    """A function and all that it calls."""
-    yield function
-    for value in function.constants.values():
-        if isinstance(value, Function):
-            yield from all_functions(value)
-
-
-def whole_line(function: Function, line: int) -> Span:
-    """A line of a function's text, by its number in the file."""
-    code = function.text.split("\n")[line - function.first_line]
-    return Span(function.file, line, len(code) - len(code.lstrip()), len(code), code)
-
-
-def lines(function: Function) -> tuple[Any, ...]:
-    """The lines of all that is written, counted from that of the function's name."""
-    found = []
-    for one in all_functions(function):
-        tree = one.definition
-        rows = (getattr(node, "lineno", None) for node in ast.walk(tree))
-        found.append(tuple(row - tree.lineno for row in rows if row is not None))
-    return tuple(found)
-
-
-def meaning(function: Function) -> tuple[Any, ...]:
-    """What a function does, wherever it stands: its tree without places, and its constants."""
-    bare = copied(function.definition)
-    if isinstance(bare, ast.FunctionDef):
-        bare.decorator_list = []
-    rows = tuple((kind, parts) for kind, parts, _ in encoded(bare))
+def _meaning(function: Function) -> tuple[Any, ...]:
+    """What a function does, wherever it stands: its text, and what its names mean."""
+    text = function.text, function.is_lambda, function.start, function.end
     values = (*sorted(function.constants.items()), ("", None), *sorted(function.defaults.items()))
-    return function.name, rows, tuple((name, _meant(value)) for name, value in values)
+    return function.name, text, tuple((name, _meant(value)) for name, value in values)
 
 
 def _meant(value: Any) -> Any:
     if isinstance(value, Function):
-        return meaning(value)
+        return _meaning(value)
     return tuple(map(_meant, value)) if isinstance(value, tuple) else value
 
 
@@ -233,10 +188,64 @@ def _foreign(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
         if not isinstance(value, Unusable) or function.live is None:
             continue
         found, *attributes = name.split(".")
-        names = dict(function.live.__globals__)
-        names |= closure(function.live)
+        names = {**function.live.__globals__, **closure(function.live)}
         if found in names:
             one = names[found]
             for attribute in attributes:
                 one = getattr(one, attribute)
             yield (function.name, name), one
+
+
+def packed(values: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], bytes]:
+    """Values by the names that functions have for them, to be sent to other processes.
+
+    Raises
+    ------
+    TypeError
+        If one cannot be sent.
+    """
+    found: dict[tuple[str, str], bytes] = {}
+    if not values:
+        return found
+    # Imported here, not above: `import ninepoint` must not import Numba.
+    from numba import cloudpickle
+    from numba.stencils.stencil import StencilFunc
+
+    # Partly typed: Any, or mypy finds the gaps.
+    theirs: Any = cloudpickle
+    for (function, name), value in values.items():
+        parts = value
+        if isinstance(value, StencilFunc):
+            parts = _Stencil(value.kernel_ir.func_id.func, value.mode, value.options)
+        try:
+            found[function, name] = theirs.dumps(parts)
+        except (TypeError, AttributeError, theirs.pickle.PicklingError) as error:
+            raise TypeError(
+                f"'{function}' uses '{name}', a value of type '{type(value).__name__}', which "
+                "cannot be sent to another process; use a function of Python instead."
+            ) from error
+    return found
+
+
+def unpacked(values: Mapping[tuple[str, str], bytes]) -> dict[tuple[str, str], Any]:
+    """What `packed` was given."""
+    if not values:
+        return {}
+    from numba import cloudpickle
+
+    found = {names: cloudpickle.loads(one) for names, one in values.items()}
+    return {k: one.made() if isinstance(one, _Stencil) else one for k, one in found.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Stencil:
+    """What `numba.stencil` was given."""
+
+    function: Any
+    mode: str
+    options: Mapping[str, Any]
+
+    def made(self) -> Any:
+        from numba import stencil
+
+        return stencil(self.mode, **self.options)(self.function)

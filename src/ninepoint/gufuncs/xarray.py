@@ -8,6 +8,7 @@ Coordinates of the dimensions that remain are kept; all others of the stack go b
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import xarray as xr
@@ -16,34 +17,23 @@ from ninepoint.arrays.axes import listed
 from ninepoint.arrays.recognise import is_xarray
 from ninepoint.gufuncs.calling import Arguments
 from ninepoint.gufuncs.definition import GufuncDefinition
-from ninepoint.gufuncs.sizes import different, too_few_axes
+from ninepoint.gufuncs.items import core_lengths, too_few_axes
+from ninepoint.gufuncs.signature import Signature
 
 
-def on_xarray(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> Any:
+def on_xarray(gufunc: Any, given: Arguments) -> Any:
     """The results for inputs of which some are DataArrays."""
-    options, signature = given.options, definition.signature
-    options.refuse(("out",), "is for NumPy arrays; the result of xarray objects is made anew.")
-    options.refuse(
+    given.refuse(("out",), "is for NumPy arrays; the result of xarray objects is made anew.")
+    given.refuse(
         ("axes", "axis", "keepdims"), "counts axes; name dimensions with dims={...} here."
     )
-    dims = _checked_dims(definition, options.dims)
-    _check_lengths(definition, given.inputs, dims)
-    inputs, names = _named(definition, given.inputs, dims)
-    outputs = [[names.get(size, size) for size in core] for core in signature.outputs]
-    for core in outputs:
-        if len(set(core)) != len(core):
-            raise ValueError(
-                f"a result would have the dimensions {listed(core)}; rename one of them first, "
-                "or name them with dims=."
-            )
-    inside = {name: value for name, value in options.given.items() if name != "dims"}
-
-    def apply(*arrays: Any) -> Any:
-        return gufunc(*arrays, **given.scalars, **inside)
-
+    definition: GufuncDefinition = gufunc.definition
+    options = dict(given.options)
+    dims = _checked_dims(definition.signature, options.pop("dims", {}))
+    inputs, outputs = _named(definition, given.inputs, dims)
     try:
         return xr.apply_ufunc(
-            apply,
+            partial(gufunc, **given.scalars, **options),
             *given.inputs,
             input_core_dims=inputs,
             output_core_dims=outputs,
@@ -58,79 +48,72 @@ def on_xarray(definition: GufuncDefinition, given: Arguments, gufunc: Any) -> An
         ) from error
 
 
-def _checked_dims(definition: GufuncDefinition, dims: Any) -> dict[str, Hashable]:
-    if dims is None:
-        return {}
+def _checked_dims(signature: Signature, dims: Any) -> Mapping[str, Hashable]:
     if not isinstance(dims, Mapping):
         raise TypeError(f'dims= is a dict such as {{"n": "time"}}, not {dims!r}.')
     for size in dims:
-        if size not in definition.signature.names:
+        if size not in signature.names:
             raise ValueError(
-                f"dims= names the size '{size}', but {definition.signature} has "
-                f"{listed(definition.signature.names)}."
+                f"dims= names the size '{size}', but {signature} has {listed(signature.names)}."
             )
-    return dict(dims)
+    return dims
 
 
 def _named(
     definition: GufuncDefinition, inputs: Sequence[Any], dims: Mapping[str, Hashable]
-) -> tuple[list[list[Hashable]], dict[str, Hashable]]:
-    """The core dimensions of each input, and the dimension that each size is."""
-    found: list[list[Hashable]] = []
+) -> tuple[list[list[Hashable]], list[list[Hashable]]]:
+    """The core dimensions of each input, and of each result."""
+    signature = definition.signature
     names: dict[str, Hashable] = dict(dims)
-    bare: dict[str, str] = {}
-    for value, name, core in zip(
-        inputs, definition.inputs, definition.signature.inputs, strict=True
-    ):
+    # The input that first has a size.
+    first: dict[str, str] = {}
+    found: list[list[Hashable]] = []
+    lengths: list[list[int]] = []
+    for value, name, core in zip(inputs, definition.inputs, signature.inputs, strict=True):
         if not is_xarray(value):
+            shape = getattr(value, "shape", ())
+            lengths.append(list(shape[len(shape) - len(core) :]))
             found.append([])
             continue
-        if value.ndim < len(core):
-            raise too_few_axes(definition.signature, name, core, value.shape)
-        given = [dims[size] for size in core if size in dims]
-        for dim in given:
-            if dim not in value.dims:
-                raise ValueError(
-                    f"'{name}' has no dimension {dim!r}; it has {listed(value.dims)}."
-                )
-        # Those that are not named are the last that are left.
-        left = [dim for dim in value.dims if dim not in given]
-        free = [size for size in core if size not in dims]
-        rest = iter(left[len(left) - len(free) :])
-        own = [dims[size] if size in dims else next(rest) for size in core]
-        if len(set(own)) != len(own):
-            raise ValueError(f"dims= names one dimension of '{name}' twice: {listed(own)}.")
+        own = _own_dims(signature, value, name, core, dims)
         for size, dim in zip(core, own, strict=True):
             before = names.setdefault(size, dim)
-            if before != dim and bare.get(size) != name:
+            if before != dim and first.get(size) != name:
                 raise ValueError(
-                    f"the size '{size}' of {definition.signature} is {before!r} in "
-                    f"'{bare[size]}' and {dim!r} in '{name}'; rename one of them first, as in "
+                    f"the size '{size}' of {signature} is {before!r} in "
+                    f"'{first[size]}' and {dim!r} in '{name}'; rename one of them first, as in "
                     f"{name}.rename({{{dim!r}: {before!r}}})."
                 )
-            bare.setdefault(size, name)
+            first.setdefault(size, name)
+        lengths.append([value.sizes[dim] for dim in own])
         found.append(own)
-    for k, (value, core) in enumerate(zip(inputs, definition.signature.inputs, strict=True)):
-        if not is_xarray(value):
-            found[k] = [names.setdefault(size, size) for size in core]
-    return found, names
+    # xarray would say of dimensions alone that one is two.
+    core_lengths(definition, lengths)
+    for k, core in enumerate(signature.inputs):
+        found[k] = found[k] or [names.setdefault(size, size) for size in core]
+    outputs = [[names.get(size, size) for size in core] for core in signature.outputs]
+    for made in outputs:
+        if len(set(made)) != len(made):
+            raise ValueError(
+                f"a result would have the dimensions {listed(made)}; rename one of them first, "
+                "or name them with dims=."
+            )
+    return found, outputs
 
 
-def _check_lengths(
-    definition: GufuncDefinition, inputs: Sequence[Any], dims: Mapping[str, Hashable]
-) -> None:
-    """Raise where a size is two: xarray would say so of dimensions only."""
-    known: dict[str, tuple[str, int]] = {}
-    cores, _ = _named(definition, inputs, dims)
-    for value, name, core, own in zip(
-        inputs, definition.inputs, definition.signature.inputs, cores, strict=True
-    ):
-        if is_xarray(value):
-            lengths = [value.sizes[dim] for dim in own]
-        else:
-            shape = getattr(value, "shape", ())
-            lengths = list(shape[len(shape) - len(core) :])
-        for size, length in zip(core, lengths, strict=False):
-            before = known.setdefault(size, (name, length))
-            if before[1] != length:
-                raise different(definition.signature, size, before, (name, length))
+def _own_dims(
+    signature: Signature, value: Any, name: str, core: Sequence[str], dims: Mapping[str, Hashable]
+) -> list[Hashable]:
+    """The core dimensions of one DataArray; those that `dims` does not name are the last."""
+    if value.ndim < len(core):
+        raise too_few_axes(signature, name, core, value.shape)
+    given = [dims[size] for size in core if size in dims]
+    for dim in given:
+        if dim not in value.dims:
+            raise ValueError(f"'{name}' has no dimension {dim!r}; it has {listed(value.dims)}.")
+    left = [dim for dim in value.dims if dim not in given]
+    rest = iter(left[len(left) - len(core) + len(given) :])
+    own = [dims[size] if size in dims else next(rest) for size in core]
+    if len(set(own)) != len(own):
+        raise ValueError(f"dims= names one dimension of '{name}' twice: {listed(own)}.")
+    return own
