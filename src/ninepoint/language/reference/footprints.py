@@ -85,21 +85,9 @@ class _Unknown(Probe):
 
     field: Any
 
-    @property
-    def shape(self) -> Any:
-        return self.field.shape
-
-    @property
-    def place(self) -> Any:
-        return self.field.place
-
-    @property
-    def ndim(self) -> Any:
-        return self.field.ndim
-
-    @property
-    def size(self) -> Any:
-        return self.field.size
+    def __getattr__(self, name: str) -> Any:
+        """What fields alone have: a shape, a place."""
+        return getattr(self.field, name)
 
     def __getitem__(self, index: Any) -> Any:
         return self.field[index]
@@ -164,7 +152,7 @@ def _probing(
             return _UnknownTable(trace, plain_probe.id, frozenset(), None)
         number = value if isinstance(value, (bool, int, float, np.number)) else None
         probe = _Unknown(trace, trace.probe("parameter", name).id, frozenset(), number)
-        probe.field = Field(name, read, trace.constant(0), shape=shape, place=positions)
+        probe.field = Field(name, read, trace.constant(0), _shape=shape, _place=positions)
         return probe
 
     given = {}
