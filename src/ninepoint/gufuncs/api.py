@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Callable, Mapping
 from types import FunctionType
@@ -22,7 +23,7 @@ from ..tracebacks import door, shorten
 from ..undisturbed import Later
 from ..waiting import waiting
 from .calling import arguments, called, types_of, whole
-from .definition import CALL_OPTIONS, GufuncDefinition, Options, packed, unpacked
+from .definition import CALL_OPTIONS, GufuncDefinition, Options, foreign_values, packed
 from .signature import Signature, parsed
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ class Gufunc:
     def __reduce__(self) -> Any:
         own = self.definition
         foreign = packed(own.foreign)
-        return _restored, (own.token, own.function, own.signature, own.options, foreign)
+        return _restored, (own.token, own.captured, own.signature, own.options, foreign)
 
     def __dask_tokenize__(self) -> str:
         return self.definition.token
@@ -288,7 +289,8 @@ def _restored(
     foreign: Mapping[tuple[str, str], bytes],
 ) -> Gufunc:
     def made() -> Gufunc:
-        return Gufunc(GufuncDefinition(function, signature, options, unpacked(foreign)))
+        values = {names: pickle.loads(one) for names, one in foreign.items()}
+        return Gufunc(GufuncDefinition(function, signature, options, values))
 
     return _gufuncs.restored(token, made)
 
@@ -379,7 +381,9 @@ def gufunc(
             )
 
         def made() -> Gufunc:
-            return Gufunc(GufuncDefinition(capture(plain), read, options), plain)
+            captured = capture(plain)
+            foreign = dict(foreign_values(captured))
+            return Gufunc(GufuncDefinition(captured, read, options, foreign), plain)
 
         return with_room(made, plain)
 

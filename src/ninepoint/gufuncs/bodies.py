@@ -138,10 +138,7 @@ def _jitted(definition: GufuncDefinition, tree: Definition, more: Mapping[str, A
             case SelfReference(name=own):
                 return active[own]
             case Unusable(words=words):
-                key = function.name, name
-                if key not in definition.foreign:
-                    raise errors.bad_constant(_place(function, name), name, words)
-                return definition.foreign[key]
+                raise errors.bad_constant(_place(function, name), name, words)
             case ArrayFunction():
                 words = "a stencil, which makes whole arrays"
                 raise errors.bad_constant(_place(function, name), name, words)

@@ -51,27 +51,18 @@ def on_dask(gufunc: Any, given: Arguments) -> Any:
     return single_or_tuple([call.placed(one, k) for k, one in enumerate(results)])
 
 
-def _aligned(cores: Sequence[Sequence[str]], call: Items) -> list[Any]:
+def _aligned(cores: Sequence[Sequence[str]], call: Items) -> Any:
     """Inputs whose axes before their core axes are cut in one way."""
-    moved = [
-        _emptied(one, len(core), call.stack) for one, core in zip(call.inputs, cores, strict=True)
-    ]
     pairs: list[Any] = []
-    for k, (one, core) in enumerate(zip(moved, cores, strict=True)):
-        if is_dask(one):
-            # Axes of the stack are counted from the last; a core axis is one of its own.
-            loop = range(len(core) - one.ndim, 0)
-            pairs += [one, (*loop, *((k, axis) for axis in range(len(core))))]
-    _, unified = untyped.core.unify_chunks(*pairs)
-    cut = iter(unified)
-    return [next(cut) if is_dask(one) else one for one in moved]
-
-
-def _emptied(one: Any, core: int, stack: Sequence[int]) -> Any:
-    """An input without elements where the stack has none: to Dask 1 is longer than 0."""
-    own = one.ndim - core
-    empty = [n == 0 for n in stack[len(stack) - own :]]
-    return one[tuple(slice(0) if none else slice(None) for none in empty)] if any(empty) else one
+    for k, (one, core) in enumerate(zip(call.inputs, cores, strict=True)):
+        count = one.ndim - len(core)
+        # Where the stack has no elements, for to Dask 1 is longer than 0.
+        lengths = call.stack[len(call.stack) - count :]
+        own = one[tuple(slice(None) if n else slice(0) for n in lengths)]
+        # Axes of the stack are counted from the last; a core axis is one of its own.
+        names = (*range(-count, 0), *((k, axis) for axis in range(len(core))))
+        pairs += [untyped.asarray(own), names]
+    return untyped.core.unify_chunks(*pairs)[1]
 
 
 def _check_chunks(definition: GufuncDefinition, inputs: Any, along: Any) -> None:

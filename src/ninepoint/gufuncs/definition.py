@@ -10,8 +10,9 @@ def double(x, out): out[:] = 2 * x         as functions for numba.guvectorize do
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import copyreg
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -54,8 +55,8 @@ class GufuncDefinition:
 
     Attributes
     ----------
-    function : Function
-        The user's function.
+    captured, function : Function
+        The user's function, as it is pickled, and with what is foreign in its place.
     signature : Signature
         Its core axes.
     options : Options
@@ -83,12 +84,13 @@ class GufuncDefinition:
         function: Function,
         signature: Signature,
         options: Options,
-        foreign: Mapping[tuple[str, str], Any] | None = None,
+        foreign: Mapping[tuple[str, str], Any],
     ) -> None:
-        self.function = function
+        self.captured = function
+        self.function = function = _with(function, foreign) if foreign else function
         self.signature = signature
         self.options = options
-        self.foreign = dict(_foreign(function)) if foreign is None else dict(foreign)
+        self.foreign = foreign
         self.name = function.name
         arguments = function.definition.args
         self.positional = len(arguments.posonlyargs) + len(arguments.args)
@@ -113,7 +115,7 @@ class GufuncDefinition:
         self.defaults: Mapping[str, Any] = {**function.defaults, **dict.fromkeys(self.outs)}
         self.arguments = Parameters(parameters, self.defaults, self.positional, self.unnamed)
         self._check()
-        self.token = digest(("gufunc", _meaning(function), str(signature), options))
+        self.token = digest(("gufunc", _meaning(self.captured), str(signature), options))
         self._compiled: dict[Any, Compiled] = {}
 
     def _check(self) -> None:
@@ -150,7 +152,7 @@ class GufuncDefinition:
         """The dtypes of what the function gives, by Numba's inference or from disk."""
         return compiled.result_types(self, types)
 
-    def compiled(self, types: Types, wanted: Sequence[np.dtype[Any]] | None) -> Compiled:
+    def compiled(self, types: Types, wanted: Types | None) -> Compiled:
         """What is compiled for given types and for results of these dtypes, once."""
         key = types, wanted
         found = self._compiled.get(key)
@@ -180,11 +182,11 @@ def _meant(value: Any) -> Any:
     return tuple(map(_meant, value)) if isinstance(value, tuple) else value
 
 
-def _foreign(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
+def foreign_values(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
     """The values that a function names and that cannot be frozen, as they are now."""
     for name, value in function.constants.items():
         if isinstance(value, Function):
-            yield from _foreign(value)
+            yield from foreign_values(value)
         if not isinstance(value, Unusable) or function.live is None:
             continue
         found, *attributes = name.split(".")
@@ -196,13 +198,24 @@ def _foreign(function: Function) -> Iterator[tuple[tuple[str, str], Any]]:
             yield (function.name, name), one
 
 
+def _with(function: Function, foreign: Mapping[tuple[str, str], Any]) -> Function:
+    """The function with these values in the place of what cannot be frozen."""
+    known = {
+        name: _with(value, foreign)
+        if isinstance(value, Function)
+        else foreign.get((function.name, name), value)
+        for name, value in function.constants.items()
+    }
+    return replace(function, constants=known)
+
+
 def packed(values: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], bytes]:
-    """Values by the names that functions have for them, to be sent to other processes.
+    """Values by the names that functions have for them, each as a pickle.
 
     Raises
     ------
     TypeError
-        If one cannot be sent.
+        If one cannot be sent to another process.
     """
     found: dict[tuple[str, str], bytes] = {}
     if not values:
@@ -211,14 +224,12 @@ def packed(values: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], bytes
     from numba import cloudpickle
     from numba.stencils.stencil import StencilFunc
 
+    copyreg.pickle(StencilFunc, _parts)
     # Partly typed: Any, or mypy finds the gaps.
     theirs: Any = cloudpickle
     for (function, name), value in values.items():
-        parts = value
-        if isinstance(value, StencilFunc):
-            parts = _Stencil(value.kernel_ir.func_id.func, value.mode, value.options)
         try:
-            found[function, name] = theirs.dumps(parts)
+            found[function, name] = theirs.dumps(value)
         except (TypeError, AttributeError, theirs.pickle.PicklingError) as error:
             raise TypeError(
                 f"'{function}' uses '{name}', a value of type '{type(value).__name__}', which "
@@ -227,25 +238,12 @@ def packed(values: Mapping[tuple[str, str], Any]) -> dict[tuple[str, str], bytes
     return found
 
 
-def unpacked(values: Mapping[tuple[str, str], bytes]) -> dict[tuple[str, str], Any]:
-    """What `packed` was given."""
-    if not values:
-        return {}
-    from numba import cloudpickle
-
-    found = {names: cloudpickle.loads(one) for names, one in values.items()}
-    return {k: one.made() if isinstance(one, _Stencil) else one for k, one in found.items()}
+def _parts(value: Any) -> Any:
+    """What `numba.stencil` was given, for its pickle."""
+    return _stencil, (value.kernel_ir.func_id.func, value.mode, value.options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stencil:
-    """What `numba.stencil` was given."""
+def _stencil(function: Any, mode: str, options: Mapping[str, Any]) -> Any:
+    from numba import stencil
 
-    function: Any
-    mode: str
-    options: Mapping[str, Any]
-
-    def made(self) -> Any:
-        from numba import stencil
-
-        return stencil(self.mode, **self.options)(self.function)
+    return stencil(mode, **options)(function)

@@ -53,7 +53,7 @@ def inferred(definition: GufuncDefinition, types: Types) -> Types:
     place = function.span(returned_values(function.definition)[-1])
     if isinstance(found, kinds.Optional | kinds.NoneType):
         raise errors.result_missing(function.place, definition.name)
-    given: list[Any] = list(found) if isinstance(found, kinds.BaseTuple) else [found]
+    given: Any = found if isinstance(found, kinds.BaseTuple) else (found,)
     if len(given) != len(outputs):
         raise errors.result_count(place, str(definition.signature), len(outputs), len(given))
     return tuple(

@@ -129,14 +129,13 @@ def _compute(
     spent = part(0, first)
     left = max(0.0, spent - _CALL) / max(first, 1) * (count - first)
     compiled.most = size * short / (spent + left)
-    if left < short:
-        if first < count:
-            part(first, count)
-        return
-    parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
-    step = -(-(count - first) // parts)
+    parts = 1
+    if left >= short:
+        parts = max(_PARTS * several if several > 1 else 1, int(left / _LONGEST))
+    step = -(-(count - first) // parts) or 1
     places = range(first, count, step)
-    run_parallel((functools.partial(part, k, min(k + step, count)) for k in places), several)
+    tasks = (functools.partial(part, k, min(k + step, count)) for k in places)
+    run_parallel(tasks, several if parts > 1 else 1)
 
 
 def _cut(array: Any, kind: Operand, axis: int, begin: int, end: int) -> Any:

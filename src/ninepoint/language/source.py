@@ -464,9 +464,14 @@ def _is_numpy(value: Any) -> bool:
 def live_names(function: Function) -> dict[str, Any]:
     """What the names in the text of a function mean, for Python to run it."""
     names: dict[str, Any] = {"__builtins__": builtins}
-    for name, value in function.constants.items():
+    # A module's own name comes before those in it.
+    for name, value in sorted(function.constants.items()):
         root, *attributes = name.split(".")
         live = rebuild(value) if isinstance(value, Function) else value
+        if isinstance(live, types.ModuleType):
+            # A copy, for what the names in it meant is put there.
+            live = types.ModuleType(root)
+            vars(live).update(vars(value))
         if not attributes:
             names[root] = live
             continue
