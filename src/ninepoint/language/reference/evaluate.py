@@ -172,11 +172,10 @@ def _every(phase: tuple[int, ...], factors: tuple[int, ...]) -> tuple[slice, ...
 
 def _broadcast(array: Array, shape: tuple[int, ...]) -> Array | None:
     """The array in this shape, or None where it does not fit."""
-    lacking = len(shape) - array.ndim
-    fits = lacking >= 0 and all(
-        own in (1, length) for own, length in zip(array.shape, shape[lacking:], strict=True)
-    )
-    return np.broadcast_to(array, shape) if fits else None
+    try:
+        return np.broadcast_to(array, shape)
+    except ValueError:
+        return None
 
 
 def points(

@@ -86,8 +86,7 @@ def _call_math(function: Callable[..., Any], *arguments: Any) -> Any:
         value = values[0]
         if isinstance(value, int):
             return see(plain(arguments[0]) if not isinstance(value, bool) else int(value))
-        rounding = {math.floor: np.floor, math.ceil: np.ceil, math.trunc: np.trunc}[function]
-        return Number(truncated(rounding(value)))
+        return Number(truncated(getattr(np, function.__name__)(value)))
     try:
         return see(function(*values))
     except (ValueError, ArithmeticError):
