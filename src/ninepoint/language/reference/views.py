@@ -268,16 +268,23 @@ def flat(items: Any) -> Iterator[Any]:
         yield from flat(item) if isinstance(item, (list, tuple)) else [item]
 
 
+def bare(item: Any) -> Any:
+    """An argument as Python and NumPy have it, without what the kernel sees in its place."""
+    if isinstance(item, (list, tuple)):
+        return type(item)(bare(one) for one in item)
+    if isinstance(item, np.ndarray):
+        return item.view(np.ndarray)
+    # A function that the kernel names is exchanged for one that knows its numbers; see `world`.
+    return plain(getattr(item, "original", item))
+
+
 def _array(item: Any) -> Any:
-    """An argument as NumPy takes it."""
+    """The same with windows as arrays, and of the type of numbers for what is not known."""
     if isinstance(item, Window):
         return item.array().view(np.ndarray)
     if isinstance(item, (list, tuple)):
         return type(item)(_array(one) for one in item)
-    if isinstance(item, np.ndarray):
-        return item.view(np.ndarray)
-    # A type that the kernel names is exchanged for one that knows its numbers; see `world`.
-    return 1.0 if isinstance(item, Probe) else plain(getattr(item, "original", item))
+    return 1.0 if isinstance(item, Probe) else bare(item)
 
 
 def _seen(result: Any) -> Any:

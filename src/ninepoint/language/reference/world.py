@@ -28,7 +28,7 @@ from . import functions
 from .number import Literal, Number, literal, place, plain, see
 from .probe import Probe
 from .reductions import REDUCTIONS
-from .views import Constant, Field, Table, Window, elementwise, flat, whole
+from .views import Constant, Field, Table, Window, bare, elementwise, flat, whole
 
 
 def rebound(function: Any, *, quiet: bool = False) -> Any:
@@ -65,8 +65,10 @@ def rebound(function: Any, *, quiet: bool = False) -> Any:
         if isinstance(value, np.ndarray):
             return value.view(Constant)
         if isinstance(value, np.generic):
+            # Integers and truth values are literals, floats are strong.
             value = plain(value)
-            return literal(int(value)) if isinstance(value, np.uint64) else _literal(value)
+            value = int(value) if isinstance(value, np.uint64) else value
+            return literal(value) if isinstance(value, int) else Number(value)
         if type(value) in (int, float, complex):
             return literal(value)
         if isinstance(value, (tuple, list)) and not hasattr(value, "_fields"):
@@ -152,7 +154,7 @@ class _Stage:
         assert field is not None
         fields = [one for one in everything if isinstance(one, Field) and one.array is not None]
         values = [
-            _among(one, fields) if isinstance(one, Field) else _bare(one) for one in everything
+            _among(one, fields) if isinstance(one, Field) else bare(one) for one in everything
         ]
         key = (len(arguments), *options, *map(_identity, everything))
         if key not in self._made:
@@ -186,15 +188,15 @@ def _among(field: Field, others: Sequence[Field]) -> Any:
 
 def _shape(function: Any, *arguments: Any, **options: Any) -> Any:
     """A shape of a window, which is an array of constants."""
-    options = {name: _bare(value) for name, value in options.items()}
-    return function(*map(_bare, arguments), **options).view(Constant)
+    options = {name: bare(value) for name, value in options.items()}
+    return function(*map(bare, arguments), **options).view(Constant)
 
 
 def _identity(argument: Any) -> Any:
     """What tells an argument from others: a field is told by its array, which is not copied."""
     if isinstance(argument, Field):
         return id(argument.array)
-    value = _bare(argument)
+    value = bare(argument)
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, value.tobytes()
     return type(value), repr(value)
@@ -295,7 +297,7 @@ def _called(function: Any, *arguments: Any, **options: Any) -> Any:
     if any(isinstance(item, (np.ndarray, list, tuple)) for item in arguments) or (
         name in _MAKERS and getattr(function, "__module__", "") == "numpy"
     ):
-        result = function(*map(_bare, arguments), **{k: _bare(v) for k, v in options.items()})
+        result = function(*map(bare, arguments), **{k: bare(v) for k, v in options.items()})
         return result.view(Table) if isinstance(result, np.ndarray) else see(result)
     return functions.called(function, *arguments, **options)
 
@@ -311,7 +313,7 @@ def _average(window: Window, weights: Any = None) -> Any:
     if weights is None:
         return window.mean()
     if isinstance(weights, (list, tuple)):
-        weights = np.array(_bare(weights)).view(Constant)
+        weights = np.array(bare(weights)).view(Constant)
     if isinstance(weights, Constant):
         items = np.asarray(weights).ravel().tolist()
         total = math.fsum(items) if weights.dtype.kind == "f" else sum(items)
@@ -324,19 +326,6 @@ def _average(window: Window, weights: Any = None) -> Any:
 
 _MAKERS = {"zeros", "ones", "empty", "full", "arange", "array", "linspace", "eye", "identity"}
 _REDUCTION_NAMES = {"amin": "min", "amax": "max"}
-
-
-def _bare(value: Any) -> Any:
-    if isinstance(value, _Known):
-        return value.original
-    if isinstance(value, (list, tuple)):
-        return type(value)(_bare(item) for item in value)
-    return value.view(np.ndarray) if isinstance(value, np.ndarray) else plain(value)
-
-
-def _literal(value: Any) -> Any:
-    """A NumPy scalar from outside: integers and truth values are literals, floats strong."""
-    return literal(value) if isinstance(value, (bool, int)) else Number(value)
 
 
 def _names(code: types.CodeType) -> set[str]:
