@@ -1,7 +1,7 @@
 """The ordinary way of a call: arguments are bound and checked, and arrays of any kind taken.
 
-xarray                    names of dimensions for sizes of the signature    (xarray)
-pandas                    the index of what is left of an axis              (pandas)
+xarray                    names of dimensions for sizes of the signature    (labelled)
+pandas                    the index of what is left of an axis              (labelled)
 Dask                      lazily, chunk by chunk                            (dask)
 others that ask for it    `__array_ufunc__`, as for NumPy's own functions
 NumPy                     in parts, on several threads                      (numpy)
@@ -111,25 +111,25 @@ def whole(name: str, value: Any) -> int:
 def called(gufunc: Any, given: Arguments) -> Any:
     """What a call of a gufunc gives for arrays of any kind."""
 
-    def on(kind: str) -> Any:
+    def on(kind: str, module: str) -> Any:
         # Most of them import Numba.
-        return getattr(imported(f".{kind}", __package__), f"on_{kind}")(gufunc, given)
+        return getattr(imported(module, __package__), f"on_{kind}")(gufunc, given)
 
     if "dims" not in given.options and all(type(one) is np.ndarray for one in given.inputs):
-        return on("numpy")
+        return on("numpy", ".numpy")
     for value in given.inputs:
         refuse_mask(value)
     if any(map(is_xarray, given.inputs)):
-        return on("xarray")
+        return on("xarray", ".labelled")
     if "dims" in given.options:
         raise TypeError("dims= names the dimensions of xarray objects; use axes= here.")
     if any(map(is_pandas, given.inputs)):
-        return on("pandas")
+        return on("pandas", ".labelled")
     if any(map(is_dask, given.inputs)):
-        return on("dask")
+        return on("dask", ".dask")
     if asks(given.inputs):
         return _theirs(gufunc, given)
-    return on("numpy")
+    return on("numpy", ".numpy")
 
 
 def _theirs(gufunc: Any, given: Arguments) -> Any:

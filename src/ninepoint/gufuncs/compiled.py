@@ -39,7 +39,7 @@ from .bodies import INSIDE, body, body_in_place, body_tree, made_in_place
 from .definition import GufuncDefinition, Types
 from .inferring import inferred, input_type, out_type
 from .raising import WrongShape, explained
-from .signature import Core, written
+from .signature import Core, Signature
 
 # The modules whose text takes part in what is compiled.
 _CODE = ("bodies", "compiled", "inferring", "raising")
@@ -80,15 +80,15 @@ def compiled(definition: GufuncDefinition, types: Types, dtypes: Types | None) -
     """Compile for results of these dtypes, or of those that the function gives; or load it."""
     natural = result_types(definition, types)
     asked = checked_types(definition, natural, dtypes)
-    signature = definition.signature.plain
-    cores = signature.inputs + ((),) * len(definition.scalars)
-    inputs = tuple(map(Operand, types, cores))
+    plain = definition.signature.plain
+    # To NumPy numbers are inputs.
+    signature = Signature(plain.inputs + ((),) * len(definition.scalars), plain.outputs)
+    inputs = tuple(map(Operand, types, signature.inputs))
     outputs = tuple(map(Operand, asked, signature.outputs))
 
     def make() -> Compiled:
         address, held = _loop(definition, natural, inputs, outputs)
-        text = written(cores, signature.outputs)
-        made = Universal(address, 0, types, asked, definition.name, text)
+        made = Universal(address, 0, types, asked, definition.name, str(signature))
         return Compiled(inputs, outputs, made.call, (made, held))
 
     with announced(definition.name, types):

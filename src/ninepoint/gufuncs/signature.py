@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -27,7 +27,10 @@ class Signature:
     outputs: tuple[Core, ...]
 
     def __str__(self) -> str:
-        return written(self.inputs, self.outputs)
+        return "->".join(
+            ",".join(f"({','.join(core)})" for core in side)
+            for side in (self.inputs, self.outputs)
+        )
 
     @functools.cached_property
     def names(self) -> tuple[str, ...]:
@@ -55,13 +58,6 @@ class Signature:
             for side in (self.inputs, self.outputs)
         )
         return Signature(inputs, outputs)
-
-
-def written(inputs: Sequence[Core], outputs: Sequence[Core]) -> str:
-    """The text of a signature."""
-    return "->".join(
-        ",".join(f"({','.join(core)})" for core in side) for side in (inputs, outputs)
-    )
 
 
 def parsed(text: object) -> Signature:

@@ -124,21 +124,20 @@ def _probing(
     def shape() -> tuple[Probe, ...]:
         return tuple(trace.probe("length", axis) for axis in range(ndim))
 
-    def positions() -> Any:
+    def placed(found: Sequence[Any]) -> Any:
         trace.placed = True
-        found = tuple(
-            Unplaced(trace, axis, 0, 1) if factors else trace.probe("position", axis)
-            for axis in range(ndim)
-        )
-        return found if ndim > 1 else found[0]
+        return tuple(found) if ndim > 1 else found[0]
+
+    def positions() -> Any:
+        if factors:
+            return placed([Unplaced(trace, axis, 0, 1) for axis in range(ndim)])
+        return placed([trace.probe("position", axis) for axis in range(ndim)])
 
     def among_results() -> Any:
         if not factors:
             return positions()
-        trace.placed = True
         pairs = enumerate(zip(phase, factors, strict=True))
-        found = tuple(Unplaced(trace, axis, r, k) for axis, (r, k) in pairs)
-        return found if ndim > 1 else found[0]
+        return placed([Unplaced(trace, axis, r, k) for axis, (r, k) in pairs])
 
     def unknown(name: str, value: Any) -> Any:
         def read(offset: tuple[int, ...]) -> Probe:

@@ -1,24 +1,33 @@
-"""Gufuncs on xarray objects: sizes of the signature are dimensions, which have names.
+"""Gufuncs on arrays with labels, which stay with the axes that a result still has.
+
+xarray: sizes of the signature are dimensions, which have names.
 
     "(n,k),(k,m)->(n,m)"     dims={"n": "time"}     ->     n is time; k and m the last dimensions
 
 Coordinates of the dimensions that remain are kept; all others of the stack go by their names.
+
+pandas: axes have an index.
+
+    "(n)->(n)"    column      ->    column, the same index
+    "(n)->()"     table       ->    column, a number for each row
+    "(n)->(n)"    table       ->    table
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import xarray as xr
+import numpy as np
 
-from ninepoint.arrays.axes import listed
-from ninepoint.arrays.recognise import is_xarray
-from ninepoint.gufuncs.calling import Arguments
-from ninepoint.gufuncs.definition import GufuncDefinition
-from ninepoint.gufuncs.items import core_lengths, too_few_axes
-from ninepoint.gufuncs.signature import Signature
+from ..arrays.axes import listed
+from ..arrays.recognise import is_pandas, is_xarray
+from .calling import Arguments
+from .definition import GufuncDefinition
+from .items import core_lengths, single_or_tuple, too_few_axes
+from .signature import Signature
 
 
 def on_xarray(gufunc: Any, given: Arguments) -> Any:
@@ -29,6 +38,7 @@ def on_xarray(gufunc: Any, given: Arguments) -> Any:
     )
     definition: GufuncDefinition = gufunc.definition
     options = dict(given.options)
+    xr: Any = sys.modules["xarray"]
     dims = _checked_dims(definition.signature, options.pop("dims", {}))
     inputs, outputs = _named(definition, given.inputs, dims)
     try:
@@ -117,3 +127,53 @@ def _own_dims(
     if len(set(own)) != len(own):
         raise ValueError(f"dims= names one dimension of '{name}' twice: {listed(own)}.")
     return own
+
+
+def on_pandas(gufunc: Any, given: Arguments) -> Any:
+    """The results for inputs of which some are columns or tables."""
+    given.refuse(("out",), "is for NumPy arrays; the result of pandas objects is made anew.")
+    given.refuse(
+        ("axes", "axis", "keepdims"), "is for arrays; the axes of pandas objects have labels."
+    )
+    definition, signature = gufunc.definition, gufunc.definition.signature
+    labels: dict[Any, Any] = {}
+    names = set()
+    arrays = []
+    for value, name, core in zip(given.inputs, definition.inputs, signature.inputs, strict=True):
+        if not is_pandas(value):
+            arrays.append(value)
+            continue
+        arrays.append(value.to_numpy())
+        names.add(value.name if value.ndim == 1 else None)
+        for place, label in zip(_places(value.ndim, core), value.axes, strict=False):
+            if not labels.setdefault(place, label).equals(label):
+                raise ValueError(
+                    f"the index of '{name}' is another than that of the inputs before; align "
+                    "them first, or give .to_numpy()."
+                )
+    result = gufunc(*arrays, **given.scalars, **given.options)
+    named = names.pop() if len(names) == 1 else None
+    results = result if isinstance(result, tuple) else (result,)
+    pairs = zip(results, signature.outputs, strict=True)
+    return single_or_tuple([_labelled(one, core, labels, named) for one, core in pairs])
+
+
+def _places(ndim: int, core: Sequence[str]) -> list[Any]:
+    """Names of axes: those of the stack are counted from the last, those of the core have some."""
+    return [*range(len(core) - ndim, 0), *core[max(0, len(core) - ndim) :]]
+
+
+def _labelled(result: Any, core: Sequence[str], labels: Mapping[Any, Any], name: Any) -> Any:
+    """A result with the labels of its axes, if all are known."""
+    own = [labels.get(place) for place in _places(np.ndim(result), core)]
+    shape = np.shape(result)
+    if [None if one is None else len(one) for one in own] != list(shape):
+        return result
+    pandas: Any = sys.modules["pandas"]
+    match own:
+        case [index]:
+            return pandas.Series(result, index=index, name=name)
+        case [index, columns]:
+            return pandas.DataFrame(result, index=index, columns=columns)
+        case _:
+            return result
