@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from .api import Stencil
     from .arrays.conditions import Condition, dirichlet, extrapolate, neumann, robin
     from .decorate import stencil
-    from .gufuncs.api import Gufunc
-    from .gufuncs.decorate import gufunc
+    from .gufuncs.api import Gufunc, gufunc
     from .inspecting.measuring import Measurement
     from .inspecting.surroundings import info
     from .io.errors import ImageReadError
@@ -32,8 +31,7 @@ if TYPE_CHECKING:
     from .io.opening import open
     from .io.saving import save
     from .language.errors import StencilError
-    from .language.positions import index
-    from .language.spacings import spacing
+    from .language.positions import index, spacing
     from .language.statistics import entropy, mode, trimmed_mean
     from .language.warned import (
         ChannelWarning,
@@ -106,7 +104,7 @@ _LAZY = {
     "entropy": ".language.statistics",
     "extrapolate": ".arrays.conditions",
     "distribute": ".slabs.ranks",
-    "gufunc": ".gufuncs.decorate",
+    "gufunc": ".gufuncs.api",
     "imread": ".io.images",
     "imsave": ".io.frames",
     "index": ".language.positions",
@@ -117,7 +115,7 @@ _LAZY = {
     "open": ".io.opening",
     "robin": ".arrays.conditions",
     "save": ".io.saving",
-    "spacing": ".language.spacings",
+    "spacing": ".language.positions",
     "stencil": ".decorate",
     "trimmed_mean": ".language.statistics",
     "ufunc": ".pointwise",

@@ -52,6 +52,11 @@ def is_dataset(value: object) -> bool:
     return _isinstance(value, "xarray", "Dataset")
 
 
+def is_pandas(value: object) -> bool:
+    """Whether `value` is a column or a table of pandas."""
+    return _isinstance(value, "pandas", "Series") or _isinstance(value, "pandas", "DataFrame")
+
+
 def is_device(value: object) -> bool:
     """Whether `value` is an array in the memory of a GPU: of CuPy, or what CuPy can look at."""
     kind = type(value)
