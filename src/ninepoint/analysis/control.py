@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from ..language.dtypes import DType
 from ..language.ir import (
-    Assign,
     Binary,
     Const,
     Expr,
@@ -19,7 +18,8 @@ from ..language.ir import (
     Ref,
     within,
 )
-from .ranges import Interval, interval, of_storage, of_type, ranges, refined, turn_ranges
+from .ranges import Interval, interval, of_arrays, ranges, refined, turn_ranges
+from .rewrite import Body, bodies, made_as, mapped, named
 
 # A loop of no more turns than this ends by itself, soon.
 _SOON = 2**16
@@ -38,17 +38,12 @@ def bounded(kernel: Kernel) -> Kernel:
     """
     if not loops(kernel):
         return kernel
-    known = {name: of_type(dtype) for name, dtype in kernel.scalars}
-    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    return replace(kernel, body=_body(kernel.body, {**known, **ranges(kernel)}, arrays))
+    return replace(kernel, body=_body(kernel.body, ranges(kernel), of_arrays(kernel)))
 
 
-def _body(
-    body: tuple[Assign, ...], known: Mapping[str, Interval], arrays: Mapping[str, Interval]
-) -> tuple[Assign, ...]:
-    values = {assign.name: assign.value for assign in body}
-    return tuple(Assign(a.name, _expression(a.value, known, arrays, values)) for a in body)
+def _body(body: Body, known: Mapping[str, Interval], arrays: Mapping[str, Interval]) -> Body:
+    values = named(body)
+    return mapped(body, lambda expr: _expression(expr, known, arrays, values))
 
 
 def _expression(
@@ -87,14 +82,14 @@ def _expression(
 
 def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
     """How many turns a loop has at most, by a number that it counts; 0 if nobody knows."""
-    values = {assign.name: assign.value for assign in loop.body}
+    values = named(loop.body)
     for name, step in values.items():
         if step == Binary(DType.INT, "+", loop.index, Const(DType.INT, "1")):
             again = refined(Ref(DType.INT, name), loop.next[0], True, found, values)
             if again is not None and again.high < _SOON:
                 return int(again.high) + 1
     for (ref, _), after in zip(loop.carried, loop.next, strict=True):
-        made = values.get(after.name) if isinstance(after, Ref) else None
+        made = made_as(after, values)
         if not isinstance(made, Binary) or made.op not in ("+", "-") or made.left != ref:
             continue
         by = made.right
@@ -107,8 +102,7 @@ def _most(loop: Loop, found: Mapping[str, Interval]) -> int:
 
 def watched(kernel: Kernel) -> bool:
     """Whether a kernel must be told to stop, or might read outside its neighborhood."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    values = [assign.value for body in bodies for assign in within(body)]
+    values = [assign.value for body in bodies(kernel) for assign in within(body)]
     return any(
         not v.most if isinstance(v, Loop) else isinstance(v, Noting) and v.place for v in values
     )
@@ -116,5 +110,4 @@ def watched(kernel: Kernel) -> bool:
 
 def loops(kernel: Kernel) -> bool:
     """Whether a kernel holds loops, or reads at computed offsets."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    return any(isinstance(a.value, Noting) for body in bodies for a in body)
+    return any(isinstance(a.value, Noting) for body in bodies(kernel) for a in body)

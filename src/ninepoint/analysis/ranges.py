@@ -51,9 +51,9 @@ from ..language.ir import (
     Unary,
     Values,
     Weight,
-    atoms,
 )
 from .footprint import alike, zero_product
+from .rewrite import made_as, named, operands
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,18 +106,24 @@ def of_type(dtype: DType) -> Interval:
 def ranges(kernel: Kernel) -> dict[str, Interval]:
     """Bound every assignment, every stage and every scalar of a kernel."""
     known = {name: of_type(dtype) for name, dtype in kernel.scalars}
-    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
-    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
-    given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
-    for (name, dtype), one in zip(given, kernel.positions, strict=True):
-        if dtype.kind in "iu":
-            arrays[name] = Interval(one.low, one.high)
+    arrays = of_arrays(kernel)
     for stage in kernel.stages:
         _bound_body(stage.body, known, arrays)
         arrays |= zip(stage.names, _stage_ranges(stage, known), strict=True)
         known |= {name: arrays[name] for name in stage.names}
     _bound_body(kernel.body, known, arrays)
     return known
+
+
+def of_arrays(kernel: Kernel) -> dict[str, Interval]:
+    """Bound the elements of all fields and coefficients."""
+    arrays = {name: of_storage(dtype) for name, dtype in kernel.fields}
+    arrays |= {name: of_storage(dtype) for name, dtype, _ in kernel.coefficients}
+    given = kernel.fields[len(kernel.fields) - len(kernel.positions) :]
+    for (name, dtype), one in zip(given, kernel.positions, strict=True):
+        if dtype.kind in "iu":
+            arrays[name] = Interval(one.low, one.high)
+    return arrays
 
 
 def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]:
@@ -142,7 +148,7 @@ def _stage_ranges(stage: Stage, known: Mapping[str, Interval]) -> list[Interval]
 def _bound_body(
     body: tuple[Assign, ...], known: dict[str, Interval], arrays: Mapping[str, Interval]
 ) -> None:
-    values = {assign.name: assign.value for assign in body}
+    values = named(body)
     for assign in body:
         known[assign.name] = bound(assign.value, known, arrays, values)
 
@@ -211,7 +217,7 @@ def turn_ranges(
     ends = _ends(loop, known)
     for _ in range(_ROUNDS):
         found = _turn(loop, head, known, arrays)
-        values = {assign.name: assign.value for assign in loop.body}
+        values = named(loop.body)
         wider = dict(head)
         for (ref, _), after in zip(loop.carried, loop.next, strict=True):
             own = head[ref.name]
@@ -502,7 +508,7 @@ def refined(
 ) -> Interval | None:
     """The range of `atom` where `test` is `holds`; None where that cannot be."""
     plain = interval(atom, known)
-    comparison = values.get(test.name) if isinstance(test, Ref) else None
+    comparison = made_as(test, values)
     if isinstance(comparison, Unary) and comparison.op == "not":
         return refined(atom, comparison.arg, not holds, known, values)
     if isinstance(comparison, Binary) and comparison.op == ("&" if holds else "|"):
@@ -525,7 +531,7 @@ def refined(
         other = interval(right, known)
         if atom == left:
             return _narrowed(plain, one, other)
-        value = values.get(atom.name) if isinstance(atom, Ref) else None
+        value = made_as(atom, values)
         if isinstance(value, Unary) and value.op == "-" and value.arg == left:
             inner = _narrowed(interval(left, known), one, other)
             if inner is None:
@@ -610,7 +616,7 @@ def window_ranges(
     """The range of the window's elements: one for all, or one for each where weights differ."""
     used: set[str] = set()
     for assign in expr.body:
-        used |= {atom.name for atom in atoms(assign.value) if isinstance(atom, Ref)}
+        used.update(operands(assign.value))
         match assign.value:
             case Tap(field=name) | Element(array=name) | Coefficient(array=name):
                 used.add(name)
@@ -628,7 +634,7 @@ _Given: TypeAlias = tuple[tuple[str, Interval, bool], ...]
 @lru_cache(32)
 def _window_ranges(expr: Reduce, outside: _Given, read: _Given) -> tuple[Interval, ...]:
     known, arrays = ({name: one for name, one, _ in given} for given in (outside, read))
-    values = {assign.name: assign.value for assign in expr.body}
+    values = named(expr.body)
     first, kinds = alike(expr)
     items = []
     for position in first:

@@ -33,9 +33,9 @@ from ..language.values import Coefficients, Field, NotUnderstood, Value
 from ..lowering.abreast import beside, fastest
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained
-from ..lowering.fusion import Part, fused, inlined, renumbered
+from ..lowering.fusion import Part, fused
 from ..lowering.hoisting import hoisted
-from ..lowering.merging import merged
+from ..lowering.inlining import inlined, renumbered, sparse
 from ..lowering.passes import (
     IN_PLACE,
     ROWS,
@@ -45,7 +45,7 @@ from ..lowering.passes import (
     passed,
 )
 from ..lowering.request import Request
-from ..lowering.sparse import sparse
+from ..lowering.sharing import merged
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported
 from .backend import Backend, Module, Written

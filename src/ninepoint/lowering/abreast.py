@@ -15,22 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from ..language.ir import (
-    Assign,
-    Atom,
-    Call,
-    Kernel,
-    Offset,
-    Read,
-    Reduce,
-    Values,
-    renamed,
-    renamed_atom,
-    shifted,
-)
+from ..analysis.rewrite import Body, Lines, bodies, replayed, rows
+from ..language.ir import Atom, Call, Kernel, Offset, Reduce, Values, shifted
 from .cost import FUNCTION, PASS, lane_size, row_effort, sizes_of
 from .kept import kept_stages, rolling_axis
-from .lines import Lines
 from .schedule import Schedule
 
 # LLVM 20 gives up on vectors rather than compare more pairs of pointers than this.
@@ -100,17 +88,14 @@ def _less_work(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | N
         return None
     several = replace(in_place, rows=schedule.rows)
     written = abreast(several)
-    read = {row for assign in written.body for row in _row(assign)}
-    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
-    if not fits or _length(written.body) > _LONGEST:
+    if not _fits(written):
         return None
     return several if effort(several) < effort(kept) * schedule.gain else None
 
 
 def _exact(kernel: Kernel) -> bool:
     """Whether all values are whole numbers, whose sums do not depend on their order."""
-    bodies = (kernel.body, *(stage.body for stage in kernel.stages))
-    return all(assign.value.dtype.is_integer for body in bodies for assign in body)
+    return all(one.value.dtype.is_integer for body in bodies(kernel) for one in body)
 
 
 def _suitable(kernel: Kernel) -> bool:
@@ -119,8 +104,7 @@ def _suitable(kernel: Kernel) -> bool:
         return False
     if any(isinstance(assign.value, Reduce) for assign in kernel.body):
         return False
-    planes = {offset[:-1] for assign in kernel.body for _, offset in _row(assign)}
-    if len(planes) > 1:
+    if len({offset[:-1] for _, offset in rows(kernel.body)}) > 1:
         # Too many rows at once: 7 points of float32, 256 x 256 x 256, lost a third (Zen 4).
         return False
     return _narrow(kernel)
@@ -152,13 +136,12 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
     if not all(isinstance(stage, Values) for stage in kernel.stages):
         return kernel
     several = replace(kernel, rows=schedule.rows)
-    bodies = [(stage.body, stage.values) for stage in kernel.stages]
-    bodies.append((kernel.body, kernel.outputs))
-    if any(isinstance(assign.value, Reduce) for body, _ in bodies for assign in body):
+    if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
         return kernel
+    made = [(stage.body, stage.values) for stage in kernel.stages]
     single = together = 0.0
     sizes = sizes_of(kernel)
-    for body, values in bodies:
+    for body, values in (*made, (kernel.body, kernel.outputs)):
         if _length(body) > _LONGEST:
             # Not made abreast in any case.
             alone = row_effort(body, values, sizes)
@@ -183,9 +166,7 @@ def _efforts(kernel: Kernel) -> tuple[float, float]:
 def worthwhile(kernel: Kernel) -> bool:
     """Whether the rows of a kernel, its stages aside, are better made several at once."""
     written = abreast(kernel)
-    read = {row for assign in written.body for row in _row(assign)}
-    fits = len(read) <= POINTER_CHECKS and len(read) + len(written.outputs) <= _POINTERS
-    if not fits or _length(written.body) > _LONGEST or not _narrow(kernel):
+    if not _fits(written) or not _narrow(kernel):
         return False
     alone, together = _efforts(kernel)
     return together < alone * _GAIN
@@ -200,13 +181,12 @@ def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:
         return kernel
     lines = Lines(prefix)
     outputs: list[Atom] = []
+
+    def written(by: Offset) -> tuple[Atom, ...]:
+        return replayed(kernel.body, kernel.outputs, lambda _, e: lines.emit(shifted(e, by)))
+
     for row, column in product(range(kernel.rows), range(columns)):
-        alias: dict[str, Atom] = {}
-        by = (*(0,) * (kernel.ndim - 2), row, column)[-kernel.ndim :]
-        for assign in kernel.body:
-            expr = shifted(renamed(assign.value, alias), by)
-            alias[assign.name] = lines.emit(expr)
-        outputs += [renamed_atom(output, alias) for output in kernel.outputs]
+        outputs += written((*(0,) * (kernel.ndim - 2), row, column)[-kernel.ndim :])
     return replace(kernel, body=tuple(lines.body), outputs=tuple(outputs), rows=1)
 
 
@@ -220,12 +200,13 @@ def effort(kernel: Kernel) -> float:
     return total
 
 
-def _length(body: tuple[Assign, ...]) -> int:
+def _fits(written: Kernel) -> bool:
+    """Whether one loop can make rows that are written side by side."""
+    read = len(rows(written.body))
+    fits = read <= POINTER_CHECKS and read + len(written.outputs) <= _POINTERS
+    return fits and _length(written.body) <= _LONGEST
+
+
+def _length(body: Body) -> int:
     """How much machine code a body becomes, in operations."""
     return sum(FUNCTION if isinstance(assign.value, Call) else 1 for assign in body)
-
-
-def _row(assign: Assign) -> tuple[tuple[str, Offset], ...]:
-    """The row that is read, if one is."""
-    read = assign.value
-    return ((read.field, read.offset[:-1]),) if isinstance(read, Read) else ()

@@ -43,6 +43,10 @@ LOAD = 2
 STORE = 2
 PASS = 4
 
+# Operations and rows beyond which a row function runs out of registers.
+OPERATIONS = 64
+ROWS = 12
+
 # LLVM takes as many points at once as the widest load or store has lanes.  Values wider than
 # that take several registers each, and so cost more.
 WIDE = 1.5

@@ -11,6 +11,7 @@ code as the compilation, and the rest compares the kernel before a pass with tha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..analysis.footprint import tap_offsets
@@ -18,7 +19,7 @@ from ..language.dtypes import DType
 from ..language.ir import RANKED, Kernel, Read, Reduce, Stage
 from .algorithms import ways
 from .choices import Refused, Way
-from .linear import sums
+from .linear import Sum, sums
 from .schedule import Schedule
 from .sharing import saving
 from .windows import most, small
@@ -42,24 +43,25 @@ class Note:
 def sum_notes(stored: Kernel, schedule: Schedule, *, floats: bool) -> tuple[Note, ...]:
     """What became of explicit sums."""
     notes: list[Note] = []
-    for terms, _, found in sums(stored, schedule, floats=floats):
-        if terms < _TERMS:
-            continue
-        if isinstance(found, Refused):
-            why = f"computed as written: {found.reason}"
+    for one in sums(stored, schedule, floats=floats):
+        if isinstance(one.window, Refused):
+            whys = [f"computed as written: {one.window.reason}"]
         else:
-            why = f"recognised as the window of {_shape(found)}"
-        notes.append(Note(f"sum of {terms} terms", (why,)))
-    if floats:
-        return tuple(notes)
-    for terms, dtype, found in sums(stored, schedule, floats=True):
-        if terms >= _TERMS and dtype.is_float and isinstance(found, Reduce):
-            whys = (
+            whys = [f"recognised as the window of {_shape(one.window)}"]
+        notes += _note(one, whys)
+    for one in () if floats else sums(stored, schedule, floats=True):
+        if one.dtype.is_float and isinstance(one.window, Reduce):
+            whys = [
                 "computed as written: floats keep the order of the text",
-                f"with fastmath=True it is the window of {_shape(found)}",
-            )
-            notes.append(Note(f"sum of {terms} terms", whys))
+                f"with fastmath=True it is the window of {_shape(one.window)}",
+            ]
+            notes += _note(one, whys)
     return tuple(notes)
+
+
+def _note(one: Sum, whys: Sequence[str]) -> list[Note]:
+    """What is said of a sum, if it is worth a word."""
+    return [Note(f"sum of {one.terms} terms", tuple(whys))] if one.terms >= _TERMS else []
 
 
 def window_notes(

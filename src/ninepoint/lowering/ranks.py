@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..analysis.rewrite import Emit, as_type
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, BinaryOp, Cast, Const, Select
-from ..language.networks import Emit, merge, sort
+from ..language.ir import Atom, Binary, BinaryOp, Const, Select
+from ..language.networks import merge, sort
 
 
 def quantile_position(count: int, quantile: float) -> tuple[int, float]:
@@ -38,22 +39,30 @@ def combined(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
     each, which lose a NaN on their left; whether there was one is asked once for all.
     """
     left = list(items)
-    floats = items[0].dtype.is_float and op in ("minimum", "maximum") and len(items) > 2
-    while len(left) > 1 and not floats:
-        paired: list[Atom] = [
-            emit(Binary(a.dtype, op, a, b)) for a, b in zip(left[::2], left[1::2], strict=False)
-        ]
-        left = paired + left[len(left) // 2 * 2 :]
-    if not floats:
+    if not (items[0].dtype.is_float and op in ("minimum", "maximum") and len(items) > 2):
+        while len(left) > 1:
+            paired: list[Atom] = [
+                emit(Binary(a.dtype, op, a, b))
+                for a, b in zip(left[::2], left[1::2], strict=False)
+            ]
+            left = paired + left[len(left) // 2 * 2 :]
         return left[0]
     better: BinaryOp = "<" if op == "minimum" else ">"
-    best = left[0]
-    for k, item in enumerate(left[1:]):
-        # The second item is taken where a comparison fails, and then stays: only it is safe.
-        a, b = (best, item) if k == 0 else (item, best)
-        test = emit(Binary(DType.BOOL, better, a, b, loose=True))
-        best = emit(Select(a.dtype, test, a, b))
+    # The second item is taken where a comparison fails, and then stays: only it is safe.
+    best = _chosen(left[0], left[1], better, emit)
+    for item in left[2:]:
+        best = _chosen(item, best, better, emit)
     return not_nan(best, [left[0], *left[2:]], emit)
+
+
+def _chosen(a: Atom, b: Atom, better: BinaryOp, emit: Emit) -> Atom:
+    """The first of two if it is better, else the second."""
+    return emit(Select(a.dtype, emit(Binary(DType.BOOL, better, a, b, loose=True)), a, b))
+
+
+def divided(total: Atom, dtype: DType, count: float, emit: Emit) -> Atom:
+    """A quotient by a number, of some type."""
+    return emit(Binary(dtype, "/", as_type(total, dtype, emit), Const(dtype, repr(float(count)))))
 
 
 def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Emit) -> list[Atom]:
@@ -72,7 +81,10 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
         row = [column[i] for column in columns]
         # The least or the greatest alone takes half as many steps as a network for it.
         if places in ([0], [width - 1]):
-            lists.append([_extreme(row, "<" if places == [0] else ">", emit)])
+            best = row[0]
+            for item in row[1:]:
+                best = _chosen(item, best, "<" if places == [0] else ">", emit)
+            lists.append([best])
         else:
             ordered = sort(row, emit)
             lists.append([ordered[j] for j in places])
@@ -88,34 +100,21 @@ def of_sorted(columns: Sequence[Sequence[Atom]], low: int, wanted: int, emit: Em
     return merged[rank : rank + wanted]
 
 
-def _extreme(items: Sequence[Atom], better: BinaryOp, emit: Emit) -> Atom:
-    best = items[0]
-    for item in items[1:]:
-        test = emit(Binary(DType.BOOL, better, item, best, loose=True))
-        best = emit(Select(best.dtype, test, item, best))
-    return best
-
-
 def interpolated(elements: Sequence[Atom], fraction: float, dtype: DType, emit: Emit) -> Atom:
     """The quantile from the element below it and, unless it is met exactly, the one above."""
-
-    def number(item: Atom) -> Atom:
-        return item if item.dtype is dtype else emit(Cast(dtype, item))
-
+    first = as_type(elements[0], dtype, emit)
     if fraction == 0:
-        return number(elements[0])
+        return first
+    last = as_type(elements[1], dtype, emit)
     if fraction == 0.5:
         # Their sum as integers might wrap.
-        both = emit(Binary(dtype, "+", number(elements[0]), number(elements[1])))
-        return emit(Binary(dtype, "/", both, Const(dtype, "2.0")))
-    first, last = number(elements[0]), number(elements[1])
+        return divided(emit(Binary(dtype, "+", first, last)), dtype, 2, emit)
     apart = emit(Binary(dtype, "-", last, first))
     # As NumPy's: from the nearer end, so that both ends are met exactly.
-    near, op = (fraction, "+") if fraction < 0.5 else (1 - fraction, "-")
-    step = emit(Binary(dtype, "*", apart, Const(dtype, repr(near))))
-    if op == "+":
-        return emit(Binary(dtype, "+", first, step))
-    return emit(Binary(dtype, "-", last, step))
+    near = fraction < 0.5
+    share = Const(dtype, repr(fraction if near else 1 - fraction))
+    step = emit(Binary(dtype, "*", apart, share))
+    return emit(Binary(dtype, "+", first, step) if near else Binary(dtype, "-", last, step))
 
 
 def not_nan(value: Atom, items: Sequence[Atom], emit: Emit) -> Atom:
@@ -123,10 +122,4 @@ def not_nan(value: Atom, items: Sequence[Atom], emit: Emit) -> Atom:
     if not items[0].dtype.is_float:
         return value
     truths = [emit(Binary(DType.BOOL, "!=", item, item)) for item in items]
-    while len(truths) > 1:
-        paired = [
-            emit(Binary(DType.BOOL, "|", a, b))
-            for a, b in zip(truths[::2], truths[1::2], strict=False)
-        ]
-        truths = paired + truths[len(truths) // 2 * 2 :]
-    return emit(Select(value.dtype, truths[0], Const(value.dtype, "nan"), value))
+    return emit(Select(value.dtype, combined(truths, "|", emit), Const(value.dtype, "nan"), value))

@@ -21,14 +21,13 @@ number.  Of nothing but NaN it is between -inf and inf, and their mean is NaN.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ..analysis.rewrite import Emit
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, Const, Expr, Offset, Reduce, Select, Unary
-from .ranks import combined, quantile_position
-
-Emit = Callable[[Expr], Atom]
+from ..language.ir import Atom, Binary, BinaryOp, Const, Reduce, Select, Unary
+from .ranks import combined, divided, quantile_position
 
 
 def valid_position(reduce: Reduce, count: int) -> tuple[int, float]:
@@ -47,7 +46,6 @@ class Valid:
     on, whose NaN are odd in number.  `apart` tells that a window of NaN alone is to be asked for.
     """
 
-    shape: Offset
     dtype: DType
     fill: str
     first: int
@@ -78,7 +76,7 @@ class Valid:
         places = tuple((place - first, fraction) for place, fraction in found)
         fill = "-inf" if above else "inf"
         number, apart = last - first + 1, rank or not balanced
-        return cls(reduce.shape, reduce.dtype, fill, first, number, places, balanced, apart)
+        return cls(reduce.dtype, fill, first, number, places, balanced, apart)
 
     def split(self, items: Sequence[Atom], emit: Emit) -> tuple[list[Atom], list[Atom]]:
         """The elements of a part with something for each NaN, and what is added of all parts."""
@@ -128,21 +126,20 @@ class Valid:
             last = choose([found[p + 1] if part else None for p, part in self.places])
             apart = emit(Binary(dtype, "-", last, first))
 
-            def towards(kind: Callable[[float], bool], part: Callable[[float], float]) -> Atom:
+            def towards(start: Atom, op: BinaryOp, parts: Sequence[float]) -> Atom:
                 """A step from one of the two, as long as the number of elements asks for."""
-                steps = [Const(dtype, repr(part(f))) if kind(f) else None for f in fractions]
-                return emit(Binary(dtype, "*", apart, choose(steps)))
+                steps = [Const(dtype, repr(p)) if 0 < p < 0.5 else None for p in parts]
+                return emit(
+                    Binary(dtype, op, start, emit(Binary(dtype, "*", apart, choose(steps))))
+                )
 
             for k, fraction in enumerate(fractions):
                 if fraction == 0.5:
-                    both = emit(Binary(dtype, "+", first, last))
-                    ways[k] = emit(Binary(dtype, "/", both, Const(dtype, "2.0")))
+                    ways[k] = divided(emit(Binary(dtype, "+", first, last)), dtype, 2, emit)
                 elif 0 < fraction < 0.5:
-                    step = towards(lambda f: 0 < f < 0.5, lambda f: f)
-                    ways[k] = emit(Binary(dtype, "+", first, step))
+                    ways[k] = towards(first, "+", fractions)
                 elif fraction > 0.5:
-                    step = towards(lambda f: f > 0.5, lambda f: 1 - f)
-                    ways[k] = emit(Binary(dtype, "-", last, step))
+                    ways[k] = towards(last, "-", [1 - f for f in fractions])
         result = choose(ways)
         if not self.apart:
             return result

@@ -15,15 +15,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..analysis.ranges import Interval, bound, interval, of_storage, ranges
-from ..analysis.simplify import simplify
+from ..analysis.ranges import Interval, bound, interval, ranges
+from ..analysis.rewrite import replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
     Assign,
     Atom,
     Binary,
-    BinaryOp,
     Call,
     Cast,
     Const,
@@ -32,9 +31,8 @@ from ..language.ir import (
     Ref,
     Select,
     Unary,
-    renamed,
-    renamed_atom,
 )
+from .storage import limited
 
 _EXACT = {DType.F32: 2**24, DType.F64: 2**53}
 _ROUNDINGS = ("rint", "floor", "ceil", "trunc")
@@ -52,18 +50,17 @@ class _Rewriter:
         self.whole: dict[str, Atom] = {}
         self.quotients: dict[str, tuple[Atom, int]] = {}
         self.body: list[Assign] = []
-        self.alias: dict[str, Atom] = {}
 
     def kernel(self) -> Kernel:
-        for assign in self.source.body:
-            expr = renamed(assign.value, self.alias)
-            made = self._integer(assign.name, expr)
-            if made is not None:
-                self.alias[assign.name] = made
-            else:
-                self.body.append(Assign(assign.name, expr))
-        outputs = tuple(renamed_atom(o, self.alias) for o in self.source.outputs)
+        outputs = replayed(self.source.body, self.source.outputs, self._replaced)
         return simplify(replace(self.source, body=tuple(self.body), outputs=outputs))
+
+    def _replaced(self, name: str, expr: Expr) -> Atom:
+        made = self._integer(name, expr)
+        if made is None:
+            self.body.append(Assign(name, expr))
+            made = Ref(expr.dtype, name)
+        return made
 
     def emit(self, expr: Expr) -> Atom:
         name = f"n{len(self.body)}"
@@ -84,9 +81,9 @@ class _Rewriter:
                 return self._truncated(expr)
             case Call(function=function) if function in _ROUNDINGS:
                 self._rounded(name, expr)
-            case Unary(op="-") if self._of(expr.arg) is not None:
+            case Unary(op="-"):
                 inner = self._of(expr.arg)
-                if inner is not None and not self._holds_zero(inner):
+                if inner is not None and not _holds_zero(interval(inner, self.known)):
                     self.whole[name] = self.emit(Unary(DType.INT, "-", inner))
             case Select() if expr.dtype in _EXACT:
                 then, other = self._of(expr.then), self._of(expr.other)
@@ -114,23 +111,11 @@ class _Rewriter:
         value = interval(atom, self.known)
         return -limit < value.low and value.high < limit
 
-    def _holds_zero(self, atom: Atom) -> bool:
-        value = interval(atom, self.known)
-        return value.low <= 0 <= value.high
-
     def _truncated(self, expr: Cast) -> Atom | None:
         inner = self._of(expr.arg)
         if inner is None or not expr.storage:
             return inner
-        limits, value = of_storage(np.dtype(expr.storage)), interval(inner, self.known)
-        steps: tuple[tuple[BinaryOp, float, bool], ...] = (
-            ("maximum", limits.low, value.low < limits.low),
-            ("minimum", limits.high, value.high > limits.high),
-        )
-        for op, limit, needed in steps:
-            if needed:
-                inner = self.emit(Binary(DType.INT, op, inner, Const(DType.INT, str(int(limit)))))
-        return inner
+        return limited(inner, interval(inner, self.known), np.dtype(expr.storage), self.emit)
 
     def _rounded(self, name: str, expr: Call) -> None:
         (arg,) = expr.args
@@ -182,3 +167,7 @@ class _Rewriter:
             if self._below(made, _EXACT[expr.dtype]):
                 self.whole[name] = made
         return None
+
+
+def _holds_zero(value: Interval) -> bool:
+    return value.low <= 0 <= value.high
