@@ -27,8 +27,8 @@ _SOON = 2**16
 
 def outside(gather: Gather, axis: int, known: Mapping[str, Interval]) -> bool:
     """Whether the offset of a read might be out of its neighborhood, even where it is not read."""
-    index = interval(gather.index[axis], known)
-    return index.low < gather.low[axis] or gather.high[axis] < index.high
+    inside = Interval(gather.low[axis], gather.high[axis])
+    return not interval(gather.index[axis], known).within(inside)
 
 
 def bounded(kernel: Kernel) -> Kernel:
@@ -55,7 +55,7 @@ def _expression(
     match expr:
         case Gather():
             inside = (
-                index is None or (low <= index.low and index.high <= high)
+                index is None or index.within(Interval(low, high))
                 for low, index, high in zip(
                     expr.low,
                     (refined(i, expr.active, True, known, values) for i in expr.index),
@@ -66,7 +66,7 @@ def _expression(
             return replace(expr, place="") if all(inside) else expr
         case Inside():
             index = refined(expr.index, expr.active, True, known, values)
-            if index is None or (-expr.length <= index.low and index.high < expr.length):
+            if index is None or index.within(Interval(-expr.length, expr.length - 1)):
                 return replace(expr, place="")
             return expr
         case Loop():

@@ -14,9 +14,11 @@ from typing import TypeAlias
 
 from ..language.dtypes import DType
 from ..language.ir import (
+    COMPARISONS,
     Assign,
     Atom,
     Binary,
+    BinaryOp,
     Cast,
     Const,
     Expr,
@@ -139,6 +141,11 @@ def uncast(atom: Atom, values: Mapping[str, Expr]) -> Expr | None:
 def as_type(atom: Atom, dtype: DType, emit: Emit) -> Atom:
     """An operand as one of a type."""
     return atom if atom.dtype is dtype else emit(Cast(dtype, atom))
+
+
+def binary(op: BinaryOp, left: Atom, right: Atom, emit: Emit) -> Atom:
+    """An operation on two operands of a type, which is that of the result unless it compares."""
+    return emit(Binary(DType.BOOL if op in COMPARISONS else left.dtype, op, left, right))
 
 
 def number(dtype: DType, value: float) -> Const:

@@ -30,7 +30,7 @@ from ..language.parameters import asks_position
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
-from ..lowering.abreast import beside, fastest
+from ..lowering.abreast import fastest
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained
 from ..lowering.fusion import Part, fused
@@ -127,8 +127,7 @@ def compile_understood(
     lowered, together = kept, None
     if not is_ordered(forms["windowed"]):
         in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
-        lowered = fastest(kept, in_place, request.schedule)
-        together = beside(kept, in_place, request.schedule)
+        lowered, together = fastest(kept, in_place, request.schedule)
     if lowered is kept:
         lowered = BACKEND.schedule(kept, request.schedule)
     if request.every:

@@ -46,29 +46,25 @@ _TURN = 0.92
 _WIDEST = 2
 
 
-def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel:
+def fastest(kept: Kernel, in_place: Kernel, schedule: Schedule) -> tuple[Kernel, Kernel | None]:
     """The kernel whose values are kept in rows, or several rows of the other at once.
 
-    Both give the same results; the second is the one whose small windows are done in place.
+    Both give the same results; `in_place` is the one whose small windows are done so.  The second
+    is several rows at once where it depends on the array whether to do so, and nothing where one
+    of the two is faster with all arrays.
     """
-    if _depends(kept, in_place) and schedule.gain < 1:
-        return kept
-    return _less_work(kept, in_place, schedule) or kept
-
-
-def beside(kept: Kernel, in_place: Kernel, schedule: Schedule) -> Kernel | None:
-    """Several rows of `in_place` at once, where it depends on the array whether to do so.
-
-    None where one of the two is faster with all arrays.
-    """
-    depends = _depends(kept, in_place) or (kept.stages and not _of_bytes(kept))
+    several = _less_work(kept, in_place, schedule)
+    if several is None:
+        return kept, None
+    of_bytes = _depends(kept, in_place)
+    depends = of_bytes or (kept.stages and not _of_bytes(kept))
     if schedule.gain >= 1 or not depends:
-        return None
-    if not _exact(kept) or rolling_axis(kept) != -2 or any(k.warm for k in kept_stages(kept)):
-        # Sums of floats could differ; the rows after the last turn would need rows of stages
-        # that were not made.
-        return None
-    return _less_work(kept, in_place, schedule)
+        return several, None
+    # Sums of floats could differ; the rows after the last turn would need rows of stages
+    # that were not made.
+    alike = _exact(kept) and rolling_axis(kept) == -2
+    alike = alike and not any(one.warm for one in kept_stages(kept))
+    return kept if of_bytes else several, several if alike else None
 
 
 def _depends(kept: Kernel, in_place: Kernel) -> bool:
@@ -135,41 +131,33 @@ def rolled(kernel: Kernel, schedule: Schedule) -> Kernel:
         return kernel
     if not all(isinstance(stage, Values) for stage in kernel.stages):
         return kernel
-    several = replace(kernel, rows=schedule.rows)
     if any(isinstance(assign.value, Reduce) for body in bodies(kernel) for assign in body):
         return kernel
+    several = replace(kernel, rows=schedule.rows)
     made = [(stage.body, stage.values) for stage in kernel.stages]
     single = together = 0.0
-    sizes = sizes_of(kernel)
     for body, values in (*made, (kernel.body, kernel.outputs)):
-        if _length(body) > _LONGEST:
-            # Not made abreast in any case.
-            alone = row_effort(body, values, sizes)
-            single, together = single + alone, together + alone
-            continue
-        one = replace(several, body=body, outputs=values)
-        alone, abreast_ = _efforts(one)
-        single += alone
-        together += abreast_ if worthwhile(one) else alone
+        alone, best = _efforts(replace(several, body=body, outputs=values))
+        single, together = single + alone, together + best
+    sizes = sizes_of(kernel)
     passes = sum(PASS * sizes[stage.names[0]] for stage in kernel.stages)
     return several if together + passes < (single + passes) * min(schedule.gain, _TURN) else kernel
 
 
 def _efforts(kernel: Kernel) -> tuple[float, float]:
-    """What a row costs by itself, and as one of several, the stages aside."""
+    """What a row costs, the stages aside: by itself, and as one of several if that is better."""
     written = abreast(kernel)
     sizes = sizes_of(written)
     alone = row_effort(kernel.body, kernel.outputs, sizes | sizes_of(kernel))
-    return alone, row_effort(written.body, written.outputs, sizes) / kernel.rows
+    together = row_effort(written.body, written.outputs, sizes) / kernel.rows
+    better = _fits(written) and _narrow(kernel) and together < alone * _GAIN
+    return alone, together if better else alone
 
 
 def worthwhile(kernel: Kernel) -> bool:
     """Whether the rows of a kernel, its stages aside, are better made several at once."""
-    written = abreast(kernel)
-    if not _fits(written) or not _narrow(kernel):
-        return False
-    alone, together = _efforts(kernel)
-    return together < alone * _GAIN
+    alone, best = _efforts(kernel)
+    return best < alone
 
 
 def abreast(kernel: Kernel, prefix: str = "r", columns: int = 1) -> Kernel:

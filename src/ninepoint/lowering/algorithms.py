@@ -16,11 +16,12 @@ of integers, which are exact, run down the rows instead: one row in, one row out
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
-from ..analysis.rewrite import Emit, as_type, number, replayed
+from ..analysis.rewrite import Emit, as_type, binary, number, replayed
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, Expr, Kernel, Reduce
+from ..language.ir import Atom, Expr, Kernel, Reduce
 from .choices import Refused, Way
 from .elements import Elements, Fold
 from .floating import truths
@@ -49,8 +50,10 @@ def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Ker
     staging = Staging(kernel, schedule, in_place)
 
     def emit(_: str, expr: Expr) -> Atom:
-        made = _reduction(staging, expr) if isinstance(expr, Reduce) else None
-        return staging.emit(expr) if made is None or isinstance(made, Refused) else made
+        if isinstance(expr, Reduce):
+            with suppress(Refused):
+                return _reduction(staging, expr)
+        return staging.emit(expr)
 
     outputs = replayed(kernel.body, kernel.outputs, emit)
     stages, body = tuple(staging.stages), tuple(staging.main.body)
@@ -59,19 +62,19 @@ def staged(kernel: Kernel, schedule: Schedule, *, in_place: bool = False) -> Ker
 
 def ways(
     kernel: Kernel, reduce: Reduce, schedule: Schedule, *, in_place: bool = False
-) -> tuple[Way, ...] | Refused:
-    """How `staged` does a window of a kernel, or why it leaves it."""
+) -> tuple[Way, ...]:
+    """How `staged` does a window of a kernel; raises `Refused` where it leaves it."""
     staging = Staging(kernel, schedule, in_place)
-    made = _reduction(staging, reduce)
-    return made if isinstance(made, Refused) else tuple(staging.ways)
+    _reduction(staging, reduce)
+    return tuple(staging.ways)
 
 
-def _reduction(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _reduction(staging: Staging, reduce: Reduce) -> Atom:
     """The value of a window in the main body, unless stages do not fit."""
     if math.prod(reduce.shape) < 3:
-        return Refused("fewer than 3 elements have nothing to share")
-    if is_picked(reduce) and (why := staging.scattered(reduce)):
-        return why
+        raise Refused("fewer than 3 elements have nothing to share")
+    if is_picked(reduce):
+        staging.check_scattered(reduce)
     match reduce.kind:
         case "sum" | "mean":
             return _sum(staging, reduce)
@@ -82,19 +85,16 @@ def _reduction(staging: Staging, reduce: Reduce) -> Atom | Refused:
         case "quantile" | "nanquantile" | "nanrank":
             return quantile(staging, reduce)
         case _:
-            return Refused(f"no part of its {reduce.kind} serves the neighbours")
+            raise Refused(f"no part of its {reduce.kind} serves the neighbours")
 
 
-def _sum(staging: Staging, reduce: Reduce) -> Atom | Refused:
-    element = staging.element(reduce)
-    if isinstance(element, Refused):
-        return element
-    source, weights = element
+def _sum(staging: Staging, reduce: Reduce) -> Atom:
+    source, weights = staging.element(reduce)
     dtype = reduce.result.dtype
     if source.dtype.is_integer and dtype.is_float and not _short(staging, source):
         # Sums of such elements might wrap before they become floats.
         if min(source.axes) < staging.kernel.ndim - 2:
-            return Refused("sums of its elements might wrap before they become floats")
+            raise Refused("sums of its elements might wrap before they become floats")
         first = source.ground.first
         source = staging.kept(source, dtype, lambda e: as_type(first(e), dtype, e), "element")
     apart = truths(reduce) is not None and staging.beside_floats()
@@ -110,40 +110,36 @@ def _short(staging: Staging, source: Elements) -> bool:
     return storage is not None and storage.itemsize < 8
 
 
-def _extreme(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _extreme(staging: Staging, reduce: Reduce) -> Atom:
     source = staging.weightless(reduce)
-    if isinstance(source, Refused):
-        return source
     fold = Fold(OPERATIONS[reduce.kind], reduce.result.dtype)
     return staging.over_axes(source, reduce.shape, fold)
 
 
-def _variance(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _variance(staging: Staging, reduce: Reduce) -> Atom:
     """Integers only: n * sum of squares - (sum) ** 2 is exact.
 
     For floats that difference loses all digits where the mean is large.
     """
     source = staging.weightless(reduce)
-    if isinstance(source, Refused):
-        return source
     count = math.prod(reduce.shape)
     if not _exact_squares(staging, source, count):
-        return Refused("sums of squares are exact for small integers of a field only")
+        raise Refused("sums of squares are exact for small integers of a field only")
     if min(source.axes) < staging.kernel.ndim - 2:
-        return Refused("squares are kept for the rows of one plane only")
+        raise Refused("squares are kept for the rows of one plane only")
     first = source.ground.first
 
     def square(emit: Emit) -> Atom:
         item = as_type(first(emit), DType.INT, emit)
-        return emit(Binary(DType.INT, "*", item, item))
+        return binary("*", item, item, emit)
 
     of_squares = staging.kept(source, DType.INT, square, "squared")
     fold, emit = Fold("+", DType.INT), staging.emit
     total = staging.over_axes(source, reduce.shape, fold)
     squares = staging.over_axes(of_squares, reduce.shape, fold)
-    scaled = emit(Binary(DType.INT, "*", squares, number(DType.INT, count)))
-    mean_square = emit(Binary(DType.INT, "*", total, total))
-    apart = emit(Binary(DType.INT, "-", scaled, mean_square))
+    scaled = binary("*", squares, number(DType.INT, count), emit)
+    mean_square = binary("*", total, total, emit)
+    apart = binary("-", scaled, mean_square, emit)
     return divided(apart, reduce.dtype, count * max(0.0, count - reduce.quantile), emit)
 
 

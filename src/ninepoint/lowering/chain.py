@@ -25,13 +25,13 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from ..analysis.rewrite import added, reads
+from ..analysis.rewrite import reads
 from ..language.box import Box
 from ..language.dtypes import DType, short, value_type
 from ..language.ir import Assign, Atom, Kernel, Offset, Position, Read, Ref, Stage, State, Values
 from .fusion import Part, unfit
 from .inlining import inlined, renumbered
-from .kept import full, needed, rolling_axis
+from .kept import computed_at, full, rolling_axis
 from .schedule import Schedule
 
 # A value that a border's rule writes, as the rule's border, the type, and who asks for it: what
@@ -391,14 +391,9 @@ class _Chain:
 
 def _read_beyond(kernel: Kernel, closed: int) -> set[str]:
     """The fields that are read at other places than the result's along axes from `closed` on."""
-    nothing = full((0,) * kernel.ndim)
-    need = needed(kernel)
-    seen = [(kernel.body, nothing, nothing)]
-    seen += [(s.body, *need[s.names[0]]) for s in kernel.stages if s.names[0] in need]
     return {
         read.field
-        for body, *corners in seen
+        for body, at in computed_at(kernel)
         for read in reads(body, dict(kernel.fields))
-        for corner in corners
-        if any(added(corner, full(read.offset))[closed:])
+        if any(any(end[closed:]) for end in at.shift(full(read.offset)).ends)
     }

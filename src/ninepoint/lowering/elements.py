@@ -16,12 +16,13 @@ from ..analysis.rewrite import (
     added,
     along_rows,
     as_type,
+    binary,
     mapped,
     number,
     replayed,
 )
 from ..language.dtypes import DType
-from ..language.ir import Atom, Binary, BinaryOp, Expr, Offset, Read, Tap
+from ..language.ir import Atom, BinaryOp, Expr, Offset, Read, Tap
 from .ranks import combined
 
 # Of an element taken twice nothing changes, so pieces of a window may overlap.
@@ -128,14 +129,14 @@ def weighed(items: Sequence[tuple[Atom, float | None]], fold: Fold, emit: Emit) 
         # are added as such, in narrow lanes, before they become floats.
         total = as_type(combined(group, op, emit), dtype, emit)
         if weight is not None and weight != 1:
-            total = emit(Binary(dtype, "*", total, number(dtype, weight)))
+            total = binary("*", total, number(dtype, weight), emit)
         totals.append(total)
     if len(totals) <= WIDE:
         return combined(totals, op, emit)
     # Piece by piece: a row is done so, each piece with few registers.
     whole = combined(totals[:PIECE], op, emit)
     for k in range(PIECE, len(totals), PIECE):
-        whole = emit(Binary(dtype, op, whole, combined(totals[k : k + PIECE], op, emit)))
+        whole = binary(op, whole, combined(totals[k : k + PIECE], op, emit), emit)
     return whole
 
 

@@ -23,6 +23,7 @@ from ..language.ir import (
     Assign,
     Atom,
     Binary,
+    BinaryOp,
     Carried,
     Const,
     Expr,
@@ -97,29 +98,35 @@ def _divided(kernel: Kernel) -> Kernel:
     values = named(kernel.body)
     body: list[Assign] = []
 
-    def emit(expr: Expr) -> Ref:
-        body.append(Assign(f"h{len(body)}", expr))
-        return Ref(expr.dtype, body[-1].name)
+    def emit(op: BinaryOp, left: Atom, right: Atom) -> Ref:
+        body.append(Assign(f"h{len(body)}", Binary(DType.INT, op, left, right)))
+        return Ref(DType.INT, body[-1].name)
 
-    def rest(atom: Atom, divisor: Const) -> Atom:
-        """Something that has the same remainder, of small numbers."""
-        if not isinstance(atom, Ref) or len(axes.get(atom.name) or ()) < 2:
-            return emit(Binary(DType.INT, "%", atom, divisor))
+    def rest(atom: Atom, divisor: Const) -> Atom | None:
+        """Something that has the same remainder, of small numbers.
+
+        None where a value is not made of positions along one axis each, or leaves 64 bits.
+        """
+        own = axes[atom.name] if isinstance(atom, Ref) else _NOWHERE
+        if own is None or atom.dtype is not DType.INT:
+            return None
+        if not isinstance(atom, Ref) or len(own) < 2:
+            return emit("%", atom, divisor)
         value = values[atom.name]
-        assert isinstance(value, Binary), value
+        if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
+            return None
         left, right = rest(value.left, divisor), rest(value.right, divisor)
-        return emit(Binary(DType.INT, value.op, left, right))
+        if left is None or right is None or known[atom.name].wraps:
+            return None
+        return emit(value.op, left, right)
 
-    for assign in kernel.body:
-        value = assign.value
+    for name, value in values.items():
         divisor = _divisor(value)
-        several = len(axes[assign.name] or ()) > 1
-        if several and divisor is not None and isinstance(value, Binary):
-            small = _splits(value.left, values, axes, known)
-            last = rest(value.left, divisor) if small else value.left
+        if len(axes[name] or ()) > 1 and divisor is not None and isinstance(value, Binary):
+            last = rest(value.left, divisor) or value.left
             value = Binary(DType.INT, "%", last, divisor)
-        body.append(Assign(assign.name, value))
-    return replace(kernel, body=tuple(body))
+        body.append(Assign(name, value))
+    return drop_dead(replace(kernel, body=tuple(body)))
 
 
 def _divisor(value: Expr) -> Const | None:
@@ -130,33 +137,11 @@ def _divisor(value: Expr) -> Const | None:
     if not isinstance(right, Const) or right.dtype is not DType.INT:
         return None
     number = int(right.text)
-    if value.op == "%" and 0 < number < 2**15:
-        return right
-    if value.op == "&" and 0 < number < 2**15 and number & (number + 1) == 0:
+    if not 0 < number < 2**15:
+        return None
+    if value.op == "&" and number & (number + 1) == 0:
         return Const(DType.INT, str(number + 1))
-    return None
-
-
-def _splits(
-    atom: Atom,
-    values: Mapping[str, Expr],
-    axes: Mapping[str, _Axes],
-    known: Mapping[str, Interval],
-) -> bool:
-    """Whether a value is made of positions along one axis each, and never leaves 64 bits."""
-    if not isinstance(atom, Ref):
-        return atom.dtype is DType.INT
-    own = axes.get(atom.name)
-    if own is None or atom.dtype is not DType.INT:
-        return False
-    if len(own) < 2:
-        return True
-    value = values[atom.name]
-    if not isinstance(value, Binary) or value.op not in ("+", "-", "*"):
-        return False
-    if known[atom.name].wraps:
-        return False
-    return all(_splits(one, values, axes, known) for one in (value.left, value.right))
+    return right if value.op == "%" else None
 
 
 def _dependence(kernel: Kernel) -> dict[str, _Axes]:
@@ -175,8 +160,8 @@ def _axes_of(value: Expr, along: Mapping[str, int], found: Mapping[str, _Axes]) 
     if isinstance(value, Reduce | Noting | Carried) or not atoms(value):
         return None
     own = _NOWHERE
-    for atom in atoms(value):
-        part = found[atom.name] if isinstance(atom, Ref) else _NOWHERE
+    for name in operands(value):
+        part = found[name]
         if part is None:
             return None
         own |= part

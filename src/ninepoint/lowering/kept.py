@@ -17,10 +17,10 @@ planes (of rows) where a stage is read in other planes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from ..analysis.rewrite import Body, added, bodies, copied, reads, rows
+from ..analysis.rewrite import Body, bodies, copied, reads, rows
+from ..language.box import Box, joined
 from ..language.ir import (
     Atom,
     Expr,
@@ -88,32 +88,45 @@ def needed(kernel: Kernel, *, stored: bool = False) -> dict[str, tuple[Offset, O
     With `stored` a state is itself computed at the points of the result
     only: what is needed beyond them is not computed from anything.
     """
+    here = full((0,) * kernel.ndim)
+    need: dict[str, Box] = {}
     staged = {name for stage in kernel.stages for name in stage.names}
-    nothing = full((0,) * kernel.ndim)
-    need: dict[str, tuple[Offset, Offset]] = {}
 
-    def visit(body: Body, low: Offset, high: Offset) -> None:
+    def visit(body: Body, at: Box) -> None:
         for read in reads(body, staged):
-            at = full(read.offset)
-            first, last = added(low, at), added(high, at)
-            known = need.get(read.field, (first, last))
-            need[read.field] = (_each(min, known[0], first), _each(max, known[1], last))
+            one = at.shift(full(read.offset))
+            need[read.field] = one | need.get(read.field, one)
 
-    visit(kernel.body, nothing, nothing)
+    visit(kernel.body, Box(here, here))
     for stage in reversed(kernel.stages):
         boxes = [need[name] for name in stage.names if name in need]
         if not boxes:
             continue  # nothing reads it
-        low, high = boxes[0]
-        for other in boxes[1:]:
-            low, high = _each(min, low, other[0]), _each(max, high, other[1])
-        need |= dict.fromkeys(stage.names, (low, high))
+        at = joined(boxes)
+        need |= dict.fromkeys(stage.names, at)
         if stored and isinstance(stage, State):
-            low = high = nothing
-        # The row before its own, which a running sum takes away, is that of the turn before.
-        high = (*high[:-2], high[-2] + height(stage) - 1, high[-1])
-        visit(stage.body, low, high)
-    return need
+            at = Box(here, here)
+        visit(stage.body, _with_rows(at, stage))
+    return {name: box.ends for name, box in need.items()}
+
+
+def computed_at(kernel: Kernel) -> list[tuple[Body, Box]]:
+    """The bodies of a kernel, and the offsets at which each is computed."""
+    here = full((0,) * kernel.ndim)
+    need = needed(kernel)
+    return [(kernel.body, Box(here, here))] + [
+        (stage.body, _with_rows(Box(*need[stage.names[0]]), stage))
+        for stage in kernel.stages
+        if stage.names[0] in need
+    ]
+
+
+def _with_rows(at: Box, stage: Stage) -> Box:
+    """Where the body of a stage is computed.
+
+    The row before its own, which a running sum takes away, is that of the turn before.
+    """
+    return Box(at.lo, (*at.hi[:-2], at.hi[-2] + height(stage) - 1, at.hi[-1]))
 
 
 def height(stage: Stage) -> int:
@@ -144,10 +157,6 @@ def _count(kernel: Kernel, kept: Kept, others: list[Kept]) -> int:
         for read in reads(body, kept.stage.names):
             lowest = min(lowest, plane + full(read.offset)[axis])
     return kept.high[axis] - lowest + 1
-
-
-def _each(choose: Callable[[int, int], int], one: Offset, other: Offset) -> Offset:
-    return tuple(choose(a, b) for a, b in zip(one, other, strict=True))
 
 
 def parts(kernel: Kernel) -> dict[str, tuple[int, ...]]:

@@ -39,7 +39,7 @@ from ..language.ir import (
     Unary,
     Weight,
 )
-from .choices import NO_PRODUCT, Refused
+from .choices import Refused
 from .schedule import Schedule
 
 # The terms of a sum and their coefficients, with None for the constant.
@@ -51,12 +51,12 @@ MOST = 512
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """An explicit sum: its terms, and the window it is or why it becomes none."""
+    """An explicit sum: its terms, and the window it is or why it becomes none, in words."""
 
     name: str
     dtype: DType
     form: Form
-    window: Reduce | Refused
+    window: Reduce | str
 
     @property
     def terms(self) -> int:
@@ -70,7 +70,7 @@ def windowed(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> Ker
     body: list[Assign] = []
     for assign in kernel.body:
         one = found.get(assign.name)
-        if one is None or isinstance(one.window, Refused):
+        if one is None or isinstance(one.window, str):
             body.append(assign)
             continue
         dtype, constant = one.dtype, one.form.get(None, 0)
@@ -96,11 +96,17 @@ def sums(kernel: Kernel, schedule: Schedule, *, floats: bool = False) -> list[Su
             forms[assign.name] = form
         else:
             roots.update(operands(assign.value))
-    return [
-        Sum(name, expr.dtype, form, _window(form, expr.dtype, schedule.separable))
-        for name, expr in named(kernel.body).items()
-        if name in roots and not isinstance(expr, Read) and (form := forms.get(name)) is not None
-    ]
+    found: list[Sum] = []
+    for name, expr in named(kernel.body).items():
+        if name not in roots & forms.keys() or isinstance(expr, Read):
+            continue
+        window: Reduce | str
+        try:
+            window = _window(forms[name], expr.dtype, schedule.separable)
+        except Refused as error:
+            window = str(error)
+        found.append(Sum(name, expr.dtype, forms[name], window))
+    return found
 
 
 def _form(expr: Expr, forms: Mapping[str, Form], floats: bool) -> Form | None:
@@ -146,50 +152,45 @@ def _number(atom: Const) -> float:
     return value
 
 
-def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce | Refused:
+def _window(form: Form, dtype: DType, worthwhile: float) -> Reduce:
     """The reduction that a form is, where that is worthwhile."""
     terms = {term: weight for term, weight in form.items() if term is not None}
     fields = {(term.field, term.dtype) for term in terms}
     if len(terms) < 4:
-        return Refused("fewer than 4 terms gain nothing")
+        raise Refused("fewer than 4 terms gain nothing")
     if len(fields) != 1:
-        return Refused("its terms are of several fields")
+        raise Refused("its terms are of several fields")
     ((name, read_type),) = fields
     if read_type is not dtype:
-        return Refused("its terms are of another type than the sum")
-    offsets = [term.offset for term in terms]
-    low = tuple(map(min, zip(*offsets, strict=True)))
-    high = tuple(map(max, zip(*offsets, strict=True)))
-    shape = tuple(b - a + 1 for a, b in zip(low, high, strict=True))
-    axes = tuple(axis for axis, length in enumerate(shape) if length > 1)
+        raise Refused("its terms are of another type than the sum")
+    offsets = np.array([term.offset for term in terms])
+    low, shape = offsets.min(axis=0), np.ptp(offsets, axis=0) + 1
+    axes = np.flatnonzero(shape > 1)
     if len(axes) < 2:
-        return Refused("its terms lie along one axis")
+        raise Refused("its terms lie along one axis")
     if np.prod(shape) > MOST:
-        return Refused("its terms lie far apart")
+        raise Refused("its terms lie far apart")
+    if dtype.is_integer and max(map(abs, terms.values())) >= 2**53:
+        raise Refused("its weights are too large")
     table = np.zeros(shape)
-    for term, weight in terms.items():
-        place = tuple(o - a for o, a in zip(term.offset, low, strict=True))
-        table[place] = weight
-        if dtype.is_integer and abs(weight) >= 2**53:
-            return Refused("its weights are too large")
-    table = table.reshape([shape[axis] for axis in axes])
+    table[tuple((offsets - low).T)] = [*terms.values()]
+    table = table.reshape(shape[axes])
     found = separated(table, dtype.is_integer)
-    if found is None:
-        return Refused(NO_PRODUCT)
-    in_turn = sum(sum(weight != 0 for weight in factor) for factor in found)
+    in_turn = sum(weight != 0 for factor in found for weight in factor)
     if len(terms) < worthwhile * in_turn:
-        return Refused(
+        raise Refused(
             f"axis by axis it needs {in_turn} reads instead of {len(terms)}: too small a gain"
         )
-    tap = Assign("w0", Tap(dtype, name, low, axes))
-    reduced = tuple(shape[axis] for axis in axes)
+    tap = Assign("w0", Tap(dtype, name, tuple(low.tolist()), tuple(axes.tolist())))
     if (table == 1).all():
-        return Reduce(dtype, "sum", reduced, (tap,), Ref(dtype, "w0"))
+        return Reduce(dtype, "sum", table.shape, (tap,), Ref(dtype, "w0"))
     texts = tuple(number(dtype, value).text for value in table.ravel().tolist())
     weights = Assign("w1", Weight(dtype, texts))
     product = Assign("w2", Binary(dtype, "*", Ref(dtype, "w0"), Ref(dtype, "w1")))
-    return Reduce(dtype, "sum", reduced, (tap, weights, product), Ref(dtype, "w2"))
+    return Reduce(dtype, "sum", table.shape, (tap, weights, product), Ref(dtype, "w2"))
 
+
+NO_PRODUCT = "its weights are no product of one factor for each axis"
 
 # What the product of the factors may miss of a weight, in units of the largest one: a few
 # roundings of the type in which the weights are applied.
@@ -199,9 +200,7 @@ FINE = 2.0**-50
 Factors: TypeAlias = tuple[tuple[float, ...], ...]
 
 
-def factors(
-    reduce: Reduce, values: Mapping[str, Expr]
-) -> tuple[Atom, Factors, frozenset[str]] | Refused:
+def factors(reduce: Reduce, values: Mapping[str, Expr]) -> tuple[Atom, Factors, frozenset[str]]:
     """The window's element without its constant weights, and the weights axis by axis.
 
     An axis without weights has the factor ().  The names are those of the assignments that
@@ -217,7 +216,7 @@ def factors(
         return result, tuple(() for _ in reduce.shape), weightless
     product = values[result.name]
     if not isinstance(product, Binary) or product.op != "*":
-        return Refused("its weights are not simply multiplied with")
+        raise Refused("its weights are not simply multiplied with")
     for weight, element in ((product.left, product.right), (product.right, product.left)):
         if not isinstance(element, Ref) or element.name in heavy:
             continue
@@ -226,42 +225,37 @@ def factors(
             numbers = [Const(table.dtype, text).value for text in table.texts]
             array = np.array(numbers, np.complex128).reshape(reduce.shape)
             if array.imag.any():
-                return Refused("its weights are complex")
+                raise Refused("its weights are complex")
             # By its type: a bool counts as 0 or 1.
             whole = all(isinstance(value, int) for value in numbers)
             found = separated(array.real, whole, TOLERANCE.get(product.dtype, FINE))
-            return Refused(NO_PRODUCT) if found is None else (element, found, weightless)
-    return Refused("its weights are not simply multiplied with")
+            return element, found, weightless
+    raise Refused("its weights are not simply multiplied with")
 
 
-def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Factors | None:
-    """A factor for each axis whose product is `weights`, or None.
+def separated(weights: np.ndarray, whole: bool, tolerance: float = FINE) -> Factors:
+    """A factor for each axis whose product is `weights`.
 
-    None too for `whole` numbers that a float does not hold.
+    Refused if there are none, and for `whole` numbers that a float does not hold.
     """
     shape: Offset = weights.shape
-    if whole and np.abs(weights).max() >= 2**53:
-        return None
-    if weights.ndim == 1:
+    fits = not whole or np.abs(weights).max() < 2**53
+    if fits and weights.ndim == 1:
         return (tuple(weights.tolist()),)
     matrix = weights.reshape(shape[0], -1)
     largest = np.unravel_index(np.argmax(np.abs(matrix)), matrix.shape)
     pivot = matrix[largest]
-    if pivot == 0:
-        return None
+    if not fits or pivot == 0:
+        raise Refused(NO_PRODUCT)
     row, column = matrix[largest[0]], matrix[:, largest[1]]
     if whole:
         divisor = gcd(*(int(v) for v in row))
-        row = row / divisor
-        column = column * divisor / pivot
-        if (column != np.round(column)).any():
-            return None
-        if not np.array_equal(np.outer(column, row), matrix):
-            return None
+        row, column = row / divisor, column * divisor / pivot
+        product = np.outer(column, row)
+        fits = (column == np.round(column)).all() and np.array_equal(product, matrix)
     else:
         column = column / pivot
-        apart = np.abs(np.outer(column, row) - matrix).max()
-        if not apart <= tolerance * abs(pivot):
-            return None
-    rest = separated(row.reshape(shape[1:]), whole, tolerance)
-    return None if rest is None else (tuple(column.tolist()), *rest)
+        fits = np.abs(np.outer(column, row) - matrix).max() <= tolerance * abs(pivot)
+    if not fits:
+        raise Refused(NO_PRODUCT)
+    return tuple(column.tolist()), *separated(row.reshape(shape[1:]), whole, tolerance)

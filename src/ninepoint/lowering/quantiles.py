@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TypeAlias
 
-from ..analysis.rewrite import Emit, added, along_rows, as_type, number
+from ..analysis.rewrite import Emit, added, along_rows, as_type, binary, number
 from ..language.dtypes import DType, kind_of
 from ..language.ir import (
     Atom,
@@ -35,9 +36,8 @@ from . import runs
 from .choices import Method, Refused, Way
 from .elements import Elements
 from .kept import full
-from .ranks import combined, interpolated, not_nan, of_sorted, quantile_position
+from .ranks import Valid, combined, interpolated, not_nan, of_sorted, quantile_position
 from .staging import Staging
-from .valid import Valid
 from .windows import is_picked
 
 # Elements up to which those of some rank are counted bit by bit.
@@ -49,32 +49,34 @@ _INT = DType.INT
 Order: TypeAlias = Callable[[Sequence[Atom], Emit], list[Atom]]
 
 
-def quantile(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def quantile(staging: Staging, reduce: Reduce) -> Atom:
     """Small windows by sorted columns, large ones of short integers by histograms."""
     count = math.prod(reduce.shape)
     if is_picked(reduce):
         if count <= staging.schedule.network:
-            return Refused("its elements are no box")
-        counted = _by_counting(staging, reduce) if count <= COUNTED else Refused("")
-        return _by_histogram(staging, reduce) if isinstance(counted, Refused) else counted
+            raise Refused("its elements are no box")
+        if count <= COUNTED:
+            with suppress(Refused):
+                return _by_counting(staging, reduce)
+        return _by_histogram(staging, reduce)
     if count <= staging.schedule.sorted_columns:
         return _by_columns(staging, reduce)
     if count <= staging.schedule.network:
-        return Refused("the schedule leaves it to a network of its own")
+        raise Refused("the schedule leaves it to a network of its own")
     return _by_histogram(staging, reduce)
 
 
-def _by_histogram(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _by_histogram(staging: Staging, reduce: Reduce) -> Atom:
     tap, ndim = _ordered_by(reduce), staging.kernel.ndim
     if reduce.kind != "quantile":
-        return Refused("what slides along the row has no place for what is left out")
+        raise Refused("what slides along the row has no place for what is left out")
     if tap is None:
-        return Refused("its elements are computed, and only those of a field slide")
+        raise Refused("its elements are computed, and only those of a field slide")
     storage = dict(staging.kernel.fields)[tap.field]
     if kind_of(storage) not in "iuf":
-        return Refused(f"elements of {storage} have too few values to slide")
+        raise Refused(f"elements of {storage} have too few values to slide")
     if len(set(tap.picked)) < len(tap.picked):
-        return Refused("elements are picked twice")
+        raise Refused("elements are picked twice")
     shape = reduce.shape if len(reduce.shape) == 2 else (1, *reduce.shape)
     low, fraction = quantile_position(math.prod(shape), reduce.quantile)
     wanted = 1 if fraction == 0 else 2
@@ -94,14 +96,14 @@ def _by_histogram(staging: Staging, reduce: Reduce) -> Atom | Refused:
     return interpolated(found, fraction, reduce.dtype, staging.emit)
 
 
-def _by_counting(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _by_counting(staging: Staging, reduce: Reduce) -> Atom:
     """Bit by bit, whichever elements these are."""
     tap = reduce.body[0].value
     if len(reduce.body) != 1 or not isinstance(tap, Tap):
-        return Refused("its elements are computed, and only those of a field are counted")
+        raise Refused("its elements are computed, and only those of a field are counted")
     storage = dict(staging.kernel.fields)[tap.field]
     if storage.kind not in "biu" or storage.itemsize > 2:
-        return Refused(f"elements of {storage} have too many bits to count by")
+        raise Refused(f"elements of {storage} have too many bits to count by")
     count, last, here = math.prod(reduce.shape), along_rows(tap.origin), (0,) * len(tap.origin)
     low, fraction = quantile_position(count, reduce.quantile)
     back = tuple(-o for o in last)
@@ -115,7 +117,7 @@ def _by_counting(staging: Staging, reduce: Reduce) -> Atom | Refused:
         known, next_bit = (emit(Read(_INT, name, here)) for name in (value, bit))
         above = emit(Binary(_INT, "+", known, next_bit))
         less = _counted(reads, "<", above, emit)
-        below = emit(Binary(DType.BOOL, "<=", less, number(_INT, low)))
+        below = binary("<=", less, number(_INT, low), emit)
         found = emit(Select(_INT, below, above, known))
         return found, emit(Binary(_INT, ">>", next_bit, number(_INT, 1)))
 
@@ -134,7 +136,7 @@ def _by_counting(staging: Staging, reduce: Reduce) -> Atom | Refused:
 def _counted(reads: Sequence[Read], op: BinaryOp, value: Atom, emit: Emit) -> Atom:
     """How many elements compare so with a value."""
     items = (as_type(emit(read), _INT, emit) for read in reads)
-    truths = (emit(Binary(DType.BOOL, op, item, value)) for item in items)
+    truths = (binary(op, item, value, emit) for item in items)
     return combined([emit(Cast(_INT, truth)) for truth in truths], "+", emit)
 
 
@@ -142,24 +144,22 @@ def _following(reads: Sequence[Read], value: Atom, rank: int, emit: Emit) -> Ato
     """The element after that of some rank, whose value is known."""
     items = [as_type(emit(read), _INT, emit) for read in reads]
     most = _counted(reads, "<=", value, emit)
-    again = emit(Binary(DType.BOOL, ">", most, number(_INT, rank + 1)))
+    again = binary(">", most, number(_INT, rank + 1), emit)
     # Where there is none above it, the value itself is met again.
     top = combined(items, "maximum", emit)
     beyond: list[Atom] = [
-        emit(Select(_INT, emit(Binary(DType.BOOL, ">", item, value)), item, top)) for item in items
+        emit(Select(_INT, binary(">", item, value, emit), item, top)) for item in items
     ]
     return emit(Select(_INT, again, value, combined(beyond, "minimum", emit)))
 
 
-def _by_columns(staging: Staging, reduce: Reduce) -> Atom | Refused:
+def _by_columns(staging: Staging, reduce: Reduce) -> Atom:
     """Columns in order, each sorted once for all the windows it is in."""
     if len(reduce.shape) != 2 or min(reduce.shape) < 2:
-        return Refused("columns to sort once for all need a window of two axes")
+        raise Refused("columns to sort once for all need a window of two axes")
     source = staging.weightless(reduce)
-    if isinstance(source, Refused):
-        return source
     if source.axes != (staging.kernel.ndim - 2, staging.kernel.ndim - 1):
-        return Refused("columns are sorted once for all along the last two axes only")
+        raise Refused("columns are sorted once for all along the last two axes only")
     count, emit = math.prod(reduce.shape), staging.emit
     if reduce.kind == "quantile":
         low, fraction = quantile_position(count, reduce.quantile)

@@ -17,7 +17,7 @@ one.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Hashable, Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from dataclasses import replace
 
 from ..analysis.rewrite import (
@@ -48,7 +48,6 @@ from ..language.ir import (
     Ref,
     Unary,
     Values,
-    atoms,
     needed,
     renamed,
     shifted,
@@ -166,7 +165,7 @@ def _best(kernel: Kernel) -> tuple[float, Mapping[str, Offset]]:
 def _classes(kernel: Kernel) -> Collection[dict[str, Offset]]:
     """The shifts of what is the same but for them, by the names."""
     scalars = {name for name, _ in kernel.scalars}
-    numbers: dict[Hashable, int] = {}
+    numbers: dict[Expr, int] = {}
     place: dict[str, tuple[int, Offset]] = {}
     found: dict[int, dict[str, Offset]] = {}
     for assign in kernel.body:
@@ -183,28 +182,22 @@ def _classes(kernel: Kernel) -> Collection[dict[str, Offset]]:
 
 def _class(
     expr: Expr, place: Mapping[str, tuple[int, Offset]], scalars: Set[str]
-) -> tuple[Hashable, Offset] | None:
+) -> tuple[Expr, Offset] | None:
     """What an operation is but for its shift, and the shift; None if it has none."""
     if isinstance(expr, Read):
-        key = ("read", expr.dtype, expr.field, expr.offset[:-2])
-        return key, along_rows(expr.offset)
+        return replace(expr, offset=expr.offset[:-2]), along_rows(expr.offset)
     if isinstance(expr, Reduce | Noting | Carried):
         return None
-    base = next((place[name][1] for name in operands(expr) if name in place), None)
-    if base is None:
+    used = [name for name in operands(expr) if name not in scalars]
+    if not used or not all(name in place for name in used):
         return None
+    base = place[used[0]][1]
     back = tuple(-step for step in base)
-    parts: list[Hashable] = []
-    for atom in atoms(expr):
-        if isinstance(atom, Ref) and atom.name in place:
-            number, shift = place[atom.name]
-            parts.append((number, added(shift, back)))
-        elif isinstance(atom, Ref) and atom.name not in scalars:
-            return None  # an operation that has no class
-        else:
-            parts.append(atom)
-    blank = renamed(expr, {a.name: Ref(a.dtype, "") for a in atoms(expr) if isinstance(a, Ref)})
-    return (blank, tuple(parts)), base
+    alias: dict[str, Atom] = {}
+    for name in used:
+        number, shift = place[name]
+        alias[name] = Ref(DType.BOOL, f"{number} {added(shift, back)}")
+    return renamed(expr, alias), base
 
 
 def _kept(kernel: Kernel, members: Mapping[str, Offset]) -> Kernel:

@@ -147,29 +147,28 @@ class Staging:
         """A stage of some pieces for each element."""
         return self.kept(source, fold.dtype, lambda emit: joined(pieces, fold, emit))
 
-    def scattered(self, reduce: Reduce) -> Refused | None:
-        """Why the elements that are picked share nothing with those of the neighbours."""
+    def check_scattered(self, reduce: Reduce) -> None:
+        """Raise where the elements that are picked share nothing with those of the neighbours."""
         taps = [a.value for a in reduce.body if isinstance(a.value, Tap)]
         if len({(tap.picked, tap.axes) for tap in taps}) != 1:
-            return Refused("its elements are picked in several ways")
+            raise Refused("its elements are picked in several ways")
         source = Elements("", taps[0].dtype, taps[0].origin, taps[0].axes, taps[0].picked)
         twice = len(set(source.picked)) < len(source.picked)
         if reduce.kind in RANKED:
-            return None
+            return
         idempotent = reduce.kind in ("min", "max", "any", "all")
         if twice and not idempotent:
-            return Refused("elements are picked twice")
+            raise Refused("elements are picked twice")
         extents = extents_of(reduce)
         if max(extents) <= self.schedule.direct and small(reduce, self.schedule):
             near = is_near(extents, source.axes, self.kernel.ndim)
             if self.in_place or (adds_floats(reduce) and near):
-                return Refused("its elements are no box, and few")
+                raise Refused("its elements are no box, and few")
         found = [boxes(places, idempotent) for _, places in source.planes]
         if sum(one.cost for one in found) >= ELEMENT * len(source.picked):
-            return Refused("its elements stand in no runs that are worth keeping")
+            raise Refused("its elements stand in no runs that are worth keeping")
         if sum(one.reads for one in found) > most(reduce, self.schedule):
-            return Refused("its elements stand in too many runs")
-        return None
+            raise Refused("its elements stand in too many runs")
 
     def _over_boxes(self, source: Elements, fold: Fold) -> Atom:
         """Reduce a window of any shape, in boxes that neighbours share."""
@@ -204,32 +203,29 @@ class Staging:
         )
         return joined(parts, fold, self.emit)
 
-    def element(self, reduce: Reduce) -> tuple[Elements, Factors] | Refused:
+    def element(self, reduce: Reduce) -> tuple[Elements, Factors]:
         """Where the window's elements can be read, and the weights of each axis."""
         values = named(reduce.body)
         taps = [value for value in values.values() if isinstance(value, Tap)]
         outer = {name for name, _ in self.kernel.scalars}
         for value in values.values():
             if not values.keys() | outer >= set(operands(value)):
-                return Refused("its elements use a value of the point, which neighbours lack")
+                raise Refused("its elements use a value of the point, which neighbours lack")
             if isinstance(value, Coefficient):
-                return Refused("its weights are an argument, known only at the call")
+                raise Refused("its weights are an argument, known only at the call")
         if not taps:
-            return Refused("its elements read no field")
+            raise Refused("its elements read no field")
         if len({tap.axes for tap in taps}) > 1:
-            return Refused("its elements run along different axes")
-        found = factors(reduce, values)
-        if isinstance(found, Refused):
-            return found
-        result, weights, weightless = found
+            raise Refused("its elements run along different axes")
+        result, weights, weightless = factors(reduce, values)
         first, body = taps[0], tuple(a for a in reduce.body if a.name in weightless)
         if first.picked and any(weights):
-            return Refused("its elements are no box, and have weights")
+            raise Refused("its elements are no box, and have weights")
         tap = uncast(result, values)
         if isinstance(tap, Tap):
             return Elements(tap.field, tap.dtype, tap.origin, tap.axes, tap.picked), weights
         if isinstance(result, Const):
-            return Refused("its elements are one constant")
+            raise Refused("its elements are one constant")
         source = Elements("", result.dtype, first.origin, first.axes, first.picked)
         if self.short_enough(reduce.shape) and not first.picked:
             # Done in place, each is computed where it is read, once for several rows.
@@ -237,7 +233,7 @@ class Staging:
             return replace(source, body=relative, result=result), weights
         # The element is computed: a stage of its own, at the first tap's origin.
         if min(first.axes) < self.kernel.ndim - 2:
-            return Refused("computed elements are kept for the rows of one plane only")
+            raise Refused("computed elements are kept for the rows of one plane only")
         relative, here = relative_to(along_rows(first.origin), body), (0,) * self.kernel.ndim
 
         def make(emit: Emit) -> Atom:
@@ -245,12 +241,12 @@ class Staging:
 
         return self.kept(source, result.dtype, make, "element"), weights
 
-    def weightless(self, reduce: Reduce) -> Elements | Refused:
+    def weightless(self, reduce: Reduce) -> Elements:
         """The elements of a window that is no weighted sum."""
-        element = self.element(reduce)
-        if isinstance(element, Refused):
-            return element
-        return Refused("its elements have weights") if any(element[1]) else element[0]
+        source, weights = self.element(reduce)
+        if any(weights):
+            raise Refused("its elements have weights")
+        return source
 
     def short_enough(self, shape: Offset) -> bool:
         """Whether a window is done in place."""

@@ -31,7 +31,7 @@ from ..analysis.ranges import (
     window_ranges,
     words,
 )
-from ..analysis.rewrite import Emit, named, number
+from ..analysis.rewrite import Emit, made_as, named, number
 from ..language.dtypes import DType, common, short, value_type
 from ..language.ir import Assign, Atom, Binary, Call, Cast, Expr, Kernel, Reduce, Ref
 
@@ -126,7 +126,7 @@ def stored(kernel: Kernel, dtypes: Sequence[np.dtype], overflow: Overflow = None
 
 def _is_whole(output: Atom, body: Sequence[Assign]) -> bool:
     """Whether a float is made as a whole number."""
-    made = next((one.value for one in body if Ref(output.dtype, one.name) == output), None)
+    made = made_as(output, named(body))
     rounded = isinstance(made, Call) and made.function in WHOLE
     return rounded or (isinstance(made, Cast) and made.arg.dtype.is_integer)
 
@@ -178,7 +178,7 @@ def widened(kernel: Kernel) -> Kernel:
             and expr.result.dtype in (DType.INT, DType.UINT)
         ):
             items = window_ranges(expr, known, arrays)
-            largest = max(max(abs(item.low), abs(item.high)) for item in items)
+            largest = max(item.largest for item in items)
             total = Interval(0, largest * math.prod(expr.shape))
             if not holds(expr.result.dtype.numpy, total):
                 wide = Assign(f"wide_{name}", Cast(expr.dtype, expr.result))

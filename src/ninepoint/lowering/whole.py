@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..analysis.ranges import Interval, bound, interval, ranges
-from ..analysis.rewrite import replayed, simplify
+from ..analysis.rewrite import binary, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     COMPARISONS,
@@ -75,7 +75,7 @@ class _Rewriter:
         """
         match expr:
             case Cast(storage="") if expr.dtype in _EXACT and expr.arg.dtype is DType.INT:
-                if self._below(expr.arg, _EXACT[expr.dtype]):
+                if interval(expr.arg, self.known).below(_EXACT[expr.dtype]):
                     self.whole[name] = expr.arg
             case Cast() if expr.dtype is DType.INT and expr.arg.dtype in _EXACT:
                 return self._truncated(expr)
@@ -105,11 +105,7 @@ class _Rewriter:
             return None
         if value != int(value) or atom.text == "-0.0":
             return None
-        return Const(DType.INT, str(int(value)))
-
-    def _below(self, atom: Atom, limit: float) -> bool:
-        value = interval(atom, self.known)
-        return -limit < value.low and value.high < limit
+        return number(DType.INT, value)
 
     def _truncated(self, expr: Cast) -> Atom | None:
         inner = self._of(expr.arg)
@@ -132,23 +128,23 @@ class _Rewriter:
         if expr.function == "floor":
             self.whole[name] = self._divided(dividend, divisor)
             return
-        moved = self.emit(Binary(DType.INT, "+", dividend, Const(DType.INT, str(divisor // 2))))
+        moved = binary("+", dividend, number(DType.INT, divisor // 2), self.emit)
         rounded = self._divided(moved, divisor)
         if divisor % 2 == 0:
             rounded = self._to_even(moved, rounded, divisor)
         self.whole[name] = rounded
 
     def _divided(self, dividend: Atom, divisor: int) -> Atom:
-        return self.emit(Binary(DType.INT, "//", dividend, Const(DType.INT, str(divisor))))
+        return binary("//", dividend, number(DType.INT, divisor), self.emit)
 
     def _to_even(self, moved: Atom, rounded: Atom, divisor: int) -> Atom:
         """Halves go to the even neighbour: one less where a tie was rounded up to an odd one."""
-        zero, one = Const(DType.INT, "0"), Const(DType.INT, "1")
-        rest = self.emit(Binary(DType.INT, "%", moved, Const(DType.INT, str(divisor))))
-        odd = self.emit(Binary(DType.INT, "&", rounded, one))
-        tie = self.emit(Binary(DType.BOOL, "==", rest, zero))
+        zero = number(DType.INT, 0)
+        rest = binary("%", moved, number(DType.INT, divisor), self.emit)
+        odd = binary("&", rounded, number(DType.INT, 1), self.emit)
+        tie = binary("==", rest, zero, self.emit)
         step = self.emit(Select(DType.INT, tie, odd, zero))
-        return self.emit(Binary(DType.INT, "-", rounded, step))
+        return binary("-", rounded, step, self.emit)
 
     def _binary(self, name: str, expr: Binary) -> Atom | None:
         if expr.left.dtype not in _EXACT or expr.right.dtype not in _EXACT:
@@ -157,14 +153,18 @@ class _Rewriter:
         if left is None or right is None:
             return None
         if expr.op in COMPARISONS:
-            return self.emit(Binary(DType.BOOL, expr.op, left, right))
-        if expr.op == "/" and isinstance(right, Const) and self._below(left, 2.0**51):
+            return binary(expr.op, left, right, self.emit)
+        if (
+            expr.op == "/"
+            and isinstance(right, Const)
+            and interval(left, self.known).below(2.0**51)
+        ):
             divisor = int(right.text)
             if 0 < divisor < 2**20 and expr.dtype is DType.F64:
                 self.quotients[name] = (left, divisor)
         elif expr.op in ("+", "-", "minimum", "maximum"):
-            made = self.emit(Binary(DType.INT, expr.op, left, right))
-            if self._below(made, _EXACT[expr.dtype]):
+            made = binary(expr.op, left, right, self.emit)
+            if interval(made, self.known).below(_EXACT[expr.dtype]):
                 self.whole[name] = made
         return None
 

@@ -18,12 +18,11 @@ from dataclasses import replace
 
 from ..analysis.footprint import alike, zero_product
 from ..analysis.ranges import Interval, bound, interval
-from ..analysis.rewrite import Emit, Lines, as_type, named, number, replayed, simplify
+from ..analysis.rewrite import Emit, Lines, as_type, binary, named, number, replayed, simplify
 from ..language.dtypes import DType
 from ..language.ir import (
     RANKED,
     Atom,
-    Binary,
     BinaryOp,
     Cast,
     Coefficient,
@@ -41,9 +40,8 @@ from ..language.ir import (
 )
 from ..language.networks import sort
 from .machine import machine_type
-from .ranks import combined, divided, interpolated, not_nan, quantile_position
+from .ranks import Valid, combined, divided, interpolated, not_nan, quantile_position
 from .schedule import Schedule
-from .valid import Valid
 
 # How many times larger a window of picked elements may be that is still written out: an extreme
 # of 197 float32 took 4 s to compile, and was 300 times as fast as the loop at each point.
@@ -110,8 +108,8 @@ def _written(reduce: Reduce, emit: Emit) -> Atom:
             mean = divided(combined(items, "+", emit), dtype, count, emit)
             squares: list[Atom] = []
             for item in items:
-                apart = emit(Binary(dtype, "-", as_type(item, dtype, emit), mean))
-                squares.append(emit(Binary(dtype, "*", apart, apart)))
+                apart = binary("-", as_type(item, dtype, emit), mean, emit)
+                squares.append(binary("*", apart, apart, emit))
             total = combined(squares, "+", emit)
             return divided(total, dtype, max(0.0, count - reduce.quantile), emit)
         case "argmin" | "argmax":
@@ -162,13 +160,13 @@ def _position(items: Sequence[Atom], op: BinaryOp, emit: Emit) -> Atom:
     best: Atom = items[0]
     found: Atom = number(DType.INT, 0)
     for position, item in enumerate(items[1:], 1):
-        better: Atom = emit(Binary(DType.BOOL, op, item, best))
+        better: Atom = binary(op, item, best, emit)
         if item.dtype.is_float:
             # As NumPy's: the first NaN wins, whatever follows.
-            known = emit(Binary(DType.BOOL, "==", best, best))
-            strange = emit(Binary(DType.BOOL, "!=", item, item))
-            either = emit(Binary(DType.BOOL, "|", better, strange))
-            better = emit(Binary(DType.BOOL, "&", known, either))
+            known = binary("==", best, best, emit)
+            strange = binary("!=", item, item, emit)
+            either = binary("|", better, strange, emit)
+            better = binary("&", known, either, emit)
         found = emit(Select(DType.INT, better, number(DType.INT, position), found))
         best = emit(Select(item.dtype, better, item, best))
     return found
