@@ -21,13 +21,11 @@ from .threads import handoff, run_parts
 if TYPE_CHECKING:
     from ..language.ir import Kernel
     from ..lowering import lanes as turning
-    from ..lowering import merging, passes, sharing, transposing
+    from ..lowering import passes, sharing
 else:
     # What is loaded from disk needs none of these.
-    merging = Later("..lowering.merging", __package__)
     passes = Later("..lowering.passes", __package__)
     sharing = Later("..lowering.sharing", __package__)
-    transposing = Later("..lowering.transposing", __package__)
     turning = Later("..lowering.lanes", __package__)
 
 
@@ -192,14 +190,15 @@ class Compiled(Lowered):
         written = self._fresh().written
         if written is None or self.positions:
             return None
-        single = transposing.transposed(written.single, order)
+        turn = turning.transposed(order)
+        single = turn.kernel(written.single)
         if single is None:
             return None
         title, schedule = f"{written.title}, transposed", written.schedule
-        kernel = merging.merged(sharing.shared(single, schedule))
-        every = transposing.in_order(self.every, order) if self.every else ()
+        kernel = sharing.merged(sharing.shared(single, schedule))
+        every = turn.offset(self.every) if self.every else ()
         kernel = replace(kernel, every=every) if every else self.backend.schedule(kernel, schedule)
-        reaches = tuple(transposing.box_transposed(box, order) for box in self.reaches)
+        reaches = tuple(map(turn.box, self.reaches))
         made = self._of(title, kernel, None, reaches)
         # Rows are others now.
         basis = Written(title, kernel, None, single, schedule)
@@ -209,23 +208,23 @@ class Compiled(Lowered):
         written = self._fresh().written
         if written is None:
             return None
-        kernel = turning.interleaved(written.kernel, lanes)
-        together = written.together
-        together = together and turning.interleaved(together, lanes)
+        turn = turning.interleaved(lanes)
+        kernel = turn.kernel(written.kernel)
+        together = written.together and turn.kernel(written.together)
         if kernel is None:
             return None
-        reaches = tuple(turning.box_interleaved(box, lanes) for box in self.reaches)
+        reaches = tuple(map(turn.box, self.reaches))
         return self._of(f"{written.title}, {lanes} lanes", kernel, together, reaches)
 
     def _made_levelled(self) -> Compiled | None:
         written = self._fresh().written
-        kernel = None if written is None else turning.levelled(written.single)
+        kernel = None if written is None else turning.LEVELLED.kernel(written.single)
         if written is None or kernel is None:
             return None
         # Neighbours are in other rows now, so that it is chosen anew what is kept of them.
-        kernel = merging.merged(sharing.shared(kernel, written.schedule))
+        kernel = sharing.merged(sharing.shared(kernel, written.schedule))
         kernel = self.backend.schedule(kernel, written.schedule)
-        reaches = tuple(map(turning.box_levelled, self.reaches))
+        reaches = tuple(map(turning.LEVELLED.box, self.reaches))
         return self._of(f"{written.title}, levels last", kernel, None, reaches)
 
     def _of(

@@ -30,12 +30,12 @@ from ..language.parameters import asks_position
 from ..language.parse import Argument, read
 from ..language.source import Function
 from ..language.values import Coefficients, Field, NotUnderstood, Value
-from ..lowering.abreast import beside, fastest
+from ..lowering.abreast import fastest
 from ..lowering.algorithms import is_ordered
 from ..lowering.chain import Edges, Link, chained
-from ..lowering.fusion import Part, fused, inlined, renumbered
+from ..lowering.fusion import Part, fused
 from ..lowering.hoisting import hoisted
-from ..lowering.merging import merged
+from ..lowering.inlining import inlined, renumbered, sparse
 from ..lowering.passes import (
     IN_PLACE,
     ROWS,
@@ -45,7 +45,7 @@ from ..lowering.passes import (
     passed,
 )
 from ..lowering.request import Request
-from ..lowering.sparse import sparse
+from ..lowering.sharing import merged
 from ..lowering.storage import check_kept, natural_dtypes
 from ..undisturbed import imported
 from .backend import Backend, Module, Written
@@ -127,8 +127,7 @@ def compile_understood(
     lowered, together = kept, None
     if not is_ordered(forms["windowed"]):
         in_place = passed(IN_PLACE, forms["windowed"], request, reach)["wholesome"]
-        lowered = fastest(kept, in_place, request.schedule)
-        together = beside(kept, in_place, request.schedule)
+        lowered, together = fastest(kept, in_place, request.schedule)
     if lowered is kept:
         lowered = BACKEND.schedule(kept, request.schedule)
     if request.every:

@@ -22,9 +22,9 @@ from ...language.ir import Kernel, Reduce, Values
 from ...lowering.chain import Edges, Link, chained, piped
 from ...lowering.cost import operation
 from ...lowering.fusion import Part, unfit
-from ...lowering.merging import merged
 from ...lowering.passes import ROWS, checked, passed
 from ...lowering.schedule import Schedule
+from ...lowering.sharing import merged
 from .rings import Rules
 from .source import Source
 from .strips import strips

@@ -14,9 +14,9 @@ from ...language.functions import FLOAT_FUNCTIONS
 from ...language.ir import Kernel
 from ...lowering.algorithms import is_ordered
 from ...lowering.exchanges import exchanged
-from ...lowering.flattening import flattened
-from ...lowering.merging import merged
+from ...lowering.inlining import flattened
 from ...lowering.passes import IN_PLACE, ROWS, checked, passed
+from ...lowering.sharing import merged
 from .choose import in_strips
 from .points import points
 from .source import Source

@@ -54,8 +54,15 @@ from ...language.ir import (
     renamed,
 )
 from ...lowering.abreast import abreast, worthwhile
-from ...lowering.columns import columns_of, parts
-from ...lowering.kept import Kept, full, height, kept_stages, rolling_axis
+from ...lowering.kept import (
+    Kept,
+    columns_of,
+    full,
+    height,
+    kept_stages,
+    parts,
+    rolling_axis,
+)
 from ...lowering.machine import machine_type
 from ..backend import Module
 from .control import NOTES

@@ -29,9 +29,9 @@ from ...language.ir import (
     Tap,
     Weight,
 )
-from ...lowering.looping import PIECE, bounds_inside, live, total_type
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
+from ...lowering.windows import PIECE, bounds_inside, live, total_type
 from .expressions import SHORT, Expressions, literal
 
 
