@@ -17,7 +17,6 @@ from . import errors, ir, unsigned
 from .dtypes import DType, promote, short, value_type
 from .functions import FLOAT_FUNCTIONS
 from .ir import Offset, ReduceKind
-from .picking import as_box
 from .values import (
     Coefficients,
     NotUnderstood,
@@ -28,6 +27,7 @@ from .values import (
     words,
     wrapped,
 )
+from .windows import as_box
 
 Builder: TypeAlias = Callable[..., Any]
 

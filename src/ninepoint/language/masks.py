@@ -19,8 +19,8 @@ from . import errors
 from .callables import FUNCTIONS, UNMASKED, Builder, reduce, spread, whole
 from .dtypes import DType
 from .ir import Const, ReduceKind
-from .picking import picked
 from .values import Coefficients, Field, NotUnderstood, Operations, Value, is_number, words
+from .windows import picked
 
 
 def window_of(ops: Operations, value: Any, name: str) -> Value:

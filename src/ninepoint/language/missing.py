@@ -31,9 +31,9 @@ from .masks import (
     window_of,
 )
 from .networks import merged, sort
-from .picking import picked
 from .statistics import in_order, ranked
 from .values import NotUnderstood, Operations, Value
+from .windows import picked
 
 # Elements up to which a network puts them in order: one of 81 takes 7 s to compile, one of 49
 # takes 1.7 s (two cores of a Zen 4).

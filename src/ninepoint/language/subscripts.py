@@ -19,9 +19,8 @@ from .dtypes import DType, value_type
 from .errors import Span
 from .frame import Frame, settled
 from .ir import Offset
-from .moving import moved, on_position, reads, varies, windowed
-from .picking import picked
 from .values import Coefficients, Field, Index, NotUnderstood, Value, constant, words
+from .windows import moved, on_position, picked, reads, varies, windowed
 
 
 class Subscripts(Frame):
