@@ -16,18 +16,14 @@ import numpy as np
 from . import errors, ir, unsigned
 from .dtypes import DType, promote, short, value_type
 from .functions import FLOAT_FUNCTIONS
-from .ir import Offset, ReduceKind
+from .ir import Offset
 from .values import (
-    Coefficients,
-    NotUnderstood,
     Operations,
     Value,
     constant,
     is_number,
-    words,
     wrapped,
 )
-from .windows import as_box
 
 Builder: TypeAlias = Callable[..., Any]
 
@@ -67,14 +63,15 @@ def _pair(ops: Operations, left: Any, right: Any, name: str) -> tuple[Value, Val
     return _real(ops, a, name), _real(ops, b, name)
 
 
-def _float_of(dtype: DType) -> DType:
+def float_of(dtype: DType) -> DType:
+    """The type of what a function of floats gives."""
     return DType.F64 if dtype.is_integer else dtype
 
 
 def _numpy_float(name: str) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
         lifted = _strong(ops, value)
-        dtype = _float_of(lifted.atom.dtype)
+        dtype = float_of(lifted.atom.dtype)
         if dtype.is_complex and not FLOAT_FUNCTIONS[name].of_complex:
             raise errors.bad_operand(ops.span, f"np.{name}", "complex numbers")
         return ops.call(name, dtype, lifted)
@@ -115,7 +112,7 @@ def _numpy_pair(name: str) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
         a, b = _pair(ops, left, right, f"np.{name}")
         common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
-        return ops.call(name, _float_of(common), a, b)
+        return ops.call(name, float_of(common), a, b)
 
     return build
 
@@ -299,7 +296,7 @@ def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
     dtype, weak = lifted[0].atom.dtype, lifted[0].weak
     for one in lifted[1:]:
         dtype, weak = promote(dtype, one.atom.dtype, weak, one.weak), weak and one.weak
-    dtype = _float_of(dtype)
+    dtype = float_of(dtype)
     return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
 
 
@@ -406,7 +403,7 @@ def _copysign(weak: bool) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
         a, b = _pair(ops, left, right, "copysign")
         common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
-        dtype = DType.F64 if weak else _float_of(common)
+        dtype = DType.F64 if weak else float_of(common)
         return ops.call("copysign", dtype, a, b, weak=weak)
 
     return build
@@ -459,130 +456,6 @@ def _shape(value: Any) -> Offset | None:
     return value.shape if isinstance(value, Value) else None
 
 
-# Reductions of windows.
-
-# What complex numbers have none of.
-_ORDERED = ir.RANKED | {"min", "max", "argmin", "argmax", "var"}
-
-
-def reduce(
-    ops: Operations,
-    kind: ReduceKind,
-    value: Any,
-    parameter: float = 0.0,
-    dtype: DType | None = None,
-) -> Value:
-    """One number from a window, of NumPy's type for it or of `dtype`."""
-    if isinstance(value, Coefficients):
-        raise NotUnderstood(f"'{kind}' of the whole array '{value.name}'", ops.span)
-    if isinstance(value, np.ndarray) or is_number(value):
-        raise errors.bad_operand(ops.span, f"'{kind}'", words(value))
-    window = ops.lift(value)
-    if window.shape is None:
-        raise errors.bad_operand(ops.span, f"'{kind}'", "a single number")
-    source = window.atom.dtype
-    if source.is_complex and kind in _ORDERED:
-        raise errors.bad_operand(ops.span, f"'{kind}'", "complex numbers")
-    whole = DType.INT if source is DType.BOOL else source
-    taken, natural = {
-        "sum": (whole, whole),
-        "prod": (whole, whole),
-        "mean": (_float_of(source), _float_of(source)),
-        "var": (_float_of(source), _float_of(source)),
-        "min": (source, source),
-        "max": (source, source),
-        "any": (DType.BOOL, DType.BOOL),
-        "all": (DType.BOOL, DType.BOOL),
-        "argmin": (source, DType.INT),
-        "argmax": (source, DType.INT),
-        "quantile": (whole, _float_of(source)),
-        "nanquantile": (source, source),
-        "nanrank": (source, source),
-    }[kind]
-    if kind in ("mean", "var") and source.is_integer:
-        taken = whole
-    atom = ops.truth(window).atom if taken is DType.BOOL else ops.cast(window, taken)
-    body = ops.windows.assignments((atom,))
-    found = ir.Reduce(dtype or natural, kind, window.shape, body, atom, parameter)
-    return ops.emit(as_box(found))
-
-
-def whole(ops: Operations, axis: Any) -> None:
-    """Leave what reduces along one axis only to the general path."""
-    if axis is not None:
-        raise NotUnderstood("the argument 'axis'", ops.span)
-
-
-def _reduction(kind: ReduceKind) -> Builder:
-    def build(ops: Operations, value: Any, axis: Any = None) -> Any:
-        whole(ops, axis)
-        return reduce(ops, kind, value)
-
-    return build
-
-
-def spread(name: str, root: bool, variance: Callable[..., Value]) -> Builder:
-    """Build `np.var` or its like, or with `root` the square root of it."""
-
-    def build(
-        ops: Operations, value: Any, axis: Any = None, dtype: Any = None, out: Any = None,
-        ddof: Any = 0, *, where: Any = None,
-    ) -> Any:  # fmt: skip
-        whole(ops, axis)
-        if dtype is not None or out is not None:
-            raise NotUnderstood("the arguments 'dtype' and 'out'", ops.span)
-        if not is_number(ddof) or isinstance(ddof, complex):
-            raise errors.wrong_arguments(ops.span, name, "'ddof' is not a constant number")
-        found = variance(ops, value, ddof, where)
-        return ops.call("sqrt", found.atom.dtype, found) if root else found
-
-    return build
-
-
-def fraction(ops: Operations, q: Any, scale: float, name: str) -> float:
-    """A constant from 0 to `scale` as a fraction."""
-    if isinstance(q, Value) and q.shape is None:
-        raise NotUnderstood("a fraction that is not constant", ops.span)
-    if not is_number(q) or isinstance(q, complex) or not 0 <= q <= scale:
-        raise errors.fraction(ops.span, name, scale, words(q))
-    return float(q) / scale
-
-
-def _quantile(scale: float, name: str) -> Builder:
-    def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
-        whole(ops, axis)
-        return reduce(ops, "quantile", value, fraction(ops, q, scale, name))
-
-    return build
-
-
-def _median(ops: Operations, value: Any, axis: Any = None) -> Any:
-    whole(ops, axis)
-    return reduce(ops, "quantile", value, 0.5)
-
-
-def _peak_to_peak(ops: Operations, value: Any) -> Any:
-    most, least = (ops.lift(reduce(ops, kind, value)) for kind in ("max", "min"))
-    if most.atom.dtype is DType.UINT:
-        # Never negative, so that 64 bits hold it.
-        return ops.emit(ir.Binary(DType.UINT, "-", most.atom, least.atom))
-    return ops.binary("-", most, least)
-
-
-def _any_all(kind: Any, op: str) -> Builder:
-    """Builtin any/all of a tuple."""
-
-    def build(ops: Operations, items: Any) -> Any:
-        if not isinstance(items, tuple):
-            return reduce(ops, kind, items)
-        result: Any = op == "&"
-        for item in items:
-            result = ops.logical(op, result, ops.truth(item))
-        return result
-
-    return build
-
-
 def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
         raise errors.wrong_arguments(ops.span, "sum", "it needs a tuple or a list of numbers")
@@ -590,15 +463,6 @@ def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     for item in items:
         result = ops.binary("+", result, item)
     return result
-
-
-# Methods of windows that take no mask.
-UNMASKED: dict[str, Builder] = {
-    "argmin": _reduction("argmin"),
-    "argmax": _reduction("argmax"),
-    "median": _median,
-    "ptp": _peak_to_peak,
-}
 
 
 def _table() -> dict[Any, Builder]:
@@ -610,8 +474,6 @@ def _table() -> dict[Any, Builder]:
         builtins.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
         builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
         builtins.sum: _sum,
-        builtins.any: _any_all("any", "|"),
-        builtins.all: _any_all("all", "&"),
         math.log: _log,
         math.fabs: lambda ops, v: _absolute(ops, _cast(float)(ops, v)),
         math.floor: _rounded("floor", True),
@@ -655,12 +517,6 @@ def _table() -> dict[Any, Builder]:
         np.ceil: _rounded("ceil", False),
         np.trunc: _rounded("trunc", False),
         np.copysign: _copysign(False),
-        np.percentile: _quantile(100.0, "percentile"),
-        np.quantile: _quantile(1.0, "quantile"),
-        np.median: _median,
-        np.ptp: _peak_to_peak,
-        np.argmin: UNMASKED["argmin"],
-        np.argmax: UNMASKED["argmax"],
     }
     for name, op in _OPERATORS.items():
         table[getattr(np, name)] = _operator(op)
@@ -694,9 +550,8 @@ FUNCTIONS = _table()
 
 
 # Builtins that give the same result for the same arguments, and do nothing else.
-_PURE = frozenset(
-    (divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map, filter, repr, hash, type)
-)
+_PURE = frozenset((all, any, divmod, sorted, isinstance, issubclass, slice, str, chr, ord, map))
+_PURE |= {filter, repr, hash, type}
 
 
 def is_pure(function: Any) -> bool:

@@ -17,9 +17,8 @@ from . import errors
 from .callables import FUNCTIONS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
-from .masks import METHODS
-from .missing import KNOWN
 from .positions import index
+from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference
 from .spacings import Spacing
 from .values import (

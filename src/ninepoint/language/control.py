@@ -386,7 +386,7 @@ class _Loop:
                 yield self.ops.emit(one, weak)
 
         frame.restore(self.outside)
-        for name in self.stored:
+        for name in sorted(self.stored):
             if name in places:
                 shape, numbers = places[name]
                 frame.names[name] = _rebuilt(shape, ends(numbers))
