@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from .inspecting.surroundings import info
     from .inspecting.timing import Measurement
     from .language.errors import StencilError
-    from .language.positions import index
-    from .language.spacings import spacing
+    from .language.positions import index, spacing
     from .language.statistics import entropy, mode, trimmed_mean
     from .language.warned import (
         ChannelWarning,
@@ -115,7 +114,7 @@ _LAZY = {
     "open": ".stores.opening",
     "robin": ".arrays.conditions",
     "save": ".saving",
-    "spacing": ".language.spacings",
+    "spacing": ".language.positions",
     "stencil": ".decorate",
     "trimmed_mean": ".language.statistics",
     "ufunc": ".pointwise",

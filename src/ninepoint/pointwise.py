@@ -36,10 +36,10 @@ from .bound_calls import quick
 from .calls import Call
 from .decorate import python_function
 from .definition import Definition
-from .language.depth import with_room
 from .language.dtypes import kind_of
-from .language.elsewhere import hint
+from .language.errors import hint
 from .language.parameters import array_parameters, indexed_parameters
+from .language.readable import with_room
 from .language.signature import as_read
 from .language.source import Function, capture
 from .lowering.schedule import Schedule

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import limits
-from ..language.page import Page
-from ..language.signature import signature, with_options
+from ..language.signature import Page, signature, with_options
 from ..tokens import Registry
 from ..tracebacks import door, shorten
 from ..waiting import waiting

@@ -7,8 +7,8 @@ from types import FunctionType
 from typing import Any
 
 from ..arrays.accepted import storage_types
-from ..language.depth import with_room
-from ..language.elsewhere import hint
+from ..language.errors import hint
+from ..language.readable import with_room
 from ..language.signature import as_read
 from ..language.source import capture
 from ..tracebacks import door

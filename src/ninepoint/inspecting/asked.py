@@ -17,8 +17,8 @@ from ..backends.pipeline import Forms
 from ..calls import Call
 from ..definition import Definition
 from ..graph import Graph, graph_of, has_conditions
-from ..language.elsewhere import hint
-from ..language.spacings import Spacing
+from ..language.errors import hint
+from ..language.positions import Spacing
 from ..language.stages import OPTIONS
 from ..options import CALL_OPTIONS, PLACE, Place
 from ..planning import Plan, plan

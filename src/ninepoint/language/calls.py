@@ -17,10 +17,9 @@ from . import errors
 from .callables import FUNCTIONS, is_pure, known_call
 from .errors import Span
 from .frame import Frame, holds_value, kind, node_root, settled
-from .positions import index
+from .positions import Spacing, index
 from .reductions import KNOWN, METHODS
 from .source import Function, SelfReference
-from .spacings import Spacing
 from .values import (
     Closure,
     Coefficients,

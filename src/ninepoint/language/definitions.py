@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 
 from . import errors
 from .errors import Span
-from .syntax import parsed
+from .trees import parsed
 
 Definition: TypeAlias = ast.FunctionDef | ast.Lambda
 _Found: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda

@@ -15,8 +15,7 @@ import numpy as np
 from . import errors
 from .callables import FUNCTIONS
 from .calls import Calls
-from .frame import holds_value, kind, node_root, settled
-from .refusals import refuse_node
+from .frame import holds_value, kind, node_root, refuse_node, settled
 from .subscripts import Subscripts
 from .values import Closure, Coefficients, Field, NotUnderstood, Value, constant, is_number, words
 

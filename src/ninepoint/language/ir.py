@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 import numpy as np
 
 from .dtypes import DType
-from .lengths import Length
+from .kinds import Length
 
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]

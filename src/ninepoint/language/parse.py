@@ -25,11 +25,10 @@ from .buffers import made, stored, written_names
 from .control import Control
 from .dtypes import DType, value_type
 from .expressions import BINARY
-from .frame import Axes, Undefined
+from .frame import Axes, Undefined, refuse_node
 from .ir import Kernel
-from .lengths import Length
+from .kinds import Length
 from .parameters import indices
-from .refusals import refuse_node
 from .source import Function
 from .values import (
     UNROLLED_LIMIT,

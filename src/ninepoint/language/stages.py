@@ -24,12 +24,10 @@ from typing import Any, cast
 
 from . import errors
 from .definitions import Definition
-from .elsewhere import hint
-from .errors import Span
+from .errors import Span, hint
 from .parameters import indexed_parameters
-from .positions import index
+from .positions import Spacing, index
 from .source import ArrayFunction, Function, Unusable, bound_names, live_names
-from .spacings import Spacing
 from .trees import copied
 
 # The options that a call in a kernel may have.
