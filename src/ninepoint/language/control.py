@@ -188,11 +188,11 @@ class Control(Expressions):
 
     def state(self) -> tuple[Any, ...]:
         """What a path changes."""
-        return dict(self.names), self.done, self.result, self.left, self.broken, self.returned
+        return dict(self.names), self.done, self.result, self.left, self.broken
 
     def restore(self, state: tuple[Any, ...]) -> None:
         """Begin again from what it was."""
-        names, self.done, self.result, self.left, self.broken, self.returned = state
+        names, self.done, self.result, self.left, self.broken = state
         self.names = dict(names)
 
     def _written_out(self, node: ast.For, items: Sequence[Any]) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import math
 import operator
 from typing import Any
 
@@ -224,19 +225,16 @@ class Expressions(Subscripts, Calls):
             return self.usable(dotted, self.at(node))
         base = self.eval(node.value)
         span = self.at(node)
-        if isinstance(base, Field) and node.attr in ("shape", "ndim", "size"):
-            return self.of_whole(node.attr)
+        if node.attr in ("shape", "ndim", "size"):
+            if isinstance(base, Field):
+                return self.of_whole(node.attr)
+            if isinstance(base, Coefficients | np.ndarray) or (
+                isinstance(base, Value) and base.shape
+            ):
+                shape = tuple(base.shape or ())
+                return {"size": math.prod(shape), "shape": shape, "ndim": len(shape)}[node.attr]
         if isinstance(base, Value) and node.attr in ("real", "imag"):
             return FUNCTIONS[np.real if node.attr == "real" else np.imag](self.ops, base)
-        if isinstance(base, Value) and node.attr in ("size", "shape", "ndim") and base.shape:
-            return {
-                "size": int(np.prod(base.shape)),
-                "shape": base.shape,
-                "ndim": len(base.shape),
-            }[node.attr]
-        if isinstance(base, Coefficients | np.ndarray) and node.attr in ("shape", "size", "ndim"):
-            shape = tuple(base.shape)
-            return {"size": int(np.prod(shape)), "shape": shape, "ndim": len(shape)}[node.attr]
         if isinstance(base, np.ndarray) and node.attr == "T":
             return base.T
         if isinstance(base, slice) and node.attr in ("start", "stop", "step"):

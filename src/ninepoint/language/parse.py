@@ -217,9 +217,7 @@ class _Statements(Control):
             self.done, self.result = done, result
             return
         first, second = self.result, result
-        counts = [len(v) if isinstance(v, tuple) else 1 for v in (first, second)]
-        if counts[0] != counts[1]:
-            raise errors.return_mismatch(self.returned, counts[0], counts[1])
+        self._check_counts(first, second)
         for side in (first, second):
             for item in side if isinstance(side, tuple) else (side,):
                 if item is None or isinstance(item, str | Field):
@@ -244,37 +242,39 @@ class _Statements(Control):
     def split(
         self, test: Any, then: Callable[[], None], other: Callable[[], None], *, rest: bool = False
     ) -> None:
-        names, done, result = dict(self.names), self.done, self.result
-        left, broken = self.left, self.broken
+        before = self.state()
         if rest:
             self.left = self.broken = False
         with self.ops.assuming(test, True):
             then()
-        one = (self.names, self.done, self.result)
-        ways = self.left, self.broken
-        self.names, self.done, self.result = dict(names), done, result
-        self.left, self.broken = (True, broken) if rest else (left, broken)
+        names, done, result, left, broken = self.state()
+        self.restore(before)
+        if rest:
+            self.left = True
         with self.ops.assuming(test, False):
             other()
-        two = (self.names, self.done, self.result)
-        self.left = self._either(test, ways[0], self.left)
-        self.broken = self._either(test, ways[1], self.broken)
-        if one[1] is True or two[1] is True:
-            # A side that has always returned leaves no names behind.
-            self.names = two[0] if one[1] is True else one[0]
-        else:
-            self.names = self._joined(test, one[0], two[0])
-        if one[1] is False and two[1] is False:
-            self.done, self.result = False, None
+        self.left = self._either(test, left, self.left)
+        self.broken = self._either(test, broken, self.broken)
+        # A side that has always returned leaves no names behind.
+        if done is not True and self.done is not True:
+            self.names = self._joined(test, names, self.names)
+        elif done is not True:
+            self.names = names
+        first, second = done, self.done
+        if first is False and second is False:
             return
-        self.done = self._either(test, one[1], two[1])
-        if one[1] is False or two[1] is False:
-            self.result = one[2] if two[1] is False else two[2]
+        self.done = self._either(test, first, second)
+        if first is False or second is False:
+            self.result = self.result if first is False else result
             return
-        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one[2], two[2])]
+        self._check_counts(result, self.result)
+        self.result = self.merge(test, result, self.result)
+
+    def _check_counts(self, one: Any, other: Any) -> None:
+        """Raise where two ways to return give another number of values."""
+        counts = [len(v) if isinstance(v, tuple) else 1 for v in (one, other)]
         if counts[0] != counts[1]:
             raise errors.return_mismatch(self.returned, counts[0], counts[1])
-        self.result = self.merge(test, one[2], two[2])
 
     def _either(self, test: Any, then: Any, other: Any) -> Any:
         """One truth where a test holds, and the other where it does not."""

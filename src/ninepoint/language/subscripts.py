@@ -33,46 +33,41 @@ class Subscripts(Frame):
         index = self.eval(node.slice)
         span = self.at(node)
         indices = index if isinstance(index, tuple) else (index,)
+        text = ast.unparse(node.value)
         if isinstance(base, np.ndarray | Coefficients) and any(map(_varies, indices)):
-            name = base.name if isinstance(base, Coefficients) else ast.unparse(node.value)
             array = buffers.whole(self.ops, base)
-            return buffers.element(
-                self.ops, array, buffers.place(self.ops, array, indices, name, span)
-            )
+            where = buffers.place(self.ops, array, indices, getattr(base, "name", text), span)
+            return buffers.element(self.ops, array, where)
         match base:
             case Field():
                 return self.read_field(base, indices, node)
             case Coefficients():
-                return self.ops.emit(
-                    ir.Element(
-                        value_type(base.storage),
-                        base.label,
-                        self.bounded(base.name, base.shape, indices, span),
-                    )
+                at = buffers.steps(
+                    self.ops, base.shape, indices, base.name, span, f"'{base.name}'"
                 )
+                return self.ops.emit(ir.Element(value_type(base.storage), base.label, tuple(at)))
             case np.ndarray():
-                text = ast.unparse(node.value)
                 if len(indices) > base.ndim:
                     raise errors.index_count(span, text, len(indices), base.ndim)
                 if any(not isinstance(i, int) for i in indices):
-                    if any(_varies(i) for i in indices):
-                        raise NotUnderstood("a part of an array that varies", span)
                     for one in indices:
                         if isinstance(one, float | str | np.floating):
                             raise errors.index_type(span, text, words(one))
                     return settled(base[index])
-                where = self.bounded(text, base.shape[: len(indices)], indices, span)
-                return settled(base[where])
+                shape = base.shape[: len(indices)]
+                return settled(
+                    base[tuple(buffers.steps(self.ops, shape, indices, text, span, text))]
+                )
             case tuple() | range():
                 if isinstance(index, int) and not -len(base) <= index < len(base):
-                    raise errors.index_outside(span, ast.unparse(node.value), index, len(base))
+                    raise errors.index_outside(span, text, index, len(base))
                 if isinstance(index, float | str | np.floating | tuple):
-                    raise errors.index_type(span, ast.unparse(node.value), words(index))
+                    raise errors.index_type(span, text, words(index))
                 if not isinstance(index, int | slice) or _varies(index):
                     raise NotUnderstood("a tuple at an index that varies", span)
                 return base[index]
             case Value(shape=shape) if shape is not None:
-                return picked(self.ops, base, index, span, ast.unparse(node.value))
+                return picked(self.ops, base, index, span, text)
             case Value() if isinstance(node.value, ast.Name) and varies(self.ops, base.atom):
                 return self.read_value(base, indices, node)
             case _:
@@ -83,25 +78,6 @@ class Subscripts(Frame):
         index, text = self.eval(node.slice), ast.unparse(node.value)
         indices = index if isinstance(index, tuple) else (index,)
         return buffers.place(self.ops, buffer, indices, text, self.at(node))
-
-    def bounded(
-        self, name: str, shape: Offset, indices: tuple[Any, ...], span: Span
-    ) -> tuple[int, ...]:
-        """Constant absolute indices, checked; negative ones count from the end."""
-        if len(indices) > len(shape):
-            raise errors.index_count(span, name, len(indices), len(shape))
-        if len(indices) < len(shape):
-            raise NotUnderstood(f"a part of '{name}'", span)
-        known = []
-        for index, length in zip(indices, shape, strict=True):
-            if isinstance(index, slice):
-                raise NotUnderstood(f"a part of '{name}'", span)
-            if isinstance(index, bool) or not isinstance(index, int):
-                raise errors.index_type(span, name, words(index))
-            if not -length <= index < length:
-                raise errors.index_outside(span, name, index, length)
-            known.append(index % length)
-        return tuple(known)
 
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         if self.axes.neighborhood is not None and any(map(_computed, indices)):
