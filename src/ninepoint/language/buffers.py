@@ -88,7 +88,7 @@ def steps(
         raise NotUnderstood(f"a part of {whole}", span)
     found: list[Any] = []
     for axis, (index, length) in enumerate(zip(indices, shape, strict=True)):
-        if isinstance(index, Value) and index.shape is None and index.atom.dtype.is_integer:
+        if isinstance(index, Value) and index.shape is None and index.dtype.is_integer:
             active = ops.lift(ops.active()).atom
             where = f"{name}, axis {axis}|{span.file}|{span.line}"
             step = ops.cast(index, DType.INT)
@@ -127,7 +127,7 @@ def element(ops: Operations, buffer: Buffer, where: Any) -> Value:
 def stored(ops: Operations, buffer: Buffer, where: Any, value: Any, span: Span) -> Buffer:
     """The buffer after one of its elements was written to."""
     lifted = ops.lift(value)
-    if lifted.shape is not None or lifted.atom.dtype.is_complex > buffer.dtype.is_complex:
+    if lifted.shape is not None or lifted.dtype.is_complex > buffer.dtype.is_complex:
         raise NotUnderstood("a buffer that is written to", span)
     new = Value(ops.cast(lifted, buffer.dtype))
     items = (

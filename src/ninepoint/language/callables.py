@@ -68,53 +68,37 @@ def float_of(dtype: DType) -> DType:
     return DType.F64 if dtype.is_integer else dtype
 
 
-def _numpy_float(name: str) -> Builder:
+def _float_function(name: str, label: str, weak: bool) -> Builder:
+    """A function of one float; one of `math` gives a weak float64."""
+    complexes = FLOAT_FUNCTIONS[name].of_complex and not weak
+
     def build(ops: Operations, value: Any) -> Any:
-        lifted = _strong(ops, value)
-        dtype = float_of(lifted.atom.dtype)
-        if dtype.is_complex and not FLOAT_FUNCTIONS[name].of_complex:
-            raise errors.bad_operand(ops.span, f"np.{name}", "complex numbers")
-        return ops.call(name, dtype, lifted)
+        lifted = _strong(ops, value) if complexes else _real(ops, value, label)
+        return ops.call(name, DType.F64 if weak else float_of(lifted.dtype), lifted, weak=weak)
 
     return build
 
 
-def _math_float(name: str) -> Builder:
-    def build(ops: Operations, value: Any) -> Any:
-        return ops.call(name, DType.F64, _real(ops, value, f"math.{name}"), weak=True)
+def _float_pair(name: str, label: str, weak: bool) -> Builder:
+    """A function of two floats."""
 
-    return build
-
-
-def _math_pair(name: str) -> Builder:
     def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, f"math.{name}")
+        a, b = _pair(ops, left, right, label)
         if name == "power":
             (x, y), shape = ops.together(a, b)
-            return ops.emit(
-                ir.Binary(DType.F64, "**", ops.cast(x, DType.F64), ops.cast(y, DType.F64)),
-                True,
-                shape,
-            )
-        return ops.call(name, DType.F64, a, b, weak=True)
+            power = ir.Binary(DType.F64, "**", ops.cast(x, DType.F64), ops.cast(y, DType.F64))
+            return ops.emit(power, True, shape)
+        common = promote(a.dtype, b.dtype, a.weak, b.weak)
+        return ops.call(name, DType.F64 if weak else float_of(common), a, b, weak=weak)
 
     return build
 
 
 def _real(ops: Operations, value: Any, name: str) -> Value:
     lifted = _strong(ops, value)
-    if lifted.atom.dtype.is_complex:
+    if lifted.dtype.is_complex:
         raise errors.bad_operand(ops.span, name, "complex numbers")
     return lifted
-
-
-def _numpy_pair(name: str) -> Builder:
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, f"np.{name}")
-        common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
-        return ops.call(name, float_of(common), a, b)
-
-    return build
 
 
 def _operator(op: str) -> Builder:
@@ -133,7 +117,7 @@ def _extreme(op: Any) -> Builder:
 
     def build(ops: Operations, left: Any, right: Any) -> Any:
         (a, b), shape = ops.together(left, right)
-        x, y = a.atom.dtype, b.atom.dtype
+        x, y = a.dtype, b.dtype
         common = x if x is y else promote(x, y, a.weak, b.weak)
         if common.is_complex:
             raise errors.bad_operand(ops.span, f"np.{op}", "complex numbers")
@@ -153,7 +137,7 @@ def _builtin_extreme(op: Any, comparison: str) -> Builder:
         if is_number(left) and is_number(right):
             return min(left, right) if op == "minimum" else max(left, right)
         (a, b), _ = ops.together(left, right)
-        if a.atom.dtype.is_integer and b.atom.dtype.is_integer:
+        if a.dtype.is_integer and b.dtype.is_integer:
             return numpy(ops, a, b)
         return ops.select(ops.binary(comparison, b, a), b, a)
 
@@ -175,7 +159,7 @@ def _absolute(ops: Operations, value: Any) -> Any:
     if is_number(value):
         return abs(constant(value))
     (lifted,), shape = ops.together(value)
-    dtype = lifted.atom.dtype
+    dtype = lifted.dtype
     if dtype is DType.UINT:
         return lifted
     if dtype.is_complex:
@@ -188,7 +172,7 @@ def _absolute(ops: Operations, value: Any) -> Any:
 def _part(op: Any) -> Builder:
     def build(ops: Operations, value: Any) -> Any:
         (lifted,), shape = ops.together(value)
-        dtype = lifted.atom.dtype
+        dtype = lifted.dtype
         if not dtype.is_complex:
             if op == "imag":
                 return ops.select(True, 0, 0)
@@ -206,9 +190,9 @@ def _rounded(function: str, to_integer: bool) -> Builder:
 
     def build(ops: Operations, value: Any) -> Any:
         lifted = _real(ops, value, function)
-        if lifted.atom.dtype.is_integer:
+        if lifted.dtype.is_integer:
             return lifted if to_integer else _made_strong(lifted)
-        result = ops.call(function, lifted.atom.dtype, lifted, weak=lifted.weak)
+        result = ops.call(function, lifted.dtype, lifted, weak=lifted.weak)
         return ops.to_integer(result) if to_integer else _made_strong(result)
 
     return build
@@ -217,9 +201,9 @@ def _rounded(function: str, to_integer: bool) -> Builder:
 def _round(ops: Operations, value: Any, digits: Any = None) -> Any:
     lifted = _real(ops, value, "round()")
     if digits is None:
-        if lifted.atom.dtype.is_integer:
+        if lifted.dtype.is_integer:
             return ops.unary("+", lifted)
-        return ops.to_integer(ops.call("rint", lifted.atom.dtype, lifted, weak=lifted.weak))
+        return ops.to_integer(ops.call("rint", lifted.dtype, lifted, weak=lifted.weak))
     return _numpy_round(ops, value, digits)
 
 
@@ -227,9 +211,9 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
     lifted = _real(ops, value, "round()")
     if not isinstance(decimals, int):
         raise errors.wrong_arguments(ops.span, "round", "the number of digits is not constant")
-    if lifted.atom.dtype.is_integer:
+    if lifted.dtype.is_integer:
         return _made_strong(lifted) if decimals >= 0 else _whole_tens(ops, lifted, 10**-decimals)
-    dtype = lifted.atom.dtype
+    dtype = lifted.dtype
     if decimals == 0:
         return ops.call("rint", dtype, lifted, weak=lifted.weak)
     scale = 10.0 ** abs(decimals)
@@ -240,7 +224,7 @@ def _numpy_round(ops: Operations, value: Any, decimals: Any = 0) -> Any:
 
 def _whole_tens(ops: Operations, value: Value, step: int) -> Value:
     """The nearest multiple of a power of ten, the even of two; above 64 bits it wraps."""
-    dtype = DType.UINT if value.atom.dtype is DType.UINT else DType.INT
+    dtype = DType.UINT if value.dtype is DType.UINT else DType.INT
     atom = ops.cast(value, dtype)
     if step < 2**63 or (step < 2**64 and dtype is DType.UINT):
         step_atom = ir.Const(dtype, str(step))
@@ -257,7 +241,7 @@ def _test(function: str) -> Builder:
 
     def build(ops: Operations, value: Any) -> Any:
         lifted = _strong(ops, value)
-        dtype = lifted.atom.dtype
+        dtype = lifted.dtype
         if dtype.is_integer:
             if function == "signbit":
                 return ops.binary("<", lifted, 0)
@@ -269,8 +253,8 @@ def _test(function: str) -> Builder:
 
 def _sign(ops: Operations, value: Any) -> Any:
     lifted = _real(ops, value, "np.sign")
-    if not lifted.atom.dtype.is_integer:
-        return ops.call("sign", lifted.atom.dtype, lifted)
+    if not lifted.dtype.is_integer:
+        return ops.call("sign", lifted.dtype, lifted)
     negative = ops.binary("<", lifted, 0)
     return ops.select(ops.binary(">", lifted, 0), 1, ops.select(negative, -1, 0))
 
@@ -293,9 +277,9 @@ def _clip(ops: Operations, value: Any, low: Any = None, high: Any = None) -> Any
 def _floats(ops: Operations, name: str, *values: Any) -> list[Value]:
     """Operands of a function of floats in their common type, which is a float's."""
     lifted = [_real(ops, value, f"np.{name}") for value in values]
-    dtype, weak = lifted[0].atom.dtype, lifted[0].weak
+    dtype, weak = lifted[0].dtype, lifted[0].weak
     for one in lifted[1:]:
-        dtype, weak = promote(dtype, one.atom.dtype, weak, one.weak), weak and one.weak
+        dtype, weak = promote(dtype, one.dtype, weak, one.weak), weak and one.weak
     dtype = float_of(dtype)
     return [Value(ops.cast(one, dtype), False, one.shape) for one in lifted]
 
@@ -306,7 +290,7 @@ def _nan_to_num(
 ) -> Any:  # fmt: skip
     """`np.nan_to_num`: numbers in place of NaN and of infinities."""
     value = _made_strong(_real(ops, x, "np.nan_to_num"))
-    dtype = value.atom.dtype
+    dtype = value.dtype
     if dtype.is_integer:
         return value
     most = float(np.finfo(np.float32 if dtype is DType.F32 else np.float64).max)
@@ -328,7 +312,7 @@ def _heaviside(ops: Operations, x: Any, at_zero: Any) -> Any:
 def _logaddexp(ops: Operations, left: Any, right: Any) -> Any:
     """`np.logaddexp`: log(exp(a) + exp(b)), of numbers of any size."""
     a, b = _floats(ops, "logaddexp", left, right)
-    dtype = a.atom.dtype
+    dtype = a.dtype
     apart = ops.unary("-", _absolute(ops, ops.binary("-", a, b)))
     more = ops.call("log1p", dtype, ops.call("exp", dtype, apart))
     found = ops.binary("+", _extreme("maximum")(ops, a, b), more)
@@ -341,14 +325,14 @@ def _sinc(ops: Operations, value: Any) -> Any:
     """`np.sinc`: sin(pi x) / (pi x), and 1 at 0."""
     (x,) = _floats(ops, "sinc", value)
     angle = ops.lift(ops.binary("*", x, math.pi))
-    ratio = ops.binary("/", ops.call("sin", x.atom.dtype, angle), angle)
+    ratio = ops.binary("/", ops.call("sin", x.dtype, angle), angle)
     return _made_strong(ops.select(ops.binary("==", x, 0), 1.0, ratio))
 
 
 def _angle(ops: Operations, value: Any, deg: Any = False) -> Any:
     """`np.angle`: the angle of a complex number, of a real one 0 or pi."""
     real, imag = (_part(op)(ops, _strong(ops, value)) for op in ("real", "imag"))
-    found = _numpy_pair("arctan2")(ops, imag, real)
+    found = _float_pair("arctan2", "np.arctan2", False)(ops, imag, real)
     return _scaled(180 / math.pi, False)(ops, found) if deg else found
 
 
@@ -395,18 +379,12 @@ def _reciprocal(ops: Operations, value: Any) -> Any:
 
 
 def _log(ops: Operations, value: Any, base: Any = None) -> Any:
-    top = _math_float("log")(ops, value)
-    return top if base is None else ops.binary("/", top, _math_float("log")(ops, base))
-
-
-def _copysign(weak: bool) -> Builder:
-    def build(ops: Operations, left: Any, right: Any) -> Any:
-        a, b = _pair(ops, left, right, "copysign")
-        common = promote(a.atom.dtype, b.atom.dtype, a.weak, b.weak)
-        dtype = DType.F64 if weak else float_of(common)
-        return ops.call("copysign", dtype, a, b, weak=weak)
-
-    return build
+    top = _float_function("log", "math.log", True)(ops, value)
+    return (
+        top
+        if base is None
+        else ops.binary("/", top, _float_function("log", "math.log", True)(ops, base))
+    )
 
 
 # Casts.
@@ -426,10 +404,10 @@ def _cast(target: type) -> Builder:
             return ops.to_integer(known, storage.name)
         lifted = _strong(ops, value)
         dtype = value_type(storage)
-        if lifted.atom.dtype.is_complex and not dtype.is_complex:
+        if lifted.dtype.is_complex and not dtype.is_complex:
             raise errors.bad_operand(ops.span, f"np.{storage.name}", "complex numbers")
         if short(storage):
-            atom = ops.cast(lifted, DType.F64) if dtype is not lifted.atom.dtype else lifted.atom
+            atom = ops.cast(lifted, DType.F64) if dtype is not lifted.dtype else lifted.atom
             return ops.emit(ir.Cast(DType.F32, atom, storage.name), False, lifted.shape)
         return Value(ops.cast(lifted, dtype), False, lifted.shape)
 
@@ -443,9 +421,9 @@ def _complex(ops: Operations, real: Any = 0, imag: Any = None) -> Any:
         return Value(ops.cast(first, DType.C128), True, first.shape)
     second = _strong(ops, imag)
     a, b = _part("real")(ops, first), _part("real")(ops, second)
-    if second.atom.dtype.is_complex:
+    if second.dtype.is_complex:
         a = ops.binary("-", a, _part("imag")(ops, second))
-    if first.atom.dtype.is_complex:
+    if first.dtype.is_complex:
         b = ops.binary("+", b, _part("imag")(ops, first))
     (x, y), shape = ops.together(a, b)
     expr = ir.Call(DType.C128, "complex", (ops.cast(x, DType.F64), ops.cast(y, DType.F64)))
@@ -479,7 +457,7 @@ def _table() -> dict[Any, Builder]:
         math.floor: _rounded("floor", True),
         math.ceil: _rounded("ceil", True),
         math.trunc: _rounded("trunc", True),
-        math.copysign: _copysign(True),
+        math.copysign: _float_pair("copysign", "copysign", True),
         np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.together(v)[0][0])),
         np.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
         np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
@@ -516,16 +494,16 @@ def _table() -> dict[Any, Builder]:
         np.floor: _rounded("floor", False),
         np.ceil: _rounded("ceil", False),
         np.trunc: _rounded("trunc", False),
-        np.copysign: _copysign(False),
+        np.copysign: _float_pair("copysign", "copysign", False),
     }
     for name, op in _OPERATORS.items():
         table[getattr(np, name)] = _operator(op)
     for name, row in FLOAT_FUNCTIONS.items():
-        pair = row.arguments == 2
+        build = _float_pair if row.arguments == 2 else _float_function
         if row.numpy:
-            table.setdefault(getattr(np, name), (_numpy_pair if pair else _numpy_float)(name))
+            table.setdefault(getattr(np, name), build(name, f"np.{name}", False))
         if row.python:
-            table[getattr(math, row.python)] = (_math_pair if pair else _math_float)(name)
+            table[getattr(math, row.python)] = build(name, f"math.{name}", True)
     for name in ("isnan", "isinf", "isfinite"):
         table[getattr(np, name)] = table[getattr(math, name)] = _test(name)
     table[np.signbit] = _test("signbit")
@@ -541,7 +519,7 @@ def _table() -> dict[Any, Builder]:
 
 def _invert(ops: Operations, value: Any) -> Any:
     lifted = _strong(ops, value)
-    if lifted.atom.dtype is DType.BOOL:
+    if lifted.dtype is DType.BOOL:
         return ops.unary("not", lifted)
     return _made_strong(ops.unary("~", lifted))
 

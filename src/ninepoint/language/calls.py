@@ -102,8 +102,8 @@ class Calls(Frame):
             if any(f is function for f in self.active):
                 raise errors.recursion(span, function.name)
             names = self.bind(span, function, args, keywords)
-            inner = type(self)(function, names, self.ops, self.axes, self.active)
-            inner.called = span if function.own else self.called
+            called = span if function.own else self.called
+            inner = type(self)(function, names, self.ops, self.axes, self.active, called)
             result = inner.run()
             self.at(node)
             return result
@@ -160,7 +160,7 @@ class Calls(Frame):
         for one in args:
             whole = isinstance(one, int)
             if isinstance(one, Value):
-                whole = one.shape is None and one.atom.dtype.is_integer
+                whole = one.shape is None and one.dtype.is_integer
             if not whole:
                 raise errors.bad_operand(span, f"'{name}'", f"{words(one)} that is not whole")
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]

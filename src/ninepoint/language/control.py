@@ -45,7 +45,7 @@ class _Type:
 
     def joined(self, first: Value, after: Value) -> _Type:
         """The type of a value that begins as one and then is another."""
-        own, new = self.dtype, after.atom.dtype
+        own, new = self.dtype, after.dtype
         weak = self.weak and after.weak
         if own is new:
             return _Type(own, weak, self.signed)
@@ -67,7 +67,7 @@ class _Type:
 class _Turns:
     """How a loop goes on: if there is a first turn, how a turn begins, if there is another.
 
-    It `surely` has a turn, and no more than `most` if that is not 0.
+    It has no more than `most` turns if that is not 0.
     """
 
     node: ast.For | ast.While
@@ -77,10 +77,6 @@ class _Turns:
     most: int = 0
     # Whether nothing but a way out of it ends it; known once it is read.
     endless: bool = False
-
-    @property
-    def surely(self) -> bool:
-        return self.first is True
 
 
 class Control(Expressions):
@@ -284,7 +280,7 @@ class _Loop:
             if _is_numeric(self.before.get(name))
         }
         self.types = {
-            name: [_Type(one.atom.dtype, one.weak) for one in values]
+            name: [_Type(one.dtype, one.weak) for one in values]
             for name, values in self.first.items()
         }
         self.level = self.ops.body.depth + 1
@@ -326,7 +322,7 @@ class _Loop:
         for name, kinds in () if literal else self.types.items():
             heads = [Value(self._ref(kind.dtype), kind.weak) for kind in kinds]
             frame.names[name] = _rebuilt(self.before[name], iter(heads))
-        begins = (*self.refs, self.index)
+        begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, ops.body.limit, ops.body, begins)
         with ops.turn(self.body):
             self.again = frame.turn(self.turns, Value(self.index, True))
@@ -349,7 +345,7 @@ class _Loop:
         numbers = []
         for one in _numbers(value):
             after = self.ops.lift(one)
-            kind = _Type(after.atom.dtype, after.weak)
+            kind = _Type(after.dtype, after.weak)
             numbers.append(len(self.refs))
             self._ref(kind.dtype)
             self.initial.append(kind.zero)
@@ -370,7 +366,7 @@ class _Loop:
             if old is not None and not isinstance(old, Undefined):
                 if not _same(old, new):
                     raise NotUnderstood("a name that is one thing or another", self.span)
-            elif self.turns.surely and _is_numeric(new):
+            elif self.turns.first is True and _is_numeric(new):
                 places[name] = new, self._carry(new)
         broken, done, result = frame.broken, frame.done, frame.result
         if done is not False and not _is_numeric(result):

@@ -6,7 +6,6 @@ In a function of numbers nothing is indexed: there the signature says it.
 from __future__ import annotations
 
 import ast
-import itertools
 from collections.abc import Collection, Iterable, Iterator
 
 import numpy as np
@@ -19,6 +18,12 @@ from .source import Function, SelfReference
 def indexed_parameters(function: Function) -> set[str]:
     """The parameters that are read with an index, here or in a function they are given to."""
     return _indexed(function, (function,))
+
+
+def passed(parameters: Iterable[str], call: ast.Call) -> list[tuple[str | None, ast.expr]]:
+    """The arguments of a call, each with the parameter that it is for."""
+    named = [(keyword.arg, keyword.value) for keyword in call.keywords]
+    return [*zip(parameters, call.args, strict=False), *named]
 
 
 def array_parameters(function: Function) -> tuple[str, ...]:
@@ -140,11 +145,7 @@ def _indexed(function: Function, active: tuple[Function, ...]) -> set[str]:
                 found.update(alias.get(name, name) for name in names - _operands(nodes))
             if isinstance(helper, Function) and helper not in active:
                 inner = _indexed(helper, (*active, helper))
-                pairs = itertools.chain(
-                    zip(helper.parameters, node.args, strict=False),
-                    ((k.arg, k.value) for k in node.keywords),
-                )
-                for parameter, argument in pairs:
+                for parameter, argument in passed(helper.parameters, node):
                     if parameter in inner and isinstance(argument, ast.Name):
                         found.add(alias.get(argument.id, argument.id))
     return found & parameters

@@ -71,13 +71,12 @@ def read(
     operations.unsigned = any(_is_unsigned(argument) for argument in arguments.values())
     fields = [n for n, argument in arguments.items() if isinstance(argument, Field)]
     pointwise = [a for a in arguments.values() if isinstance(a, Field) and a.pointwise]
-    ndim = Axes(neighborhood, indices(function, fields), bool(pointwise))
+    ndim = Axes(neighborhood, indices(function, fields), bool(pointwise), factors)
     names = {n: _labelled(n, argument) for n, argument in arguments.items()}
-    ndim.factors = factors
     found: list[list[Value]] = []
     for phase in np.ndindex(*factors):
         ndim.phase = phase
-        frame = _Statements(function, dict(names), operations, ndim, ())
+        frame = _Statements(function, dict(names), operations, ndim)
         for field in pointwise:
             here = (0,) * (ndim.count or 1)
             dtype = value_type(field.storage)
@@ -101,7 +100,7 @@ def read(
         ),
         scalars=(
             *(
-                (a.atom.name, a.atom.dtype)
+                (a.atom.name, a.dtype)
                 for a in names.values()
                 if isinstance(a, Value) and isinstance(a.atom, ir.Ref)
             ),
@@ -133,7 +132,7 @@ def _results(frame: _Statements, operations: Operations) -> list[Value]:
 
 def _is_unsigned(argument: Argument) -> bool:
     return (
-        argument.atom.dtype is DType.UINT
+        argument.dtype is DType.UINT
         if isinstance(argument, Value)
         else argument.storage == np.uint64
     )
@@ -142,7 +141,7 @@ def _is_unsigned(argument: Argument) -> bool:
 def _labelled(name: str, argument: Argument) -> Argument:
     """The argument as the kernel knows it."""
     if isinstance(argument, Value):
-        return replace(argument, atom=ir.Ref(argument.atom.dtype, scalar_label(name)))
+        return replace(argument, atom=ir.Ref(argument.dtype, scalar_label(name)))
     return argument
 
 
@@ -218,10 +217,6 @@ class _Statements(Control):
             return
         first, second = self.result, result
         self._check_counts(first, second)
-        for side in (first, second):
-            for item in side if isinstance(side, tuple) else (side,):
-                if item is None or isinstance(item, str | Field):
-                    raise errors.not_a_number(self.returned, words(item))
         self.result = self.ops.select(self.done, first, second)
         self.done = self.ops.logical("|", self.done, done)
 

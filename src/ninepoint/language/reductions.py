@@ -51,7 +51,7 @@ def window_of(ops: Operations, value: Any, name: str, *, ordered: bool = False) 
     window = ops.lift(value)
     if window.shape is None:
         raise errors.bad_operand(ops.span, f"'{name}'", "a single number")
-    if ordered and window.atom.dtype.is_complex:
+    if ordered and window.dtype.is_complex:
         raise errors.bad_operand(ops.span, f"'{name}'", "complex numbers")
     return window
 
@@ -66,7 +66,7 @@ def reduce(
     """One number from a window, of NumPy's type for it or of `dtype`."""
     window = window_of(ops, value, kind, ordered=kind in _ORDERED)
     assert window.shape is not None
-    source = window.atom.dtype
+    source = window.dtype
     whole = DType.INT if source is DType.BOOL else source
     mean = (whole if source.is_integer else source, float_of(source))
     taken, natural = {
@@ -107,7 +107,7 @@ def _counting(
     With `skip_nan` that an element is a number is part of the condition.
     """
     window, test = _taken(ops, window, where)
-    if skip_nan and not window.atom.dtype.is_integer:
+    if skip_nan and not window.dtype.is_integer:
         there = ops.binary("==", window, window)
         test = there if test is None else ops.binary("&", there, test)
     return window, test
@@ -130,7 +130,7 @@ def _taken(ops: Operations, window: Value, where: Any) -> tuple[Value, Value | N
             return picked(ops, window, where, ops.span, "where="), None
         where = False
     test = ops.lift(where)
-    if test.atom.dtype is not DType.BOOL:
+    if test.dtype is not DType.BOOL:
         numbers = "numbers, not truths"
         raise errors.where_type(ops.span, numbers if isinstance(where, Value) else words(where))
     if test.shape not in (None, window.shape):
@@ -142,7 +142,7 @@ def _filled(ops: Operations, window: Value, test: Value | None, number: complex)
     """The window with a number in the place of what is left out."""
     if test is None:
         return window
-    dtype = window.atom.dtype
+    dtype = window.dtype
     text = repr(complex(number)) if dtype.is_complex else repr(float(number.real))
     if dtype.is_integer:
         text = str(bool(number) if dtype is DType.BOOL else int(number.real))
@@ -161,15 +161,15 @@ def _counted(ops: Operations, window: Value, test: Value) -> Any:
 def _mean_of(ops: Operations, window: Value, test: Value) -> Any:
     """The mean of what is taken; NaN of nothing."""
     # Added to, -0.0 changes nothing at all: what is left out needs no choice beforehand.
-    terms = _filled(ops, window, test, 0 if window.atom.dtype.is_complex else -0.0)
+    terms = _filled(ops, window, test, 0 if window.dtype.is_complex else -0.0)
     # A sum that does not wrap, for it becomes a float.
-    exact = DType.F64 if terms.atom.dtype in (DType.INT, DType.UINT) else None
+    exact = DType.F64 if terms.dtype in (DType.INT, DType.UINT) else None
     total = reduce(ops, "sum", terms, dtype=exact)
     return ops.binary("/", total, _counted(ops, window, test))
 
 
 def _nan(value: Value) -> Value:
-    return Value(Const(value.atom.dtype, "nan"))
+    return Value(Const(value.dtype, "nan"))
 
 
 # The reductions, each with those that leave NaN out.
@@ -204,7 +204,7 @@ def _extreme(kind: ReduceKind, last: float, *, skip_nan: bool = False) -> Builde
     ) -> Any:
         whole(ops, axis)
         window = window_of(ops, value, f"np.nan{kind}" if skip_nan else kind)
-        skips = skip_nan and window.atom.dtype.is_float
+        skips = skip_nan and window.dtype.is_float
         window, test = _counting(ops, window, where, skip_nan=skips)
         if where is not None and where is not True:
             name = f"nan{kind}" if skips else kind
@@ -252,7 +252,7 @@ def _spread(*, root: bool, skip_nan: bool = False) -> Builder:
         window = window_of(ops, value, "np.nanvar" if skip_nan else "var")
         window_of(ops, window, "var", ordered=True)
         found = _variance(ops, *_counting(ops, window, where, skip_nan=skip_nan), ddof, skip_nan)
-        return ops.call("sqrt", found.atom.dtype, found) if root else found
+        return ops.call("sqrt", found.dtype, found) if root else found
 
     return build
 
@@ -263,7 +263,7 @@ def _variance(
     if test is None:
         return reduce(ops, "var", window, float(ddof))
     left = ops.binary("-", _counted(ops, window, test), ddof)
-    skips = skip_nan and window.atom.dtype.is_float
+    skips = skip_nan and window.dtype.is_float
     divisor = left
     if not skips:
         divisor = ops.select(ops.binary(">", left, 0), left, ops.binary("*", left, 0))
@@ -295,7 +295,7 @@ def _quantile(name: str, scale: float, *, skip_nan: bool = False) -> Builder:
     def build(ops: Operations, value: Any, q: Any, axis: Any = None) -> Any:
         whole(ops, axis)
         window = window_of(ops, value, f"np.{name}" if skip_nan else "quantile", ordered=True)
-        plain = window.atom.dtype.is_integer or not skip_nan
+        plain = window.dtype.is_integer or not skip_nan
         kind: ReduceKind = "quantile" if plain else "nanquantile"
         return reduce(ops, kind, window, _fraction(ops, q, scale, name))
 
@@ -311,7 +311,7 @@ def _median(name: str, *, skip_nan: bool = False) -> Builder:
 
 def _peak_to_peak(ops: Operations, value: Any) -> Any:
     most, least = (ops.lift(reduce(ops, kind, value)) for kind in ("max", "min"))
-    if most.atom.dtype is DType.UINT:
+    if most.dtype is DType.UINT:
         # Never negative, so that 64 bits hold it.
         return ops.emit(Binary(DType.UINT, "-", most.atom, least.atom))
     return ops.binary("-", most, least)
@@ -357,7 +357,7 @@ def _average(ops: Operations, value: Any, axis: Any = None, weights: Any = None)
 def _ranked(ops: Operations, value: Any, percentage: Any) -> Any:
     # Only filters call it, by these names.
     window = window_of(ops, value, "median' or 'percentile", ordered=True)
-    if window.atom.dtype.is_integer:
+    if window.dtype.is_integer:
         window = Value(ops.cast(window, DType.F64), window.weak, window.shape)
     _fraction(ops, percentage, 100.0, "ranked()")
     return reduce(ops, "nanrank", window, float(percentage))
@@ -385,7 +385,7 @@ def _elements(ops: Operations, value: Any, name: str, cut: Any = 0.0) -> tuple[V
         for k in range(window.shape[-1])
     ]
     ordered = merged(lists, emit) if across else sort([one[0] for one in lists], emit)
-    if window.atom.dtype.is_float:
+    if window.dtype.is_float:
         known = reduce(ops, "all", ops.binary("==", window, window))
         ordered[-1] = ops.select(known, Value(ordered[-1]), _nan(window)).atom
     return tuple(Value(one, window.weak) for one in ordered)

@@ -25,7 +25,7 @@ from typing import Any, cast
 from . import errors
 from .definitions import Definition
 from .errors import Span, hint
-from .parameters import indexed_parameters
+from .parameters import indexed_parameters, passed
 from .positions import Spacing, index
 from .source import ArrayFunction, Function, Unusable, bound_names, live_names
 from .trees import copied
@@ -140,8 +140,7 @@ class _Splitter:
         for node in ast.walk(self.function.definition):
             callee = self.callee(node)
             if callee is not None and isinstance(node, ast.Call):
-                named = [(keyword.arg, keyword.value) for keyword in node.keywords]
-                for name, value in (*zip(callee.parameters, node.args, strict=False), *named):
+                for name, value in passed(callee.parameters, node):
                     if name in callee.fields and isinstance(value, ast.Name):
                         yield value.id
 
@@ -262,8 +261,7 @@ class _Splitter:
         It is if one of the arguments is an array for certain, or all may be; or one may be, and
         what the call makes is indexed.
         """
-        named = [(keyword.arg, keyword.value) for keyword in node.keywords]
-        given = (*zip(callee.parameters, node.args, strict=False), *named)
+        given = passed(callee.parameters, node)
         values = [value for name, value in given if name in callee.fields]
         if any(map(self.is_array, values)):
             return True

@@ -102,7 +102,7 @@ class Subscripts(Frame):
                 origin[axis], last = self.offsets(index, place)
                 if last != origin[axis] or isinstance(index, slice):
                     raise NotUnderstood("a window at an offset that varies", span)
-            elif index.atom.dtype.is_integer and index.shape is None:
+            elif index.dtype.is_integer and index.shape is None:
                 if on_position(self.ops, index.atom) and self.axes.factors:
                     self.offset(index, self.at(place), place)
                 steps[axis] = self.ops.cast(index, DType.INT)
@@ -187,7 +187,7 @@ class Subscripts(Frame):
                 raise errors.index_factor(span, ast.unparse(place), index.line.scale, factor)
             return index.line.shift
         if isinstance(index, Value):
-            if index.shape is None and index.atom.dtype.is_integer:
+            if index.shape is None and index.dtype.is_integer:
                 if on_position(self.ops, index.atom) and self.axes.factors:
                     raise errors.index_factor(span, ast.unparse(place), 0, self.axes.factors)
                 if on_position(self.ops, index.atom) and self.axes.neighborhood is None:

@@ -131,9 +131,9 @@ def windowed(ops: Operations, value: Value, first: Offset, along: Offset, shape:
         if _is_position(ops, expr):
             axis = _axis(ops, expr)
             here = ops.emit(expr).atom
-            # How many steps along the axis each element of the window is from its first one.
-            at = np.indices(shape)[along.index(axis)].ravel() if axis in along else [0]
-            steps = np.broadcast_to(at, np.prod(shape)) + first[axis]
+            # How many steps along the axis each element of the window is from the point.
+            place = along.index(axis) if axis in along else None
+            steps = (first[axis] + (0 if place is None else at[place]) for at in np.ndindex(shape))
             weight = ir.Weight(expr.dtype, tuple(map(str, steps)))
             there = ops.emit(weight, False, shape).atom
             moved: ir.Expr = ir.Binary(expr.dtype, "+", here, there)
