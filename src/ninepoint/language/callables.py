@@ -7,8 +7,10 @@ function is understood looks here.
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -142,15 +144,14 @@ def _builtin_extreme(op: Any, comparison: str) -> Builder:
         return ops.select(ops.binary(comparison, b, a), b, a)
 
     def build(ops: Operations, *args: Any) -> Any:
-        items = args[0] if len(args) == 1 and isinstance(args[0], tuple) else args
-        if len(args) == 1 and isinstance(args[0], Value) and args[0].shape is not None:
-            raise errors.wrong_arguments(ops.span, op[:3], "a window: use its method instead")
-        if not items or (len(args) == 1 and not isinstance(args[0], tuple)):
-            raise errors.wrong_arguments(ops.span, op[:3], "it needs two values or a tuple")
-        result = items[0]
-        for item in items[1:]:
-            result = pair(ops, result, item)
-        return result
+        items = args[0] if len(args) == 1 else args
+        if not isinstance(items, tuple) or not items:
+            window = isinstance(items, Value) and items.shape is not None
+            needs = (
+                "a window: use its method instead" if window else "it needs two values or a tuple"
+            )
+            raise errors.wrong_arguments(ops.span, op[:3], needs)
+        return functools.reduce(partial(pair, ops), items)
 
     return build
 
@@ -437,10 +438,7 @@ def _shape(value: Any) -> Offset | None:
 def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     if not isinstance(items, tuple):
         raise errors.wrong_arguments(ops.span, "sum", "it needs a tuple or a list of numbers")
-    result = start
-    for item in items:
-        result = ops.binary("+", result, item)
-    return result
+    return functools.reduce(partial(ops.binary, "+"), items, start)
 
 
 def _table() -> dict[Any, Builder]:

@@ -142,8 +142,10 @@ class Expressions(Subscripts, Calls):
     def binary(self, op: str, left: Any, right: Any) -> Any:
         if op == "@":
             raise NotUnderstood("a matrix product", self.ops.span)
-        if isinstance(left, tuple) and isinstance(right, tuple | int) and op in "+*":
-            return left + right if op == "+" else left * right  # type: ignore[operator]
+        if isinstance(left, tuple) and isinstance(right, tuple) and op == "+":
+            return left + right
+        if isinstance(left, tuple) and isinstance(right, int) and op == "*":
+            return left * right
         self.check_numbers(f"'{op}'", left, right)
         arrays = [v for v in (left, right) if isinstance(v, np.ndarray | Coefficients)]
         unknown = [v for v in (left, right) if isinstance(v, Value | Coefficients)]

@@ -225,7 +225,7 @@ class _Statements(Control):
         for item in value if isinstance(value, tuple) else (value,):
             if item is None or isinstance(item, str | tuple | Field):
                 raise errors.not_a_number(self.returned, words(item))
-        if value == ():
+        if isinstance(value, tuple) and not value:
             raise errors.not_a_number(self.returned, words(value))
 
     def branch(self, test: Any, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:

@@ -82,13 +82,11 @@ class Subscripts(Frame):
     def read_field(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         if self.axes.neighborhood is not None and any(map(_computed, indices)):
             return self.gather(field, indices, node)
-        first, last = self.box(indices, node)
+        first, last, along, shape = self.box(indices, node)
         self.axes.check(field.name, first, last, self.at(node))
         dtype = value_type(field.storage)
-        if not any(isinstance(i, slice) for i in indices):
+        if not along:
             return self.ops.emit(ir.Read(dtype, field.label, first))
-        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
-        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
         return self.ops.emit(ir.Tap(dtype, field.label, first, along), False, shape)
 
     def gather(self, field: Field, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
@@ -127,7 +125,7 @@ class Subscripts(Frame):
 
     def read_value(self, value: Value, indices: tuple[Any, ...], node: ast.Subscript) -> Value:
         """An expression of fields at another point, or over a window of points."""
-        first, last = self.box(indices, node)
+        first, last, along, shape = self.box(indices, node)
         span = self.at(node)
         name = ast.unparse(node.value)
         if self.axes.pointwise:
@@ -136,8 +134,6 @@ class Subscripts(Frame):
             raise errors.offset_count(
                 span, name, len(first), self.axes.count or 0, self.axes.neighborhood is not None
             )
-        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
-        shape = tuple(last[axis] - first[axis] + 1 for axis in along)
         made = (
             windowed(self.ops, value, first, along, shape)
             if along
@@ -148,15 +144,16 @@ class Subscripts(Frame):
             self.axes.check(name, least, tuple(map(operator.add, high, last)), span)
         return made
 
-    def box(self, indices: tuple[Any, ...], node: ast.Subscript) -> tuple[Offset, Offset]:
-        """The first and the last offset along each axis."""
+    def box(
+        self, indices: tuple[Any, ...], node: ast.Subscript
+    ) -> tuple[Offset, Offset, Offset, Offset]:
+        """The first and the last offset along each axis; the axes of a window, and its shape."""
         self.at(node)
-        low, high = [], []
-        for index, place in zip(indices, self.places(node, len(indices)), strict=True):
-            start, stop = self.offsets(constant(index), place)
-            low.append(start)
-            high.append(stop)
-        return tuple(low), tuple(high)
+        places = self.places(node, len(indices))
+        ends = [self.offsets(index, place) for index, place in zip(indices, places, strict=True)]
+        first, last = tuple(low for low, _ in ends), tuple(high for _, high in ends)
+        along = tuple(axis for axis, index in enumerate(indices) if isinstance(index, slice))
+        return first, last, along, tuple(last[axis] - first[axis] + 1 for axis in along)
 
     @staticmethod
     def places(node: ast.Subscript, count: int) -> list[ast.expr]:

@@ -287,18 +287,15 @@ class Operations:
 
     def as_window(self, value: Any, shape: Offset) -> Value:
         """An array of a window's shape, as a value in the window."""
+        if not isinstance(value, Coefficients | np.ndarray):
+            return self.lift(value)
+        if value.shape != shape:
+            raise errors.window_shape(self.span, shape, value.shape)
         if isinstance(value, Coefficients):
-            if value.shape != shape:
-                raise errors.window_shape(self.span, shape, value.shape)
             dtype = value_type(value.storage)
             return self.emit(ir.Coefficient(dtype, value.label), False, shape)
-        if isinstance(value, np.ndarray):
-            if value.shape != shape:
-                raise errors.window_shape(self.span, shape, value.shape)
-            dtype = value_type(value.dtype)
-            texts = tuple(repr(item) for item in value.ravel().tolist())
-            return self.emit(ir.Weight(dtype, texts), False, shape)
-        return self.lift(value)
+        texts = tuple(repr(item) for item in value.ravel().tolist())
+        return self.emit(ir.Weight(value_type(value.dtype), texts), False, shape)
 
     def together(self, *values: Any) -> tuple[list[Value], Offset | None]:
         """Operands as values, with the shape of their common window, if any."""
@@ -526,18 +523,14 @@ class Operations:
         if is_number(then) and is_number(other) and type(then) is type(other) and then == other:
             return then
         (t, a, b), shape = self.together(truth, then, other)
-        x, y = a.dtype, b.dtype
         if unsigned.mixed(self, a, b):
             for one in (a.atom, b.atom):
                 if isinstance(one, Const) and one.dtype is DType.INT:
                     raise errors.choice_sign(self.span, one.value)
-            common = DType.INT
-        else:
-            common = x if x is y else promote(x, y, a.weak, b.weak)
         if a.atom == b.atom:
             return a
-        expr = ir.Select(common, t.atom, self.cast(a, common), self.cast(b, common))
-        return self.emit(expr, a.weak and b.weak, shape)
+        one, two = self.alike((a, b))
+        return self.emit(ir.Select(one.dtype, t.atom, one, two), a.weak and b.weak, shape)
 
     def alike(self, values: Sequence[Value]) -> list[Atom]:
         """Some values in the type that a choice between them has."""
