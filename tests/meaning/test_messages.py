@@ -98,7 +98,7 @@ def test_nothing_on_a_page_is_left_unchecked():
 
 
 def test_every_kind_of_mistake_has_an_entry():
-    made = set(re.findall(r'[_M]istake\(\s*"([a-z-]+)"', inspect.getsource(errors)))
+    made = set(re.findall(r'(?:_m|M)istake\(\s*"([a-z-]+)"', inspect.getsource(errors)))
     pages = "".join(path.read_text(encoding="utf-8") for path in PAGES)
     shown = set(re.findall(r" \[([a-z-]+)\]$", pages, re.MULTILINE))
     # These are tested elsewhere: no program alone makes them, or the words are another library's.

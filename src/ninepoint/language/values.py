@@ -394,78 +394,70 @@ class Operations:
             first, second = (self.cast(self.lift(v), DType.INT) for v in (left, right))
             made = self.body.emit(ir.Binary(DType.INT, cast(ir.BinaryOp, op), first, second))
             return Index(made, True, None, line)
-        (a, b), shape = self.together(left, right)
+        (a, b), _ = self.together(left, right)
         x, y = a.dtype, b.dtype
-        weak = a.weak and b.weak
         if op in ir.COMPARISONS:
             if (x.is_complex or y.is_complex) and op not in ("==", "!="):
                 raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
             if unsigned.mixed(self, a, b):
                 return unsigned.compared(self, op, a, b)
-            common = x if x is y else promote(x, y, a.weak, b.weak)
-            return self._emit_binary(op, DType.BOOL, common, a, b, shape)
+            return self._emit_binary(op, x if x is y else promote(x, y, a.weak, b.weak), a, b)
         if op in ("&", "|", "^", "<<", ">>"):
             if not (x.is_integer and y.is_integer):
                 raise errors.bad_operand(self.span, f"'{op}'", "floats")
             if op in ("<<", ">>"):
-                return self._shift(op, a, b, shape, weak)
+                return self._shift(op, a, b)
             both = x is DType.BOOL and y is DType.BOOL
-            common = DType.BOOL if both else promote(x, y, a.weak, b.weak)
-            return self._emit_binary(op, common, common, a, b, shape, weak)
+            return self._emit_binary(op, x if both else promote(x, y, a.weak, b.weak), a, b)
         if op in ("//", "%") and unsigned.mixed(self, a, b):
             return unsigned.divided(self, op, a, b)
         common = self._common(a, b)
-        if op == "-" and common is DType.UINT:
-            common = DType.INT
         if op in ("//", "%") and common.is_complex:
             raise errors.bad_operand(self.span, f"'{op}'", "complex numbers")
-        if op == "/" and common.is_integer:
-            return self._emit_binary("/", DType.F64, DType.F64, a, b, shape, weak)
         if op == "**":
-            return self._power(a, b, common, shape, weak)
-        return self._emit_binary(op, common, common, a, b, shape, weak)
+            return self._power(a, b, common)
+        if op == "/" and common.is_integer:
+            common = DType.F64
+        if op == "-" and common is DType.UINT:
+            common = DType.INT
+        return self._emit_binary(op, common, a, b)
 
     def _common(self, a: Value, b: Value) -> DType:
-        """The type of what is computed, or chosen, of two values."""
+        """The type of what is computed of two values."""
         if unsigned.mixed(self, a, b):
             return DType.INT
-        same = a.dtype is b.dtype and a.dtype is not DType.BOOL
-        return a.dtype if same else promote(a.dtype, b.dtype, a.weak, b.weak)
+        return promote(a.dtype, b.dtype, a.weak, b.weak)
 
-    def _emit_binary(
-        self,
-        op: Any,
-        dtype: DType,
-        common: DType,
-        a: Value,
-        b: Value,
-        shape: Offset | None,
-        weak: bool = False,
-    ) -> Value:
+    def _emit_binary(self, op: Any, common: DType, a: Value, b: Value) -> Value:
+        """An operation on two values in their common type."""
+        compares = op in ir.COMPARISONS
+        dtype = DType.BOOL if compares else common
         expr = ir.Binary(dtype, op, self.cast(a, common), self.cast(b, common))
-        return self.emit(expr, weak, shape)
+        return self.emit(expr, a.weak and b.weak and not compares, a.shape or b.shape)
 
-    def _shift(self, op: Any, a: Value, b: Value, shape: Offset | None, weak: bool) -> Value:
+    def _shift(self, op: Any, a: Value, b: Value) -> Value:
         """A shift has the type of what is shifted."""
         kinds = [DType.INT if v.dtype is DType.BOOL else v.dtype for v in (a, b)]
         left, right = (self.cast(v, kind) for v, kind in zip((a, b), kinds, strict=True))
-        return self.emit(ir.Binary(kinds[0], op, left, right), weak, shape)
+        expr = ir.Binary(kinds[0], op, left, right)
+        return self.emit(expr, a.weak and b.weak, a.shape or b.shape)
 
-    def _power(self, a: Value, b: Value, common: DType, shape: Offset | None, weak: bool) -> Value:
+    def _power(self, a: Value, b: Value, common: DType) -> Value:
         exponent = b.atom.value if isinstance(b.atom, Const) else None
         if common.is_integer:
             natural = b.dtype is not DType.INT or (
                 exponent is not None and int(exponent.real) >= 0
             )
-            if natural:
-                # The exponent keeps its sign; what the power is modulo 2**64 has none.
-                word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
-                power = self._emit_binary("**", word, word, a, b, shape, weak)
-                return replace(power, atom=self.cast(power, common))
-            return self._emit_binary("**", DType.F64, DType.F64, a, b, shape, weak)
+            if not natural:
+                return self._emit_binary("**", DType.F64, a, b)
+            # The exponent keeps its sign; what the power is modulo 2**64 has none.
+            word = DType.UINT if DType.UINT in (a.dtype, b.dtype) else common
+            power = self._emit_binary("**", word, a, b)
+            return replace(power, atom=self.cast(power, common))
         if exponent == 2 and not common.is_complex:
-            return self._emit_binary("*", common, common, a, a, shape, weak)
-        return self._emit_binary("**", common, common, a, b, shape, weak)
+            base = replace(a, weak=a.weak and b.weak, shape=a.shape or b.shape)
+            return self._emit_binary("*", common, base, base)
+        return self._emit_binary("**", common, a, b)
 
     def _known(self, op: str, left: Any, right: Any) -> Any:
         try:
