@@ -441,13 +441,24 @@ def _sum(ops: Operations, items: Any, start: Any = 0) -> Any:
     return functools.reduce(partial(ops.binary, "+"), items, start)
 
 
+def _invert(ops: Operations, value: Any) -> Any:
+    lifted = _strong(ops, value)
+    if lifted.dtype is DType.BOOL:
+        return ops.unary("not", lifted)
+    return _made_strong(ops.unary("~", lifted))
+
+
+def _divmod(ops: Operations, left: Any, right: Any) -> Any:
+    return ops.binary("//", left, right), ops.binary("%", left, right)
+
+
 def _table() -> dict[Any, Builder]:
     table: dict[Any, Builder] = {
         builtins.abs: _absolute,
         builtins.min: _builtin_extreme("minimum", "<"),
         builtins.max: _builtin_extreme("maximum", ">"),
         builtins.round: _round,
-        builtins.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
+        builtins.divmod: _divmod,
         builtins.pow: lambda ops, a, b: ops.binary("**", a, b),
         builtins.sum: _sum,
         math.log: _log,
@@ -457,10 +468,10 @@ def _table() -> dict[Any, Builder]:
         math.trunc: _rounded("trunc", True),
         math.copysign: _float_pair("copysign", "copysign", True),
         np.abs: lambda ops, v: _made_strong(_absolute(ops, ops.together(v)[0][0])),
-        np.divmod: lambda ops, a, b: (ops.binary("//", a, b), ops.binary("%", a, b)),
+        np.divmod: _divmod,
         np.negative: lambda ops, v: _made_strong(ops.unary("-", v)),
         np.positive: lambda ops, v: _made_strong(ops.unary("+", v)),
-        np.invert: lambda ops, v: _invert(ops, v),
+        np.invert: _invert,
         np.logical_not: lambda ops, v: ops.unary("not", v),
         np.logical_and: _logical("&"),
         np.logical_or: _logical("|"),
@@ -513,13 +524,6 @@ def _table() -> dict[Any, Builder]:
         table[target] = _cast(target)
     table[complex] = _complex
     return table
-
-
-def _invert(ops: Operations, value: Any) -> Any:
-    lifted = _strong(ops, value)
-    if lifted.dtype is DType.BOOL:
-        return ops.unary("not", lifted)
-    return _made_strong(ops.unary("~", lifted))
 
 
 FUNCTIONS = _table()

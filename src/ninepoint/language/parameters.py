@@ -40,16 +40,19 @@ def array_parameters(function: Function) -> tuple[str, ...]:
     )
 
 
-def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
+def _subscripts(function: Function, names: Iterable[str]) -> Iterator[tuple[ast.Subscript, str]]:
     """Where the text of a function indexes one of these names."""
     wanted = set(names)
     for node in ast.walk(function.definition):
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in wanted
-        ):
-            yield function.span(node), node.value.id
+        match node:
+            case ast.Subscript(value=ast.Name(id=name)) if name in wanted:
+                yield node, name
+
+
+def indexed_names(function: Function, names: Iterable[str]) -> Iterator[tuple[Span, str]]:
+    """Where the text of a function indexes one of these names."""
+    for node, name in _subscripts(function, names):
+        yield function.span(node), name
 
 
 # What is asked of an array as a whole, besides `len`.
@@ -71,16 +74,11 @@ def asked_as_whole(function: Function, names: Iterable[str]) -> Iterator[tuple[S
 
 def indices(function: Function, fields: Collection[str]) -> int | None:
     """With how many indices a function reads its fields, by a read that its text shows."""
-    for node in ast.walk(function.definition):
-        if (
-            isinstance(node, ast.Subscript)
-            and isinstance(node.value, ast.Name)
-            and node.value.id in fields
-        ):
-            if isinstance(node.slice, ast.Tuple):
-                return len(node.slice.elts)
-            known = function.constants.get(ast.unparse(node.slice))
-            return len(known) if isinstance(known, tuple) else 1
+    for read, _ in _subscripts(function, fields):
+        if isinstance(read.slice, ast.Tuple):
+            return len(read.slice.elts)
+        known = function.constants.get(ast.unparse(read.slice))
+        return len(known) if isinstance(known, tuple) else 1
     for node in ast.walk(function.definition):
         match node:
             case ast.Assign(targets=[ast.Tuple(elts=names)], value=ast.Call(func=called)):
