@@ -13,17 +13,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from . import ir
 from .buffers import Buffer, written_names
 from .dtypes import DType, promote
-from .frame import Undefined
+from .frame import Frame, Undefined
 from .ir import Const, Ref
 from .values import Body, NotUnderstood, Value, is_number
-
-if TYPE_CHECKING:
-    from .statements import Statements
 
 # How often the body of a loop is read, at most, to find out the types of what it carries.
 _READ = 8
@@ -76,8 +73,8 @@ class Turns:
 class CarriedLoop:
     """One loop that carries values, while it is read."""
 
-    def __init__(self, frame: Statements, turns: Turns) -> None:
-        self.frame, self.turns, self.ops = frame, turns, frame.ops
+    def __init__(self, frame: Frame, turns: Turns, turn: Callable[[Turns, Any], Any]) -> None:
+        self.frame, self.turns, self.turn, self.ops = frame, turns, turn, frame.ops
         self.span = frame.at(turns.node)
         self.outside = frame.state()
         self.before = dict(frame.names)
@@ -134,7 +131,7 @@ class CarriedLoop:
         begins = frozenset(ref.name for ref in (*self.refs, self.index))
         self.body = Body(f"u{self.level}_", self.span, ops.body.limit, ops.body, begins)
         with ops.turn(self.body):
-            self.again = frame.turn(self.turns, Value(self.index, True))
+            self.again = self.turn(self.turns, Value(self.index, True))
 
     def _ref(self, dtype: DType) -> Ref:
         """A name for one more value that is carried."""
@@ -161,8 +158,11 @@ class CarriedLoop:
             self.after.append(after)
         return numbers
 
-    def leave(self, start: Any) -> None:
-        """Carry the values, and go on with those after the last turn."""
+    def leave(self, start: Any) -> tuple[Any, Any] | None:
+        """Carry the values, and go on with those after the last turn.
+
+        Gives the truth that the function has returned in the loop, and what; None if it never has.
+        """
         frame = self.frame
         places: dict[str, tuple[Any, list[int]]] = {}
         for name, first in self.first.items():
@@ -198,9 +198,10 @@ class CarriedLoop:
             elif name not in self.before:
                 frame.names[name] = Undefined(name)
         frame.broken = next(ends(truths[0]), broken)
-        if done is not False:
-            over = True if self.turns.endless and broken is False else next(ends(truths[1]))
-            frame.has_returned(over, _rebuilt(result, ends(given)))
+        if done is False:
+            return None
+        over = True if self.turns.endless and broken is False else next(ends(truths[1]))
+        return over, _rebuilt(result, ends(given))
 
     def _emit(self, start: Any) -> Ref:
         """The loop, whose first value is whether it goes on."""

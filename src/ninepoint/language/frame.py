@@ -104,6 +104,15 @@ class Frame(ABC):
         self.active = (*self.active, self.function)
         self.returned = self.function.place
 
+    def state(self) -> tuple[Any, ...]:
+        """What a path changes."""
+        return dict(self.names), self.done, self.result, self.left, self.broken
+
+    def restore(self, state: tuple[Any, ...]) -> None:
+        """Begin again from what it was."""
+        names, self.done, self.result, self.left, self.broken = state
+        self.names = dict(names)
+
     def at(self, node: ast.AST) -> Span:
         span = self.called or self.function.span(node)
         self.ops.span = span

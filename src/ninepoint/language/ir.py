@@ -31,7 +31,7 @@ from typing import Any, Literal, TypeAlias, assert_never
 import numpy as np
 
 from .dtypes import DType
-from .kinds import Length
+from .positions import Length
 
 Offset: TypeAlias = tuple[int, ...]
 UnaryOp: TypeAlias = Literal["-", "~", "not", "abs", "real", "imag", "conj"]

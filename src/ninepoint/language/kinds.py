@@ -1,7 +1,4 @@
-"""Kinds of parameters: fields of a type, numbers of a type, small arrays of a type and shape.
-
-Besides, what is a parameter that no call gives.
-"""
+"""Kinds of parameters: fields of a type, numbers of a type, small arrays of a type and shape."""
 
 from __future__ import annotations
 
@@ -46,10 +43,3 @@ class Kind:
         if self.shape is not None:
             return values.Coefficients(self.name, self.storage, self.shape)
         return values.Field(self.name, self.storage, self.pointwise)
-
-
-@dataclass(frozen=True, slots=True)
-class Length:
-    """What a scalar is that no call gives: how long the whole array is, along a core axis."""
-
-    axis: int

@@ -21,8 +21,8 @@ from .box import Neighborhood
 from .dtypes import DType, value_type
 from .frame import Axes
 from .ir import Kernel
-from .kinds import Length
 from .parameters import indices
+from .positions import Length
 from .source import Function
 from .statements import Statements
 from .values import (

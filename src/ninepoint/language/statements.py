@@ -309,15 +309,6 @@ class Statements(Expressions):
             return False
         return True
 
-    def state(self) -> tuple[Any, ...]:
-        """What a path changes."""
-        return dict(self.names), self.done, self.result, self.left, self.broken
-
-    def restore(self, state: tuple[Any, ...]) -> None:
-        """Begin again from what it was."""
-        names, self.done, self.result, self.left, self.broken = state
-        self.names = dict(names)
-
     def _written_out(self, node: ast.For, items: Sequence[Any]) -> None:
         """Follow the turns of a loop one by one."""
         for place, item in enumerate(items, 1):
@@ -365,9 +356,11 @@ class Statements(Expressions):
         start = self.ops.logical("&", self.ops.active(), turns.first)
         if start is False:
             return
-        loop = CarriedLoop(self, turns)
+        loop = CarriedLoop(self, turns, self.turn)
         if loop.read():
-            loop.leave(start)
+            returned = loop.leave(start)
+            if returned is not None:
+                self.has_returned(*returned)
         else:
             self.restore(loop.outside)
             self._where(turns.first, partial(self._only_turn, turns))

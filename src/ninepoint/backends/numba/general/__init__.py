@@ -22,9 +22,8 @@ from ....language.box import Box, joined
 from ....language.errors import Span
 from ....language.frame import refuse
 from ....language.ir import Position
-from ....language.kinds import Length
 from ....language.parse import Argument
-from ....language.positions import GREATEST, LEAST, index
+from ....language.positions import GREATEST, LEAST, Length, index
 from ....language.source import Function, bound_names
 from ....language.trees import parsed
 from ....language.values import Coefficients, Field, Value
