@@ -229,7 +229,7 @@ def wrapped(value: int) -> int:
 class Operations:
     """Build the operations of a kernel; `span` is where errors point."""
 
-    def __init__(self, span: Span, limit: int = UNROLLED_LIMIT) -> None:
+    def __init__(self, span: Span, limit: int) -> None:
         self.span = span
         self.body = Body("t", span, limit)
         self.windows = Body("w", span, limit)
