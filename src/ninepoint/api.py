@@ -16,7 +16,9 @@ from .bound_calls import Prepared
 from .calls import Call
 from .definition import Definition
 from .flow import Flow, Leaves
+from .language.positions import Spacing
 from .language.signature import (
+    Page,
     docstring,
     options_of,
     signature,
@@ -24,7 +26,6 @@ from .language.signature import (
     with_options,
 )
 from .language.source import ArrayFunction
-from .language.spacings import Spacing
 from .lowering.schedule import Schedule
 from .options import CALL_OPTIONS, Place
 from .remembered import Remembered
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from .inspecting.asked import Asked
     from .inspecting.measuring import Measurement
     from .inspecting.tuning import Tuning
-    from .language import page
     from .signatures import A, Each, One, Several
 else:
     # A call of a stencil on arrays of NumPy needs none of these.
@@ -53,7 +53,6 @@ else:
     explaining = Later(".inspecting.explaining", __package__)
     iteration = Later(".iteration", __package__)
     measuring = Later(".inspecting.measuring", __package__)
-    page = Later(".language.page", __package__)
     picture = Later(".inspecting.picture", __package__)
     preparing = Later(".preparing", __package__)
     tuning = Later(".inspecting.tuning", __package__)
@@ -595,7 +594,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
         >>> "__global__ void" in pair.source("uint8", target="cuda")
         True
         """
-        return page.Page(explaining.texts(asking.asked(self.definition, types), target))
+        return Page(explaining.texts(asking.asked(self.definition, types), target))
 
     @door
     def ir(self, *types: Any) -> str:
@@ -622,7 +621,7 @@ class Stencil(ArrayFunction, Generic[P, R_co]):
           t3 = t2 // 2                                   0 .. 255
           return t3
         """
-        return page.Page(explaining.intermediate(asking.asked(self.definition, types)))
+        return Page(explaining.intermediate(asking.asked(self.definition, types)))
 
     @door
     def schedule(self, *types: Any) -> Schedule:

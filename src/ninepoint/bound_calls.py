@@ -22,7 +22,7 @@ from .calls import Call
 from .flow import Leaves
 from .graph import graph_of
 from .language.dtypes import computed
-from .language.lengths import Length
+from .language.positions import Length
 from .options import Place, as_it_is
 from .undisturbed import Later
 

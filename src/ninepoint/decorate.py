@@ -15,8 +15,8 @@ from .arrays.accepted import storage_types
 from .arrays.borders import Boundary
 from .arrays.every import per_axis
 from .definition import Definition
-from .language.depth import with_room
-from .language.elsewhere import hint
+from .language.errors import hint
+from .language.readable import with_room
 from .language.signature import as_read
 from .language.source import capture
 from .lowering.schedule import Schedule

@@ -19,7 +19,7 @@ import numpy as np
 from ninepoint.arrays.borders import Array
 from ninepoint.arrays.layout import Shape
 from ninepoint.backends.backend import Code
-from ninepoint.language.lengths import Length
+from ninepoint.language.positions import Length
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ..backends.memory import empty
-from ..language.lengths import Length
+from ..language.positions import Length
 from . import phases
 from .axes import Behind
 from .borders import Array, Border, Boundary, Rule

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..language.box import Box, joined
 from ..language.dtypes import DType
-from ..language.lengths import Length
+from ..language.positions import Length
 from ..lowering.schedule import Schedule
 from .repeated import Held
 

@@ -11,7 +11,7 @@ import numpy as np
 from ..language.box import Box, joined
 from ..language.dtypes import DType, computed
 from ..language.errors import Span
-from ..language.lengths import Length
+from ..language.positions import Length
 from ..undisturbed import Later
 from .backend import Backend, Lowered, Module, Written
 from .elements import Elements

@@ -20,7 +20,7 @@ from ..api import Stencil
 from ..arrays.datasets import over_variables
 from ..arrays.recognise import is_chunked, is_dataset, is_xarray
 from ..language.dtypes import computed, kind_of
-from ..language.elsewhere import hint
+from ..language.errors import hint
 from ..language.signature import with_options
 from ..options import PLACE, Place
 from ..recording import Lazy

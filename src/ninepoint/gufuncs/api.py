@@ -12,10 +12,9 @@ import numpy as np
 
 from .. import limits
 from ..arrays.accepted import storage_types
-from ..language.depth import with_room
-from ..language.elsewhere import hint
-from ..language.page import Page
-from ..language.signature import as_read, with_options
+from ..language.errors import hint
+from ..language.readable import with_room
+from ..language.signature import Page, as_read, with_options
 from ..language.signature import signature as read_signature
 from ..language.source import Function, capture
 from ..tokens import Registry

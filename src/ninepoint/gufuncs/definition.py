@@ -19,8 +19,8 @@ import numpy as np
 
 from ..arrays.keys import Parameters
 from ..language import errors
+from ..language.positions import Spacing
 from ..language.source import Function, SelfReference, Unusable, closure, own_nodes
-from ..language.spacings import Spacing
 from ..options import no_number, renamed
 from ..tokens import digest
 from ..undisturbed import Later

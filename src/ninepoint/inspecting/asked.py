@@ -16,8 +16,8 @@ from ..backends.compiled import Compiled
 from ..calls import Call
 from ..definition import Definition
 from ..graph import Graph, Node, graph_of
-from ..language.elsewhere import hint
-from ..language.spacings import Spacing
+from ..language.errors import hint
+from ..language.positions import Spacing
 from ..language.stages import OPTIONS
 from ..lowering.schedule import Schedule
 from ..options import CALL_OPTIONS, PLACE, Place

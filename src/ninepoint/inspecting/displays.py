@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from ..language.page import Page
+from ..language.signature import Page
 
 _LABEL = 14  # where the words of a line begin, behind two blanks and a label
 

@@ -29,12 +29,9 @@ from ..shapes import is_shape
 from . import errors, statistics
 from .definitions import Definition, locate, package
 from .dtypes import widened
-from .elsewhere import alike
-from .errors import Span
-from .positions import index
-from .spacings import Spacing, spacing
-from .syntax import expression, parsed
-from .trees import encoded, restored
+from .errors import Span, alike
+from .positions import Spacing, index, spacing
+from .trees import encoded, expression, parsed, restored
 
 # The functions of this package take whole arrays: filters, `imread` and others.
 _PACKAGE = __name__.partition(".")[0]

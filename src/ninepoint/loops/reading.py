@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..language.syntax import parsed
+from ..language.trees import parsed
 from .nodes import (
     BITS,
     FLOATS,

@@ -51,7 +51,7 @@ def compile_general(
     general = translate(function, arguments, request)
     fields = [a for a in arguments.values() if isinstance(a, Field)]
     tables = [a for a in arguments.values() if isinstance(a, Coefficients)]
-    scalars = {n: a.atom.dtype for n, a in arguments.items() if isinstance(a, Value)}
+    scalars = {n: a.dtype for n, a in arguments.items() if isinstance(a, Value)}
     given, several = undisturbed(lambda: _inferred(function, general, arguments))
     check_outputs(function.name, len(given), request)
     natural = [common(d, f.storage) for d, f in zip(given, fields, strict=False)]
@@ -115,7 +115,7 @@ def _inferred(
         elif isinstance(argument, Coefficients):
             kinds.append(types.Array(element(argument.storage), len(argument.shape), "C"))
         else:
-            kinds.append(from_dtype(argument.atom.dtype.numpy))
+            kinds.append(from_dtype(argument.dtype.numpy))
     if general.pointwise:
         kinds.append(types.Array(types.int64, 1, "A"))
     text = general.module(1, False).text

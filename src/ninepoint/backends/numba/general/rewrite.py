@@ -19,7 +19,7 @@ from ....language.box import Box
 from ....language.positions import index
 from ....language.source import ArrayFunction, Function, SelfReference, Unusable
 from ....language.statistics import in_order
-from ....language.syntax import expression
+from ....language.trees import expression
 from ....shapes import is_shape
 from ..window_loops import plus
 from .reads import Access, Step
