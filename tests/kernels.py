@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import linecache
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -636,6 +637,9 @@ class _Writer:
         if symbol in ("//", "%"):
             left, right = self.number(self.exact(left)), self.number(self.exact(right))
         tag = _made(symbol, left, right)
+        if symbol in ("/", "//", "%") and right.tag in ("f32", "f64") and not _is_read(right):
+            # Which zero a minimum or a sum is, is not said: the quotient's infinity would tell.
+            right = replace(right, text=f"({right.text} + 0.0)")
         if symbol == "/" and tag in ("int", "uint"):
             tag = "f64"
         approximate = left.approximate or right.approximate or (symbol == "/" and tag[0] == "c")
@@ -1014,6 +1018,11 @@ def _signed(text: Text) -> bool:
 
 def _signed_tag(tag: str) -> str:
     return "int" if tag == "uint" else tag
+
+
+def _is_read(text: Text) -> bool:
+    """Whether this is a number that stands there, or an element of a field, and nothing more."""
+    return text.literal or re.fullmatch(r"\w+\[[^\[\]]*\]", text.text) is not None
 
 
 def _made(symbol: str, left: Text, right: Text) -> str:

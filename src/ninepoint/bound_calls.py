@@ -12,20 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from .arrays.accepted import check_dtype, native
-from .arrays.arranging import are_writable
 from .arrays.axes import behind
-from .arrays.borders import Array
-from .arrays.every import Steps, steps_left, thinned, thinned_copy
-from .arrays.executable import Executable, Run
-from .arrays.lanes import steps_made
 from .arrays.numpy import core_shape
-from .arrays.parts import write
 from .arrays.quick import Quick
 from .arrays.recognise import listed
+from .arrays.single import BorderedCall, OneCall, bind_call
+from .arrays.work import Block, Work
 from .backends.compiled import Compiled, readable
 from .calls import Call
 from .flow import Leaves
-from .graph import Graph, Node, graph_of
+from .graph import graph_of
 from .language.dtypes import computed
 from .language.lengths import Length
 from .options import Place, as_it_is
@@ -52,7 +48,7 @@ def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     """How a call is done, and those like it, if it is one of a stencil on arrays of NumPy.
 
     `values` are those of all parameters.  Nothing where there is more to it: other stencils,
-    positions, more results than elements, a GPU.
+    positions, more results than elements, points that are left out afterwards, a GPU.
     """
     names = call.definition.parameters
     at = [names.index(name) for name in call.definition.fields]
@@ -65,32 +61,44 @@ def alone(call: Call, values: Sequence[Any], place: Place) -> Prepared | None:
     graph, _ = graph_of(call, [native(field.dtype) for field in fields])
     if graph.places or graph.nodes[0].factors:
         return None
-    if call.boundary.conditions:
-        return _with_ghosts(graph.nodes[0], names, values, at, place)
-    return single(graph, names, values, place.axes, place.out, place.threads, at)
-
-
-def single(
-    graph: Graph,
-    names: Sequence[str],
-    values: Sequence[Any],
-    axes: Any,
-    out: Any,
-    threads: int | None,
-    at: Sequence[int],
-) -> Prepared:
-    """Bind the only call of a graph, for values of parameters of these names.
-
-    Those at `at` are its fields, arrays of NumPy.
-    """
     (node,) = graph.nodes
-    fields = [values[k] for k in at]
-    core = core_shape(fields, node.ndim, axes)
-    run = run_of(node, fields, axes, out, threads)
+    core = core_shape(fields, node.ndim, place.axes)
+    if place.axes is not None:
+        node = node.turned(behind(place.axes, max(field.ndim for field in fields), node.ndim))
+    inputs = dict(enumerate(fields))
+    work = Work([node], inputs, node.outputs, Block(tuple(fields)), None)
+    outs = dict(zip(node.outputs, listed(place.out), strict=False))
+    step = bind_call(work, node, node.outputs[:1], inputs, place.threads, outs)
+    if not isinstance(step, OneCall):
+        return None
     taken = taken_of(node.compiled, node.call.scalars, core, names.index)
+    if isinstance(step, BorderedCall):
+        return _bordered(step, taken, at, len(values))
+    run, plain = step.run, not any(indices for _, indices in step.fields)
+    assert run is not None
+
+    def one(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
+        fields = [values[k] for k in at]
+        if not plain:
+            fields = step.inputs(dict(enumerate(fields)))
+        return run(fields, numbers_of(taken, values), out)
+
+    return one
+
+
+def _bordered(step: BorderedCall, taken: Taken, at: Sequence[int], count: int) -> Prepared:
+    """What does calls whose border has conditions; one that it is given is behind all values."""
+    last: list[Any] = [None, step.boundary]
 
     def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        return run([values[k] for k in at], numbers_of(taken, values), out)
+        boundary = step.boundary
+        if len(values) > count:
+            given, boundary = last
+            if values[-1] is not given:
+                boundary = ghosts.given_boundary(values[-1])
+                last[:] = values[-1], boundary
+        fields = step.inputs(dict(enumerate([values[k] for k in at])))
+        return step.ghosts(fields, numbers_of(taken, values), boundary, out)
 
     return call
 
@@ -116,74 +124,6 @@ def quick(call: Call, values: Sequence[Any]) -> Quick | None:
     if elements is None or any(type(values[names.index(k)]) is np.ndarray for k in numbers):
         return None
     return Quick(elements, values, at, [*at, *map(names.index, numbers)])
-
-
-def _with_ghosts(
-    node: Node, names: Sequence[str], values: Sequence[Any], at: Sequence[int], place: Place
-) -> Prepared | None:
-    """Bind a call whose border has conditions; a border that it is given is its last value."""
-    if node.thins and not node.compiled.every:
-        return None
-    fields, count, axes = [values[k] for k in at], len(values), place.axes
-    if axes is not None:
-        axes = behind(axes, max(field.ndim for field in fields), node.ndim)
-    core = core_shape(fields, node.ndim, axes)
-    program = node.program.within(core)
-    run = ghosts.GhostCall(node, program, fields, node.boundary, axes, place.out, place.threads)
-    taken = taken_of(node.compiled, node.call.scalars, core, names.index)
-
-    last: list[Any] = [None, node.boundary]
-
-    def call(values: Sequence[Any], leaves: Leaves, out: Any) -> Any:
-        boundary = node.boundary
-        if len(values) > count:
-            given, boundary = last
-            if values[-1] is not given:
-                boundary = ghosts.given_boundary(values[-1])
-                last[:] = values[-1], boundary
-        return run([values[k] for k in at], numbers_of(taken, values), boundary, out)
-
-    return call
-
-
-def run_of(node: Node, fields: Sequence[Array], axes: Any, out: Any, threads: int | None) -> Run:
-    """Prepare one call of a graph."""
-    along = behind(axes, max(field.ndim for field in fields), node.ndim)
-    if node.thins:
-        steps = (1,) * node.ndim
-        if node.compiled.every:
-            steps = steps_made(fields, along, node.every)
-        if steps != node.every:
-            return _thinned(node, steps, fields, axes, threads)
-    return Executable(node.program, fields, node.border, node.cval, axes, out, threads)
-
-
-def _thinned(
-    node: Node, steps: Steps, fields: Sequence[Array], axes: Any, threads: int | None
-) -> Run:
-    """Prepare a call that has such steps, or none, and take the points that are wanted."""
-    whole = run_of(node.with_steps(steps), fields, axes, None, threads)
-    rest = steps_left(node.every, steps)
-    rank = max(field.ndim for field in fields)
-    along = behind(axes, rank, node.ndim)
-
-    def run(fields: Sequence[Array], numbers: Sequence[Any], out: Any) -> Any:
-        made = whole(fields, numbers, None)
-        if made is None:
-            return None
-        if out is None:
-            copies = tuple(thinned_copy(one, rest, along) for one in listed(made))
-            return copies[0] if len(copies) == 1 else copies
-        results = [thinned(one, rest, along) for one in listed(made)]
-        targets = listed(out)
-        if are_writable(targets, ()):
-            for target, one in zip(targets, results, strict=True):
-                write(target, one)
-        else:
-            return None
-        return targets[0] if len(targets) == 1 else tuple(targets)
-
-    return run
 
 
 def taken_of(

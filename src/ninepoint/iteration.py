@@ -133,7 +133,7 @@ class Iteration:
         What is `shown` is the state as a caller has it, where that is another one.  `far` tells
         how much an array has changed, where that is not for `change` to tell.
         """
-        close = self.is_close(state, before, far or change)
+        close = self.is_close(state, before, far)
         given = state if shown is None else shown
         return bool(self.callback is not None and self.callback(step, *given)) or close
 
@@ -141,12 +141,13 @@ class Iteration:
         self,
         state: Sequence[Any],
         before: Sequence[Any],
-        far: Callable[[Any, Any], float],
+        far: Callable[[Any, Any], float] | None = None,
     ) -> bool:
         """Whether the last step has changed so little that it is the last of all."""
-        return self.until is not None and all(
-            far(a, b) <= self.until for a, b in zip(state, before, strict=True)
-        )
+        if self.until is None:
+            return False
+        far = far or partial(change, enough=self.until)
+        return all(far(a, b) <= self.until for a, b in zip(state, before, strict=True))
 
     @property
     def in_a_row(self) -> int:
@@ -176,8 +177,12 @@ def _check_watching(callback: Any, until: Any, progress: Any) -> None:
         raise TypeError(f"progress={progress!r} must be True, False or a function of two numbers.")
 
 
-def change(after: Any, before: Any) -> float:
-    """The greatest change of an element; NaN where one is no number."""
+def change(after: Any, before: Any, enough: float = math.inf) -> float:
+    """The greatest change of an element; NaN where one is no number.
+
+    A change of more than `enough` may be the greatest of some elements only: the rest is not
+    looked at then, which leaves a step far from its end as fast as one that nobody watches.
+    """
     if is_cupy(after):
         # Imported here: CuPy is optional, and the caller has it.
         from .arrays import cuda
@@ -190,7 +195,7 @@ def change(after: Any, before: Any) -> float:
         part = _far(a[first : first + COMPARED], b[first : first + COMPARED])
         if not part <= greatest:
             greatest = part
-        if greatest != greatest:
+        if not greatest <= enough:
             break
     return greatest
 
@@ -201,8 +206,10 @@ def _far(a: np.ndarray, b: np.ndarray) -> float:
         return float(np.any(a != b))
     with np.errstate(all="ignore"):
         if kind not in "iu":
+            steps = np.abs(a - b)
+            greatest = float(np.max(steps))
             # Equal infinities have not changed.
-            return float(np.max(np.where(a == b, 0, np.abs(a - b))))
+            return greatest if greatest < math.inf else float(np.max(np.where(a == b, 0, steps)))
         # The difference of two integers may need a bit more than they have: it wraps, and is
         # right as an unsigned number.
         wide = np.maximum(a, b) - np.minimum(a, b)

@@ -20,7 +20,7 @@ from ..arrays.layout import Region
 from ..arrays.regions import Span
 from ..arrays.work import Block, Domain
 from ..backends.memory import empty
-from ..iteration import Iteration, change
+from ..iteration import Iteration
 from ..program import Program
 from .cut import Cut
 from .motion import Motion, same_numbers
@@ -119,7 +119,7 @@ class Slab:
         if plan.until is None and plan.callback is None:
             return False
         before = [self._at(one, self._frame, self._own) for one in self._spare]
-        close = plan.is_close(states, before, change)
+        close = plan.is_close(states, before)
         ended = False
         if plan.callback is not None:
             # It may keep what it is shown, or write to it.
