@@ -258,8 +258,8 @@ def _start(
         )
         for k, width in wide
     )
-    plain = functions[launch.plain] if launch.plain else None
-    chosen = functions[launch.function] if can else plain
+    plain: Any = functions[launch.plain] if launch.plain else None
+    chosen: Any = functions[launch.function] if can else plain
     # What an address must be a multiple of, less 1; where one is not, `plain` is started.
     masks = [(k, width - 1) for k, width in wide] if can else []
     grid, block, geometry = (count,), launch.threads, driver.by_value(np.array(told, np.int64))
