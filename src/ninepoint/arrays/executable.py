@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeAlias
 
@@ -64,15 +64,6 @@ LARGE = 2_000_000
 # Lists of commands for each thread.  With one thread and with two a Sobel of 400 x 400 float32
 # took 18 and 12 us, of 512 x 512 37 and 23; where the other core is busy, two take 3 more (Zen 5).
 SHARES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a call was told beside its arguments."""
-
-    border: Border
-    cval: Any
-    threads: int | None
 
 
 class Executable:
