@@ -65,7 +65,7 @@ def _maker(array: Any, own: Computation) -> tuple[Computation, int] | None:
     work, layers = one.work, (one.layer, own.layer)
     if not isinstance(work, Program) or _asks(work) or work.schedule != own.work.choices:
         return None
-    if len({repr(layer and layer.annotations) for layer in layers}) > 1:
+    if len({repr(getattr(layer, "annotations", None)) for layer in layers}) > 1:
         return None
     return one.further or one, position
 
