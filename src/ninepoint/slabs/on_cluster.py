@@ -10,12 +10,12 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import CancelledError
+from dataclasses import replace
 from typing import Any
 
 from ..arrays.recognise import is_dask, is_expression
 from ..backends.tasks import in_task
-from ..files.progress import shown
-from ..iteration import Iteration
+from ..iteration import Iteration, iterate
 from ..stepping import Scalars
 from .motion import Motion
 
@@ -25,11 +25,12 @@ LEG = 1.0
 # Copies of the state take at most this part of the time.
 COPYING = 0.05
 
-# A progress bar is worth it after so long [s].
-_SOON = 1.0
-
 # So many workers may be lost one after the other while no step is done.
 _TRIES = 5
+
+
+class Lost(OSError):
+    """A part that others wait for is gone."""
 
 
 def client_of(fields: Sequence[Any]) -> Any:
@@ -95,74 +96,73 @@ def on_cluster(
         lambda state, step: Team(
             client, motion, axis, [*state, *fields[len(state) :]], plan, step
         ),
-        motion.states,
-        fields,
+        fields[: motion.states],
         scalars,
         plan,
+        chunks,
     )
-    return drive.steps(chunks)
+    # The workers look for themselves how much a step changes.
+    every = None if plan.callback is None else plan.every
+    return iterate(drive, None, replace(plan, until=None, every=every))
 
 
 class _Drive:
-    """A team that goes on whatever happens to its workers."""
+    """A team that goes on whatever happens to its workers; see `iteration.Advance`."""
+
+    unit = 1
 
     def __init__(
-        self, begin: Any, states: int, fields: Sequence[Any], scalars: Scalars, plan: Iteration
+        self,
+        begin: Any,
+        source: Sequence[Any],
+        scalars: Scalars,
+        plan: Iteration,
+        chunks: Sequence[Sequence[int]],
     ) -> None:
-        self._begin, self._source = begin, list(fields[:states])
-        self._scalars, self._plan = scalars, plan
+        self._begin, self._source = begin, source
+        self._scalars, self._plan, self._chunks = scalars, plan, chunks
         self._team: Any = None
+        self.longest = max(1, plan.steps)
         self._leg = 0
         self._copied = 0.0
         self._lost = self._done = 0
+        self._ended = False
 
-    def steps(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
-        """Do all steps; gives the state after the last."""
-        plan = self._plan
-        done = 0
-        with shown(plan.progress, plan.steps, "steps", _SOON) as advanced:
-            while done < plan.steps:
-                look = plan.steps
-                if plan.every is not None and plan.callback is not None:
-                    look = min(look, (done // plan.every + 1) * plan.every)
-                begun = time.monotonic()
-                stop, ended = self._go(done, look)
-                took = time.monotonic() - begun
-                if took < LEG / 2:
-                    self._leg *= 2
-                advanced(stop - done)
-                done = self._done = stop
-                shown_now = done == look or ended
-                if plan.callback is not None and shown_now:
-                    ended = bool(plan.callback(done, *self._state(done, chunks))) or ended
-                if ended:
-                    break
-                self._copy(done)
-        return self._state(done, chunks)
-
-    def _go(self, done: int, look: int) -> tuple[int, bool]:
-        """Go on from so many steps, at most to the next look."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
-
+    def forward(self, first: int, length: int) -> int:
+        """Do as many steps as take about a leg's time; none where the state ended by itself."""
+        if self._ended:
+            return 0
+        begun = time.monotonic()
         while True:
             try:
-                team = self._at(done)
-                stop = min(look, done + self._leg)
-                ended = team.go(stop, self._numbers(done, stop), True)
-                self._lost = 0
-                return team.step, ended
+                team = self._at(first)
+                stop = first + min(length, self._leg)
+                self._ended = team.go(stop, self._numbers(first, stop))
+                break
             except Lost as error:
                 self._recover(error)
+        self._lost, self._done = 0, team.step
+        if time.monotonic() - begun < LEG / 2:
+            self._leg *= 2
+        if not self._ended:
+            self._copy(self._done)
+        return self._done - first
 
-    def _state(self, done: int, chunks: Sequence[Sequence[int]]) -> list[Any]:
+    def ends(self, step: int) -> bool:
+        """Show the state after so many steps, and say whether it is the last."""
+        callback = self._plan.callback
+        shown = callback is not None and callback(step, *self._state(step))
+        return bool(shown) or self._ended
+
+    def final(self) -> list[Any]:
+        """The state after the steps that are done."""
+        return self._state(self._done)
+
+    def _state(self, done: int) -> list[Any]:
         """The state after so many steps."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
-
         while True:
             try:
-                state: list[Any] = self._at(done).state(chunks)
+                state: list[Any] = self._at(done).state(self._chunks)
                 return state
             except Lost as error:
                 self._recover(error)
@@ -180,10 +180,10 @@ class _Drive:
                     "snapshots= another number than 0 a state goes on from its copies."
                 ) from error
         if not self._leg:
-            self._leg = 4 * self._team.longest
+            self._leg = 4 * self._team.parts.longest
         while self._team.step < done:
             stop = min(done, self._team.step + self._leg)
-            self._team.go(stop, self._numbers(self._team.step, stop), False)
+            self._team.go(stop, self._numbers(self._team.step, stop))
         return self._team
 
     def _numbers(self, first: int, last: int) -> list[dict[str, Any]]:
@@ -194,9 +194,6 @@ class _Drive:
 
     def _copy(self, done: int) -> None:
         """Have a copy of the state, if it is time for one."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
-
         plan, team = self._plan, self._team
         since = done - (team.copied or 0)
         if plan.snapshots == 0 or done >= plan.steps:
@@ -216,9 +213,6 @@ class _Drive:
 
     def _recover(self, error: Exception) -> None:
         """Begin anew on the workers that are left, from the last copies or from the begin."""
-        # Imported here: distributed is optional.
-        from .actor import Lost
-
         self._lost += 1
         if self._lost > _TRIES:
             raise ConnectionError(
