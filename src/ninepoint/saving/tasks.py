@@ -124,7 +124,7 @@ def cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
     if array.chunks == chunks:
         return array
     # Imported here: Dask is optional, and the caller has it.
-    from ..arrays.chunked.recutting import recut
+    from ..arrays.chunked.computation import recut
 
     made = recut(array, chunks)
     return array.rechunk(chunks, method="tasks") if made is None else made

@@ -23,10 +23,8 @@ from ..phases import cut_chunks, cut_shapes, finer_values
 from ..recognise import is_cupy
 from ..regions import Node
 from .computation import Computation, takes_whole
-from .grid import Chunks, cut_as, grid, grid_of
-from .job import Work
-from .outputs import results_of
-from .places import meta_of, uploaded
+from .grid import Chunks, cut_as, grid, grid_of, results_of
+from .job import Work, meta_of, uploaded
 from .planner import note
 from .sources import readable
 
@@ -54,15 +52,13 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     shape, chunks = grid_of(fields)
     arrays = [_as_dask(field, chunks) for field in fields]
     one = Computation(work, shape, chunks, fields, arrays)
-    plan, sources = "whole cores", None
-    if not takes_whole(work.nodes, arrays, chunks):
+    if not one.alone:
         for field in arrays:
             # A block has a place, which is not known behind such a chunk.
             refuse_unknown(field)
-        sources = readable(work, fields, chunks)
-        plan = "regions" if sources else "edges"
-    rules = one.rules(sources)
-    note(plan, one, rules)
+        one.sources = readable(work, fields, chunks)
+    rules = one.rules()
+    note(one, rules)
     return one.results(rules)
 
 

@@ -20,8 +20,7 @@ from ..borders import Array
 from ..layout import Region, Shape
 from ..recognise import is_cupy
 from .bound import BoundBlock, Offset, Parts, Slices, bound, fill, ranked
-from .job import Job, bare
-from .places import in_memory, nothing
+from .job import Job, bare, in_memory, nothing
 
 # For each axis of a chunk how thick its faces are at its begin and at its end; 0 for none.
 Depths: TypeAlias = Sequence[tuple[int, int]]
