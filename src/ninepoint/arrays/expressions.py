@@ -17,9 +17,8 @@ from typing import Any, ClassVar
 from dask_array._expr import ArrayExpr
 from dask_array._new_collection import new_collection
 
-from . import accepted
 from .chunked.computation import Computation
-from .chunked.grid import Chunks, Output, cut_as, grid_of
+from .chunked.grid import Chunks, Output, grid_of, lazy
 from .chunked.job import Work, meta_of
 from .chunked.layer import Lazy
 from .engines import refuse_unknown
@@ -64,12 +63,5 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
         refuse_unknown(field)
     shape, chunks = grid_of(fields)
     one = Computation(work, shape, chunks)
-    sources = [_lazy(field, chunks, library).expr for field in fields]
+    sources = [lazy(field, chunks, library).expr for field in fields]
     return [new_collection(Results(one, k, *sources)) for k in range(len(one.outputs))]
-
-
-def _lazy(field: Any, chunks: Chunks, library: Any) -> Any:
-    if is_expression(field):
-        return field
-    array = accepted.as_field(field)
-    return library.from_array(array, chunks=cut_as(array.shape, chunks))

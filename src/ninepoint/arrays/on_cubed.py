@@ -16,15 +16,13 @@ from functools import partial
 from typing import Any
 
 import cubed
-import numpy as np
 from cubed.core.ops import general_blockwise
 from cubed.primitive.blockwise import ChunkKey, FunctionArgs
 
-from . import accepted
 from .blocks import Part
 from .borders import Array
 from .chunked.bound import bound, computed
-from .chunked.grid import Chunks, Output, cut_as, grid_of, outputs_of
+from .chunked.grid import Chunks, Output, grid_of, lazy, outputs_of
 from .chunked.job import Job, Work, bare
 from .layout import Region
 from .recognise import is_cubed, listed
@@ -44,7 +42,7 @@ def lazily(work: Work, fields: Sequence[Any]) -> list[Any]:
     shape, chunks = grid_of(fields)
     outputs = outputs_of(work, shape)
     first = next(filter(is_cubed, fields))
-    arrays = [_lazy(field, chunks, first.spec) for field in fields]
+    arrays = [lazy(field, chunks, cubed, spec=first.spec) for field in fields]
     own = tuple(array.chunks for array in arrays)
     made: dict[int, Any] = {}
     for extent in dict.fromkeys(output.extent for output in outputs):
@@ -60,14 +58,6 @@ def _cuts(first: int, last: int, size: int) -> tuple[Span, ...]:
     """Spans of one size, of which the last one may be shorter."""
     spans = [(a, min(a + size, last)) for a in range(first, last, size)]
     return tuple(spans) or ((first, last),)
-
-
-def _lazy(field: Any, chunks: Chunks, spec: Any) -> Any:
-    if is_cubed(field):
-        return field
-    array = accepted.as_field(field)
-    sizes = tuple(map(max, cut_as(array.shape, chunks)))
-    return cubed.from_array(array, chunks=sizes, spec=spec)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +112,5 @@ class _Operation:
 
     def __call__(self, *chunks: Iterable[Array], block_id: Sequence[int]) -> Any:
         """Compute a block from the chunks that it reads."""
-        each = [map(np.asarray, own) for own in chunks]
-        results = listed(computed(self.job, self._region(block_id), self.fields, each))
+        results = listed(computed(self.job, self._region(block_id), self.fields, chunks))
         return bare([results[k] for k in self.which])

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from dataclasses import replace
 from typing import Any
 
-from ..arrays.recognise import is_dask, is_expression
+from ..arrays.recognise import is_dask
 from ..backends.tasks import in_task
 from ..iteration import Iteration, iterate
 from ..stepping import Scalars
@@ -35,23 +35,18 @@ class Lost(OSError):
 
 def client_of(fields: Sequence[Any]) -> Any:
     """The client that would compute these arrays, if its workers may hold a state; or None."""
-    if "distributed" not in sys.modules or not any(map(is_dask, fields)):
-        return None
-    if any(map(is_expression, fields)):
-        return None
-    if in_task():
-        # It holds a thread of a worker, and that may be the only one which a part could have.
+    lazy = list(filter(is_dask, fields))
+    # A task holds a thread of a worker, and that may be the only one which a part could have.
+    if "distributed" not in sys.modules or not lazy or in_task():
         return None
     # Imported here: they are optional, and the caller has them.
-    import dask.base
-    import dask.config
+    import dask
     import distributed
 
-    config: Any = dask.config
-    if not config.get("ninepoint.actors", True):
+    untyped: Any = dask
+    if not untyped.config.get("ninepoint.actors", True):
         return None
-    base: Any = dask.base
-    schedule = base.get_scheduler(collections=[one for one in fields if is_dask(one)])
+    schedule = untyped.base.get_scheduler(collections=lazy)
     client = getattr(schedule, "__self__", None)
     if not isinstance(client, distributed.Client) or client.asynchronous:
         return None
@@ -133,15 +128,14 @@ class _Drive:
         if self._ended:
             return 0
         begun = time.monotonic()
-        while True:
-            try:
-                team = self._at(first)
-                stop = first + min(length, self._leg)
-                self._ended = team.go(stop, self._numbers(first, stop))
-                break
-            except Lost as error:
-                self._recover(error)
-        self._lost, self._done = 0, team.step
+
+        def go(team: Any) -> bool:
+            stop = first + min(length, self._leg)
+            ended: bool = team.go(stop, self._numbers(first, stop))
+            self._lost, self._done = 0, team.step
+            return ended
+
+        self._ended = self._with_team(first, go)
         if time.monotonic() - begun < LEG / 2:
             self._leg *= 2
         if not self._ended:
@@ -160,10 +154,14 @@ class _Drive:
 
     def _state(self, done: int) -> list[Any]:
         """The state after so many steps."""
+        state: list[Any] = self._with_team(done, lambda team: team.state(self._chunks))
+        return state
+
+    def _with_team(self, done: int, act: Callable[[Any], Any]) -> Any:
+        """What the team does that has done so many steps, or another one in its place."""
         while True:
             try:
-                state: list[Any] = self._at(done).state(self._chunks)
-                return state
+                return act(self._at(done))
             except Lost as error:
                 self._recover(error)
 
@@ -194,14 +192,12 @@ class _Drive:
 
     def _copy(self, done: int) -> None:
         """Have a copy of the state, if it is time for one."""
-        plan, team = self._plan, self._team
-        since = done - (team.copied or 0)
-        if plan.snapshots == 0 or done >= plan.steps:
-            return
-        begun = time.monotonic()
-        if plan.snapshots is None and begun < self._copied:
-            return
-        if plan.snapshots is not None and since < plan.snapshots:
+        plan, team, begun = self._plan, self._team, time.monotonic()
+        if plan.snapshots is None:
+            due = begun >= self._copied
+        else:
+            due = plan.snapshots > 0 and done - (team.copied or 0) >= plan.snapshots
+        if done >= plan.steps or not due:
             return
         try:
             team.copy()

@@ -59,7 +59,7 @@ class Slab:
         self._count, self.ended = parts.motion.states, False
         shape = parts.shape_of(parts.shape, parts.lengths[part])
         self._fields = [
-            *(_filled(np.broadcast_to(one, shape)) for one in fields[: self._count]),
+            *(np.broadcast_to(one, shape) for one in fields[: self._count]),
             *fields[self._count :],
         ]
         # Frames into which the next state goes; and where the frames of all parts are.
@@ -192,9 +192,3 @@ class Slab:
 
 def _shifted(part: slice, span: Span) -> Span:
     return span[0] + part.start, span[0] + part.stop
-
-
-def _filled(array: Array) -> Array:
-    made = empty(array.shape, array.dtype.newbyteorder("="))
-    made[...] = array
-    return made

@@ -109,7 +109,7 @@ class Team:
         with self._noticing():
             self._actors = [future.result() for future in self._futures]
         self._fill(fields)
-        self._all("begin", [self._actors] * len(self._actors))
+        self._all("begin", self._actors)
         # The step of which there are copies, if there are.
         self.copied: int | None = None
 
@@ -121,8 +121,7 @@ class Team:
         Lost
             If a worker is gone.
         """
-        told = self._all("go", *[[one] * len(self._actors) for one in (self.step, last, numbers)])
-        self.step, ended = told[0]
+        self.step, ended = self._all("go", self.step, last, numbers)[0]
         return bool(ended)
 
     def copy(self) -> None:
@@ -130,10 +129,9 @@ class Team:
 
         Those of before are kept until all parts have theirs, for a worker may end meanwhile.
         """
-        steps = [self.step] * len(self._actors)
-        self._all("copy", steps)
+        self._all("copy", self.step)
         self.copied = self.step
-        self._all("forget", steps)
+        self._all("forget", self.step)
 
     def state(self, chunks: Sequence[Sequence[int]]) -> list[Any]:
         """The state as Dask arrays in these chunks, which lie on the workers."""
@@ -263,14 +261,12 @@ class Team:
                 with self._noticing():
                     future.result()
 
-    def _all(self, method: str, *each: Sequence[Any]) -> list[Any]:
-        """What a method of all actors gives, each with its own arguments."""
+    def _all(self, method: str, *arguments: Any) -> list[Any]:
+        """What a method of all actors gives."""
         told: dict[int, Any] = {}
         with self._noticing():
-            calls = [
-                getattr(one, method)(*arguments)
-                for one, arguments in zip(self._actors, zip(*each, strict=True), strict=True)
-            ]
+            calls = [getattr(one, method)(*arguments) for one in self._actors]
+            # One that waits for another, which raises, must not be waited for alone.
             left = list(range(len(calls)))
             while left:
                 k = left.pop(0)

@@ -220,10 +220,12 @@ def computed(
     block = bound(job, region, [tuple(map(sum, own)) for own in cuts])
     if not region.points:
         return bare([np.empty(*result) for result in block.results])
-    fields = zip(block.reads(region, cuts), chunks, job.work.field_dtypes, strict=True)
-    return block.of(
-        [put_together(own, some, partial(empty, dtype=dtype)) for own, some, dtype in fields]
-    )
+    fields = []
+    for own, some, dtype in zip(
+        block.reads(region, cuts), chunks, job.work.field_dtypes, strict=True
+    ):
+        fields.append(np.asarray(put_together(own, some, partial(empty, dtype=dtype)), dtype))
+    return block.of(fields)
 
 
 def ranked(array: Array, ndim: int) -> Array:

@@ -36,9 +36,6 @@ class Faces:
     shape: Shape
     faces: tuple[tuple[int, int, Array], ...]
 
-    def __reduce__(self) -> Any:
-        return Faces, (self.shape, self.faces)
-
     def __sizeof__(self) -> int:
         # What a scheduler takes for the size of it.
         return sum(int(face.nbytes) for _, _, face in self.faces) + 128

@@ -15,12 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ...remembered import Remembered
+from .. import accepted
 from .. import numpy as on_numpy
 from ..blocks import spans_of
 from ..every import Steps, thinned_chunks
 from ..layout import Region, Shape, layout
 from ..numpy import broadcast_shape
 from ..phases import finer
+from ..recognise import is_chunked, is_cupy
 from ..regions import Node, Span, fields_span, reach, wraps
 
 if TYPE_CHECKING:
@@ -58,6 +60,18 @@ def cut_as(shape: Sequence[int], chunks: Chunks) -> Chunks:
     """The chunks of an array that is cut as the whole is, along the axes that it has of it."""
     own = chunks[len(chunks) - len(shape) :]
     return tuple(sizes if n == sum(sizes) else (n,) for n, sizes in zip(shape, own, strict=True))
+
+
+def lazy(field: Any, chunks: Chunks, library: Any, **options: Any) -> Any:
+    """A field as an array of a library, cut as the whole is."""
+    if is_chunked(field):
+        return field
+    if is_cupy(field):
+        # To name it by its elements would be to fetch them.
+        options |= {"asarray": False, "name": False}
+    else:
+        field = accepted.as_field(field)
+    return library.from_array(field, chunks=cut_as(field.shape, chunks), **options)
 
 
 def aligned(entries: Sequence[Any], ndim: int, missing: Any) -> tuple[Any, ...]:

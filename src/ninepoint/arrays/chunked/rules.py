@@ -59,9 +59,15 @@ class Field:
         found = [axis.depths(k) if cut else (0, 0) for axis, k, cut in own]
         return tuple(found[len(found) - self.ndim :])
 
-    def has(self, offset: Offset) -> bool:
-        """Whether it has a chunk of its own where another one stands."""
-        return not any(at and not cut for at, cut in zip(offset, self.cut, strict=True))
+    def beside(self, around: list[tuple[Offset, Place]]) -> list[tuple[Offset, Place]]:
+        """Where it has a chunk of its own, of the chunks around one."""
+        if all(self.cut):
+            return around
+        return [
+            (offset, at)
+            for offset, at in around
+            if not any(far and not cut for far, cut in zip(offset, self.cut, strict=True))
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +109,11 @@ class Blocks:
             tables = [table[k] for table, k in zip(near, place, strict=True)]
             stand = itertools.product(*[offsets for offsets, _ in tables])
             numbers = itertools.product(*[numbers for _, numbers in tables])
-            beside = list(zip(stand, numbers, strict=True))[1:]
+            around = list(zip(stand, numbers, strict=True))[1:]
             needed: list[TaskRef] = []
             offsets: list[tuple[Offset, ...]] = []
             for field, known in zip(self.fields, refs, strict=True):
-                there = [pair for pair in beside if field.has(pair[0])]
+                there = field.beside(around)
                 for _, at in there:
                     if at not in known:
                         known[at] = ref = TaskRef((field.faces, *field.at(at)))

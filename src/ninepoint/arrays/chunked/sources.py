@@ -25,7 +25,6 @@ from dask.layers import ArraySliceDep
 
 from ... import limits
 from ..blocks import parts, spans_of
-from ..borders import Array
 from ..layout import Region, Shape
 from ..regions import mixed
 from .bound import computed
@@ -67,22 +66,10 @@ class Source:
         return untyped.Array(graph, name, chunks, meta=np.empty((0,) * len(axes), self.dtype))
 
 
-@dataclass(frozen=True, slots=True)
-class _Sliced:
-    """What is sliced, as elements of a type."""
-
-    held: Any
-    dtype: np.dtype[Any]
-
-    def __getitem__(self, index: tuple[slice, ...]) -> Array:
-        return np.asarray(self.held[index], self.dtype)
-
-
 def read_block(job: Job, region: Region, *held: Any) -> Any:
     """Read what a block needs of what can be sliced, and compute it."""
     cuts = [tuple((n,) for n in one.shape) for one in held]
-    pairs = zip(held, job.work.field_dtypes, strict=True)
-    return computed(job, region, cuts, [[_Sliced(*pair)] for pair in pairs])
+    return computed(job, region, cuts, [[one] for one in held])
 
 
 def source_of(array: Any) -> Source | None:
