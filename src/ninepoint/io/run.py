@@ -115,7 +115,7 @@ def _cut(array: Any, chunks: tuple[Shape, ...]) -> Any:
     made = None
     # Imported here, and only where there may be arrays that know their sources.
     if "ninepoint.arrays.chunked.layer" in sys.modules:
-        from ..arrays.chunked.recutting import recut
+        from ..arrays.chunked.computation import recut
 
         made = recut(array, chunks)
     return array.rechunk(chunks, method="tasks") if made is None else made
