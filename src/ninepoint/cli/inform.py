@@ -6,7 +6,8 @@ import inspect
 from argparse import Namespace
 from typing import Any
 
-from ..backends.numba import cache as kernel_cache
+from ..backends import cache as kernel_cache
+from ..backends.numba import cpu
 from ..filters.filtering import Typed
 from ..inspecting import surroundings
 from ..inspecting.asked import asked
@@ -86,7 +87,7 @@ def cache(clear: bool) -> None:
     folder = kernel_cache.folder()
     files, size = surroundings.folder_size(folder)
     if clear:
-        kernel_cache.clear()
+        cpu.clear()
         # What is not ours stays.
         left, rest = surroundings.folder_size(folder)
         print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")

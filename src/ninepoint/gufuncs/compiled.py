@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.numba import cache
-from ..backends.numba.interpreted import interpreted
+from ..backends import cache
+from ..backends.numba.cpu import interpreted
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..language.dtypes import castable, short

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..backends.numba.reasons import plain, reason
+from ..backends.numba.inferring import plain, reason
 from ..language import errors
 from ..language.errors import Span
 from ..language.source import Function, own_nodes

@@ -25,7 +25,7 @@ from numba.core.registry import cpu_target
 from numba.extending import overload
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
-from ..backends.numba import cache
+from ..backends import cache
 from .bodies import INSIDE, body, body_tree, jitted
 from .compiled import Operand
 from .definition import GufuncDefinition

@@ -16,7 +16,7 @@ from ..arrays.borders import Rule
 from ..arrays.conditions import Condition
 from ..arrays.lanes import told, told_copies, told_order
 from ..arrays.recognise import is_dask, is_device, is_xarray
-from ..backends.numba.interpreted import interpreted
+from ..backends.numba.cpu import interpreted
 from ..chaining import unfit
 from ..definition import Definition
 from ..graph import Node

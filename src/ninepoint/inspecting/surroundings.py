@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 
-from ..backends.numba import cache as kernel_cache
+from ..backends import cache as kernel_cache
 from ..backends.threads import thread_count
 from .displays import Explanation, counted
 

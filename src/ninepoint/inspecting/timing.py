@@ -150,9 +150,9 @@ def prepared(compiled: Compiled) -> tuple[str, float]:
     imported("numba")
 
     begin = perf_counter()
-    _ = compiled.entry
+    loaded = compiled.loaded
     seconds = perf_counter() - begin
-    return ("loaded from the cache" if compiled.from_disk() else "compiled"), seconds
+    return ("loaded from the cache" if loaded.from_disk else "compiled"), seconds
 
 
 def cut(

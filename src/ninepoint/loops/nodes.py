@@ -32,6 +32,13 @@ FLOATS = ("float32", "float64")
 # The type of each part of a complex number.
 PARTS = {"complex64": "float32", "complex128": "float64"}
 
+# What types are called in texts.
+SHORT = {
+    "bool": "b1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8",
+    "uint16": "u16", "uint32": "u32", "uint64": "u64", "float32": "f32", "float64": "f64",
+    "complex64": "c64", "complex128": "c128",
+}  # fmt: skip
+
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 

@@ -13,7 +13,7 @@ from concurrent.futures import CancelledError
 from typing import Any
 
 from ..arrays.recognise import is_dask, is_expression
-from ..backends.tasks import in_task
+from ..backends.threads import in_task
 from ..files.progress import shown
 from ..iteration import Iteration
 from ..stepping import Scalars

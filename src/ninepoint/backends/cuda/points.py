@@ -39,10 +39,10 @@ from ...language.ir import (
     Values,
     Weight,
 )
+from ...loops.nodes import SHORT
 from ...lowering.kept import needed
 from ...lowering.machine import machine_type
 from ..numba.control import Control
-from ..numba.expressions import SHORT
 from ..numba.window_loops import over
 from .borders import border_of
 from .elements import Array, copied, stored

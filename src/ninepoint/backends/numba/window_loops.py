@@ -29,10 +29,11 @@ from ...language.ir import (
     Tap,
     Weight,
 )
+from ...loops.nodes import SHORT
 from ...lowering.looping import PIECE, bounds_inside, live, total_type
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
-from .expressions import SHORT, Expressions, literal
+from .expressions import Expressions, literal
 
 
 @dataclass
@@ -368,7 +369,7 @@ def over(shape: Offset, inner: Sequence[str]) -> list[str]:
     lines = list(inner)
     for axis in reversed(range(len(shape))):
         head = f"for d{axis} in range({shape[axis]}):"
-        lines = [head, *("    " + line for line in lines)]
+        lines = [head, *indented(lines)]
     return lines
 
 
@@ -380,14 +381,12 @@ def _added(shape: Offset, inner: list[str], sums: dict[str, str]) -> list[str]:
     if length > 2 * PIECE:
         end = f"p0 + {PIECE}"
         elements = f"range(p0, {end} if {end} < {length} else {length})"
-    body += [f"for d{last} in {elements}:", *("    " + line for line in inner)]
+    body += [f"for d{last} in {elements}:", *indented(inner)]
     body += [f"    line_{name} = line_{name} + {term}" for name, term in sums.items()]
     body += [f"{name} = {name} + line_{name}" for name in sums]
     if length > 2 * PIECE:
-        body = [f"for p0 in range(0, {length}, {PIECE}):", *("    " + line for line in body)]
-    for axis in reversed(range(last)):
-        body = [f"for d{axis} in range({shape[axis]}):", *("    " + line for line in body)]
-    return [*(f"{name} = 0.0" for name in sums), *body]
+        body = [f"for p0 in range(0, {length}, {PIECE}):", *indented(body)]
+    return [*(f"{name} = 0.0" for name in sums), *over(shape[:-1], body)]
 
 
 def plus(name: str, step: int) -> str:
@@ -395,3 +394,8 @@ def plus(name: str, step: int) -> str:
     if not step:
         return name
     return f"{name} + {step}" if step > 0 else f"{name} - {-step}"
+
+
+def indented(lines: Sequence[str], depth: int = 1) -> list[str]:
+    """Lines inside of something."""
+    return ["    " * depth + line for line in lines]
