@@ -150,20 +150,15 @@ def home() -> Path:
     """The folder, if it is there and nobody else may write into it."""
     base = folder()
     try:
-        make_private(base)
+        if not base.is_dir():
+            base.parent.mkdir(parents=True, exist_ok=True)
+            base.mkdir(mode=0o700, exist_ok=True)
+        _check(os.stat(base), f"the folder {base}")
     except (NotPrivate, OSError) as error:
         _warn_unusable(base, error)
     else:
         return base
     return _fallback()
-
-
-def make_private(base: Path) -> None:
-    """Make the folder if it is not there; nobody else may write into it."""
-    if not base.is_dir():
-        base.parent.mkdir(parents=True, exist_ok=True)
-        base.mkdir(mode=0o700, exist_ok=True)
-    _check(os.stat(base), f"the folder {base}")
 
 
 def _check(found: os.stat_result, name: str) -> None:
@@ -266,19 +261,17 @@ def warn_damaged(file: Path) -> None:
 def written(text: str, name: str) -> Path:
     """The path of a module of this text, written if it is not there yet."""
     # Not both in a tuple: the second folder is made when it is asked for.
-    for place in (folder, _fallback):
-        base = place()
-        path = base / f"{name}.py"
+    for place in (home, _fallback):
+        path = place() / f"{name}.py"
         try:
-            make_private(base)
             found = content(path)
             if found == text.encode():
                 return path
             if found is not None:
                 _warn(f"ninepoint writes {path} anew: it was damaged.")
             replace(path, text.encode())
-        except (NotPrivate, OSError) as error:
-            _warn_unusable(base, error)
+        except OSError as error:
+            _warn_unusable(path.parent, error)
         else:
             return path
     raise OSError(f"no folder can be written: neither {folder()} nor {_fallback()}.")

@@ -39,6 +39,8 @@ SHORT = {
     "complex64": "c64", "complex128": "c128",
 }  # fmt: skip
 
+# Operations that give a truth, of numbers of one type.
+QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 COMPARISONS = frozenset({"<", "<=", ">", ">=", "==", "!="})
 
 

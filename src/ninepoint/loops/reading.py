@@ -26,6 +26,7 @@ from .nodes import (
     BITS,
     FLOATS,
     PARTS,
+    QUESTIONS,
     SHORT,
     Alloc,
     Array,
@@ -100,7 +101,6 @@ _WORDS = frozenset(
 
 # Functions of one float that may be computed where nobody needs them.
 _QUICK = ("floor", "ceil", "trunc", "rint", "fabs", "sqrt")
-_QUESTIONS = ("isnan", "isinf", "isfinite", "signbit")
 
 
 class NotRead(Exception):
@@ -722,7 +722,7 @@ class _Body:
         machine = "float32"
         for arg in args:
             machine = common(Name(machine, ""), arg)
-        result = "bool" if func.attr in _QUESTIONS else machine
+        result = "bool" if func.attr in QUESTIONS else machine
         return Op(result, func.attr, tuple(convert(arg, machine) for arg in args))
 
     def _of_complex(self, name: str, args: Sequence[Value]) -> Value:

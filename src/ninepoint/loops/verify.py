@@ -19,6 +19,7 @@ from .nodes import (
     COMPARISONS,
     FLOATS,
     PARTS,
+    QUESTIONS,
     Alloc,
     Array,
     Assign,
@@ -48,9 +49,6 @@ from .nodes import (
 )
 
 _TYPES = frozenset({"bool", *BITS, *FLOATS, *PARTS})
-
-# Operations of which the types of operands and result need not be one.
-_QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
 
 
 def verify(module: Module) -> None:
@@ -110,21 +108,18 @@ class _Check:
     def _statement(self, node: Statement) -> None:
         match node:
             case Let(name, value):
-                self._value(value)
-                self._bind(name, value.type)
+                self._bind(name, self._value(value))
             case Variable(name, value):
-                self._value(value)
-                self._bind(name, value.type)
+                self._bind(name, self._value(value))
                 self.variables.add(name)
             case Assign(name, value):
-                self._value(value)
+                found = self._value(value)
                 assert name in self.variables, f"{name} is no variable"
                 assert name in self.values, f"{name} is not known here"
-                self._same(name, self.values[name], value.type)
+                self._same(name, self.values[name], found)
             case Store(array, index, value):
-                self._value(value)
                 self._element(array, index)
-                self._same(array.name, array.element, value.type)
+                self._same(array.name, array.element, self._value(value))
             case View():
                 self._view(node)
             case Alloc(array, shape):
@@ -151,9 +146,7 @@ class _Check:
             case Break() | Continue():
                 assert self.loops, "no loop is left"
             case Return(value):
-                if value is not None:
-                    self._value(value)
-                found = "" if value is None else value.type
+                found = "" if value is None else self._value(value)
                 self._same(self.of.name, self.of.result, found)
             case Run(call):
                 self._value(call)
@@ -184,7 +177,8 @@ class _Check:
 
     # Values.
 
-    def _value(self, node: Value) -> None:
+    def _value(self, node: Value) -> str:
+        """Look at a value; its type."""
         assert node.type in _TYPES or isinstance(node, Call), f"no type {node.type!r}"
         match node:
             case Name(machine, name):
@@ -203,11 +197,10 @@ class _Check:
                 self._call(node)
             case _:
                 assert_never(node)
+        return node.type
 
     def _operation(self, node: Op) -> None:
-        for arg in node.args:
-            self._value(arg)
-        types = [arg.type for arg in node.args]
+        types = [self._value(arg) for arg in node.args]
         told = f"{node.op} of {', '.join(types)} is no {node.type}"
         match node.op:
             case "to":
@@ -229,7 +222,7 @@ class _Check:
             case "popcount":
                 assert types == ["uint64"], told
                 assert node.type in BITS, told
-            case _ if node.op in COMPARISONS or node.op in _QUESTIONS:
+            case _ if node.op in COMPARISONS or node.op in QUESTIONS:
                 assert node.type == "bool", told
                 assert len(set(types)) == 1, told
             case _:
@@ -251,8 +244,7 @@ class _Check:
                 assert array.dense or not parameter.dense, f"{place}: not dense"
             else:
                 assert not isinstance(arg, Array), f"{place}: an array"
-                self._value(arg)
-                self._same(place, parameter.type, arg.type)
+                self._same(place, parameter.type, self._value(arg))
 
     # Arrays.
 
@@ -261,8 +253,7 @@ class _Check:
         return array
 
     def _element(self, array: Array, index: Sequence[Value]) -> None:
-        self._known(array)
-        self._index(array, index)
+        self._index(self._known(array), index)
 
     def _index(self, array: Array, index: Sequence[Value]) -> None:
         assert len(index) == array.ndim, f"{array.name}: {len(index)} indices, {array.ndim} axes"
@@ -270,12 +261,10 @@ class _Check:
             self._word(array.name, one)
 
     def _word(self, place: str, value: Value) -> None:
-        self._value(value)
-        self._same(place, "int64", value.type)
+        self._same(place, "int64", self._value(value))
 
     def _truth(self, value: Value) -> None:
-        self._value(value)
-        self._same("a test", "bool", value.type)
+        self._same("a test", "bool", self._value(value))
 
     def _same(self, place: str, wanted: str, found: str) -> None:
         assert wanted == found, f"{place}: {found or 'nothing'}, not {wanted or 'nothing'}"

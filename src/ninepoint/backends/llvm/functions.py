@@ -24,11 +24,6 @@ _FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
 _ENDS = {"float32": "f32", "float64": "f64"}
 _SUFFIX = {"float32": "f", "float64": ""}
 
-QUESTIONS = frozenset({"isnan", "isinf", "isfinite", "signbit"})
-
-# All functions of floats that have a name.
-NAMED = QUESTIONS | FLOAT_FUNCTIONS.keys()
-
 
 def applied(
     b: Any, op: str, machine: str, args: list[Held], exact: bool, flags: tuple[str, ...]

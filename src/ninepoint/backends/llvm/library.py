@@ -162,11 +162,6 @@ def remainder(a, b):
     return rest + b if (b < 0.0) != (rest < 0.0) else rest
 
 
-def remainder_float32(a, b):
-    """a % b of float32: the sum of two of them, rounded twice, is that which is rounded once."""
-    return f32(remainder(a, b))
-
-
 def saturate(value, low, high):
     """A float cut to whole numbers and to low .. high, which 32 bits hold; NaN is 0."""
     value = f64(value)

@@ -21,10 +21,10 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.ir import Kernel, Offset
 from ...lowering.kept import Kept, kept_stages, rolling_axis
+from ..generated import is_table
 from .control import NOTES
 from .expressions import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
 from .rows import RowFunction
-from .tables import is_table
 from .window_loops import indented, plus
 
 # A name that is not an attribute.

@@ -27,11 +27,11 @@ import numpy as np
 from ... import undisturbed
 from ...language.dtypes import DType, computed, short
 from .. import cache
+from ..generated import Numbers, separated
 from ..llvm import native
 from ..llvm.native import Kind
 from ..patience import announced
 from ..threads import LEFT, STOP, Stopped, interruptible
-from .tables import Numbers, separated
 
 if TYPE_CHECKING:
     from ..compiled import Compiled
@@ -119,11 +119,10 @@ def loaded(compiled: Compiled) -> Loaded:
     return _loaded.get(key) or undisturbed.undisturbed(make)
 
 
-def module(text: str, name: str, fastmath: bool = False) -> ModuleType:
+def module(text: str, name: str) -> ModuleType:
     """The generated module itself, with nothing of it compiled yet."""
-    return undisturbed.undisturbed(
-        lambda: _module(cache.written(text, f"{name}_{cache.key(text, str(fastmath))}"))
-    )
+    place = f"{name}_{cache.key(text, '')}"
+    return undisturbed.undisturbed(lambda: _module(cache.written(text, place)))
 
 
 def _module(path: Path) -> ModuleType:

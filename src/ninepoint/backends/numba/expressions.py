@@ -42,7 +42,7 @@ from ...lowering.typed import (
     Typed,
     Whole,
 )
-from .tables import Tables, varies
+from ..generated import Tables, varies
 
 # What generated text has of its own; other functions are NumPy's, or C's.
 _SUPPORTED = frozenset(

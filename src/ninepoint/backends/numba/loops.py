@@ -297,8 +297,7 @@ class _Writer(Band):
 
     def _rows_together(self) -> list[str]:
         """Several rows in each turn, and what remains one by one."""
-        count, (*outer, _) = (self.together or self.kernel).rows, self.indices
-        height = f"out0.shape[{len(outer) + 1}]"
+        count, height = (self.together or self.kernel).rows, self.length(-2)
         lines: list[str] = []
         if self.warm:
             lines.append(f"for i in range({-self.warm}, 0):")
@@ -315,20 +314,11 @@ class _Writer(Band):
         lines += indented(fetched)
         # Rows that are made together in another way take nothing from stages.
         stages = (
-            () if self.together else zip(self.kept, self.functions, self.several[:-1], strict=True)
+            () if self.together else zip(self.kept, self.functions, self.several, strict=False)
         )
         for kept, (single,), many in stages:
-            made = [self._down(self._made(kept), row) for row in range(count)]
-            results = [
-                [f"row({self.names[n]}, {self._place(kept, one)})" for n in kept.stage.names]
-                for one in made
-            ]
-            calls = self._each(single, many, made, self._columns(kept), results)
-            lines += indented(calls)
-        made = [self._down((0,) * len(self.indices), row) for row in range(count)]
-        places = [as_tuple(["b", *outer, plus("i", row)]) for row in range(count)]
-        results = [[f"row({out}, {place})" for out in self.outs] for place in places]
-        lines += indented(self._each(self.final, self.several[-1], made, "n", results))
+            lines += indented(self._each(single, many, count, kept))
+        lines += indented(self._each(self.final, self.several[-1], count, None))
         lines.append(f"for i in range(many, {height}):")
         return lines + indented(self._turn(warm=True))
 
@@ -349,19 +339,25 @@ class _Writer(Band):
         return [f"if out0.nbytes >= {NEAR}:", *lines] if lines else []
 
     def _each(
-        self,
-        single: RowFunction,
-        many: RowFunction | None,
-        made: list[Offset],
-        columns: str,
-        results: list[list[str]],
+        self, single: RowFunction, many: RowFunction | None, count: int, kept: Kept | None
     ) -> list[str]:
-        """Calls that make these rows: one for all, or one for each."""
+        """Calls that make so many rows of a stage or of the result: one for all, or for each."""
+        columns = self._columns(kept) if kept else "n"
+        made = self._made(kept) if kept else (0,) * len(self.indices)
+        places = [self._down(made, row) for row in range(count)]
+        targets = [self._targets(kept, place) for place in places]
         if many is not None:
-            return [self._call(many, made[0], columns, [one for row in results for one in row])]
-        return [
-            self._call(single, one, columns, row) for one, row in zip(made, results, strict=True)
-        ]
+            return [self._call(many, made, columns, [one for row in targets for one in row])]
+        pairs = zip(places, targets, strict=True)
+        return [self._call(single, place, columns, row) for place, row in pairs]
+
+    def _targets(self, kept: Kept | None, place: Offset, part: int = 0) -> list[str]:
+        """Where a row of a stage, or of the result, goes that is `place` from the result's."""
+        if kept is None:
+            index = [plus(*one) for one in zip(self._result(), place, strict=False)]
+            return [f"row({out}, {as_tuple(['b', *index])})" for out in self.outs]
+        at = self._place(kept, place, part)
+        return [f"row({self.names[name]}, {at})" for name in kept.stage.names]
 
     @staticmethod
     def _down(place: Offset, rows: int) -> Offset:
@@ -381,8 +377,7 @@ class _Writer(Band):
         """Up to which row a stage is made, counted as those of the result."""
         if self.kernel.ndim == 1:
             return "1"
-        length = f"out0.shape[{self.kernel.ndim - 1}]"
-        return plus(self._points(length, -2), kept.high[-2])
+        return plus(self._points(self.length(-2), -2), kept.high[-2])
 
     # Points of which some results are not made.
 
@@ -444,27 +439,22 @@ class _Writer(Band):
         steps: list[tuple[str, list[str]]] = []
         for kept, group in zip(self.kept, self.functions, strict=True):
             made = self._made(kept)
-            results = [
-                f"row({self.names[n]}, {self._place(kept, made, part)})"
-                for part in range(self._count(kept.stage.names[0]))
-                for n in kept.stage.names
-            ]
+            count = self._count(kept.stage.names[0])
+            rows = [row for part in range(count) for row in self._targets(kept, made, part)]
             made = (*made[:-1], made[-1] + height(kept.stage) - 1)
-            calls = [self._call(one, made, self._columns(kept), results) for one in group]
+            calls = [self._call(one, made, self._columns(kept), rows) for one in group]
             first = -self.warm if warm else kept.low[self.axis] - kept.high[self.axis]
             if isinstance(kept.stage, RunningSum):
                 steps.append(("", self._run(kept.stage, calls)))
             elif result or first < 0:
                 steps.append((self._from(first, self._some(kept)), self._rows(calls[0], kept)))
         if result:
-            place = as_tuple(["b", *self._result()])
-            rows = [f"row({out}, {place})" for out in self.outs]
-            nothing = (0,) * max(1, len(self.indices))
+            here = (0,) * max(1, len(self.indices))
             axis = self.kernel.ndim + self.axis
             some = ""
             if self.rolls and self._rolls(axis):
                 some = f"{self.indices[axis]} % {self.every[axis]} == 0"
-            made_rows = self._rows(self._call(self.final, nothing, "n", rows))
+            made_rows = self._rows(self._call(self.final, here, "n", self._targets(None, here)))
             steps.append((self._from(-self.warm if warm else 0, some), made_rows))
         lines: list[str] = []
         for condition, several in groupby(steps, key=lambda step: step[0]):
