@@ -7,7 +7,7 @@
                 row[j] = x[i, j] * 0.5
 
     value     := Number | Name | Op(op, value*) | Load(array, value*) | Size(array, axis)
-               | Stride(array, axis) | Call(function, (value | array)*)
+               | Call(function, (value | array)*)
     statement := Let | Variable | Assign | Store | View | Alloc | For | While | If | Break
                | Continue | Return | Run(call)
 
@@ -115,15 +115,6 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True)
-class Stride:
-    """The bytes between elements along an axis."""
-
-    array: Array
-    axis: int
-    type: str = "int64"
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
     """What a function of the module returns; `type` is empty if it returns nothing."""
 
@@ -132,7 +123,7 @@ class Call:
     args: tuple[Value | Array, ...]
 
 
-Value: TypeAlias = Number | Name | Op | Load | Size | Stride | Call
+Value: TypeAlias = Number | Name | Op | Load | Size | Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,9 +223,9 @@ class Continue:
 
 @dataclass(frozen=True, slots=True)
 class Return:
-    """Leave the function."""
+    """Leave the function, which gives a value."""
 
-    value: Value | None = None
+    value: Value
 
 
 @dataclass(frozen=True, slots=True)

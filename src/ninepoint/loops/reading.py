@@ -24,7 +24,6 @@ import numpy as np
 from ..language.syntax import parsed
 from .nodes import (
     BITS,
-    FLOATS,
     PARTS,
     QUESTIONS,
     SHORT,
@@ -50,7 +49,6 @@ from .nodes import (
     Size,
     Statement,
     Store,
-    Stride,
     Value,
     Variable,
     View,
@@ -326,10 +324,6 @@ class _Body:
                     # At the top a name may hold something else from here on.
                     old = self.names[name] = self._variable(name, number(value.type, 0))
                 self.lines.append(Assign(old.name, convert(value, old.type)))
-            case ast.Tuple(elts=targets):
-                assert isinstance(value, tuple)
-                for one, part in zip(targets, value, strict=True):
-                    self._assign(one, part)
             case ast.Subscript(slice=ast.Slice()):
                 self._fill(self._value(target.value), _only(value))
             case ast.Subscript():
@@ -352,7 +346,7 @@ class _Body:
 
     def _named(self, name: str, value: Known) -> Known:
         """A value under a name, which needs no statement if it has one or is known."""
-        if not _is_value(value) or isinstance(value, Number | Size | Stride):
+        if not _is_value(value) or isinstance(value, Number | Size):
             return value
         value = _only(value)
         if isinstance(value, Name) and value.name not in self.variables:
@@ -468,8 +462,6 @@ class _Body:
     def _name(self, name: str) -> Known:
         if name in self.names:
             return self.names[name]
-        if name in _CONVERSIONS:
-            return Machine(_CONVERSIONS[name])
         if name in self.reader.constants:
             return _literal(self.reader.constants[name])
         table = self.reader.table(name)
@@ -485,13 +477,6 @@ class _Body:
     def _compare(self, node: ast.Compare) -> Value:
         result, left = None, self._number(node.left)
         for op, right_node in zip(node.ops, node.comparators, strict=True):
-            if isinstance(op, ast.In):
-                assert isinstance(right_node, ast.Tuple)
-                tests = [compared("==", left, self._number(one)) for one in right_node.elts]
-                found = tests[0]
-                for one in tests[1:]:
-                    found = either("|", found, one)
-                return found
             right = self._number(right_node)
             test = compared(_OPERATORS[type(op)], left, right)
             result = test if result is None else either("&", result, test)
@@ -597,8 +582,6 @@ class _Body:
 
     def _attribute(self, node: ast.Attribute) -> Known:
         if isinstance(node.value, ast.Name) and node.value.id == "np":
-            if node.attr in ("nan", "inf"):
-                return _literal(float(node.attr))
             return Machine({"bool_": "bool"}.get(node.attr, node.attr))
         value = self._value(node.value)
         if not isinstance(value, Array):
@@ -609,8 +592,6 @@ class _Body:
         match node.attr:
             case "shape":
                 return tuple(Size(value, axis) for axis in range(value.ndim))
-            case "strides":
-                return tuple(Stride(value, axis) for axis in range(value.ndim))
             case "ndim":
                 return word(value.ndim)
             case "itemsize":
@@ -619,8 +600,6 @@ class _Body:
                 return self._size(value)
             case "nbytes":
                 return applied("*", self._size(value), word(value.itemsize))
-            case "dtype":
-                return Machine(value.element)
             case _:
                 raise NotRead(ast.unparse(node))
 
@@ -664,8 +643,6 @@ class _Body:
         match name:
             case "min" | "max":
                 return self._extreme("<" if name == "min" else ">", numbers)
-            case "abs":
-                return self._absolute(numbers[0])
             case "complex":
                 narrow = all(one.type == "float32" for one in numbers)
                 machine = "complex64" if narrow else "complex128"
@@ -749,14 +726,6 @@ class _Body:
         for one in values[1:]:
             found = chosen(compared(op, one, found), one, found)
         return found
-
-    def _absolute(self, value: Value) -> Value:
-        if value.type in FLOATS:
-            return Op(value.type, "fabs", (value,))
-        if value.type in PARTS:
-            return Op(PARTS[value.type], "abs", (value,))
-        negative = compared("<", value, word(0))
-        return chosen(negative, applied("-", word(0), value), value)
 
 
 def _is_value(known: Known) -> bool:

@@ -41,8 +41,6 @@ def applied(
 def _of_integers(b: Any, op: str, machine: str, args: list[Held], exact: bool) -> Held:
     if len(args) == 1:
         match op:
-            case "-":
-                return b.neg(args[0])
             case "~" | "not":
                 return b.not_(args[0])
             case "popcount":
@@ -80,8 +78,6 @@ def _of_floats(b: Any, op: str, machine: str, args: list[Held], flags: tuple[str
     match op:
         case "-":
             return b.fneg(args[0])
-        case "abs":
-            return _called(b, f"llvm.fabs.{_ENDS[machine]}", args)
         case "**":
             return _called(b, f"llvm.pow.{_ENDS[machine]}", args)
         case "fmod":
@@ -132,8 +128,6 @@ def _of_parts(b: Any, op: str, machine: str, args: list[Held]) -> Held:
             return b.fneg(re), b.fneg(im)
         case "conj":
             return re, b.fsub(ir.Constant(im.type, -0.0), im)
-        case "abs":
-            return _called(b, "hypot" + _SUFFIX[part], [re, im])
         case "isnan" | "isinf" | "isfinite":
             both = [_of_floats(b, op, part, [one], ()) for one in (re, im)]
             return (b.and_ if op == "isfinite" else b.or_)(*both)

@@ -79,7 +79,7 @@ def integer_divide(a, b):
 
 def integer_modulo(a, b):
     """a % b of 64-bit integers; 0 where b is 0."""
-    if b in (0, -1):
+    if b == 0 or b == -1:
         return a - a
     return a % b
 

@@ -40,7 +40,6 @@ from ...loops.nodes import (
     Size,
     Statement,
     Store,
-    Stride,
     Value,
     Variable,
     View,
@@ -347,10 +346,7 @@ class _Writer:
             place = b.gep(begin, [line.index])
             called(b, "llvm.prefetch.p0i8", ir.VoidType(), place, *map(INT, (0, 3, 1)))
 
-    def _return(self, value: Value | None) -> None:
-        if value is None:
-            self.b.ret_void()
-            return
+    def _return(self, value: Value) -> None:
         found = self.value(value)
         if isinstance(found, tuple):
             made = ir.Constant(held(self.source.result), ir.Undefined)
@@ -455,8 +451,6 @@ class _Writer:
                 return load(self.b, array.element, self._place(array, index))
             case Size(array, axis):
                 return self.arrays[array.name].shape[axis]
-            case Stride(array, axis):
-                return strides_of(self.b, self.arrays[array.name])[axis]
             case Call():
                 return self._call(node)
             case _:

@@ -21,9 +21,10 @@ from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.ir import Kernel, Offset
 from ...lowering.kept import Kept, kept_stages, rolling_axis
+from ...lowering.machine import machine_type
 from ..generated import is_table
 from .control import NOTES
-from .expressions import LIBRARY, RESERVED, as_tuple, kernel_expressions, kernel_names
+from .expressions import LIBRARY, RESERVED, Expressions, as_tuple, kernel_names
 from .rows import RowFunction
 from .window_loops import indented, plus
 
@@ -59,7 +60,11 @@ class Band(ABC):
         self.reach = reach
         self.known: dict[str, Interval] = ranges(kernel)
         self.names = {**kernel_names(kernel), NOTES: "notes"}
-        self.expressions = kernel_expressions(kernel, self.known, self.names)
+        self.expressions = Expressions(
+            self.known,
+            {name: machine_type(dtype, self.known[name]) for name, dtype in kernel.scalars},
+            {name: self.names[name] for name, _ in kernel.scalars},
+        )
         # Of a turn that makes several rows each stage keeps as many more.
         kept = kept_stages(kernel)
         self.kept = tuple(replace(one, count=one.count + kernel.rows - 1) for one in kept)

@@ -18,7 +18,7 @@ words: v0_row, v0_in.  A name of the user's does neither here, nor is it a word 
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import assert_never
 
 import numpy as np
@@ -26,9 +26,8 @@ import numpy as np
 from ...analysis.ranges import Interval
 from ...language.dtypes import SHORT_FLOATS
 from ...language.functions import FLOAT_FUNCTIONS
-from ...language.ir import Atom, Const, Expr, Kernel
+from ...language.ir import Atom, Expr, Kernel
 from ...loops.nodes import SHORT
-from ...lowering.machine import machine_type
 from ...lowering.names import by_number
 from ...lowering.typed import (
     Apply,
@@ -131,11 +130,6 @@ class Expressions(Typed):
         return text if own >= binding else f"({text})"
 
 
-def literal(atom: Const, machine: str) -> str:
-    """A constant of a machine type."""
-    return number(machine, atom.value)
-
-
 def number(machine: str, value: bool | int | float | complex) -> str:
     """A number of a machine type."""
     if machine == "bool":
@@ -195,37 +189,22 @@ RESERVED = frozenset(
 _DERIVED = ("_row", "_rows", "_add", "_move", "_in", "_out", "_next", "_sum")
 
 
-def safe_names(given: Iterable[str], stages: Iterable[str] = ()) -> dict[str, str]:
-    """The names in generated text of fields, scalars and coefficients, and of stages."""
+def kernel_names(kernel: Kernel) -> dict[str, str]:
+    """The names in generated text of all that a kernel is given, and of its stages."""
+    stages = [name for stage in kernel.stages for name in stage.names]
+    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
+    given += [name for name, _, _ in kernel.coefficients]
     safe: dict[str, str] = {}
-    taken: set[str] = set()
-    stages = tuple(stages)
     for name in (*given, *stages):
         new = name
         # A stage of the compiler's own has a name that nothing else has.
         own = name in stages and by_number(name)
         while not own and (
-            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in taken
+            new in RESERVED or by_number(new) or new.endswith(_DERIVED) or new in safe.values()
         ):
             new += "_"
-        taken.add(new)
         safe[name] = new
     return safe
-
-
-def kernel_names(kernel: Kernel) -> dict[str, str]:
-    """The names in generated text of all that a kernel is given, and of its stages."""
-    given = [name for name, _ in (*kernel.fields, *kernel.scalars)]
-    given += [name for name, _, _ in kernel.coefficients]
-    return safe_names(given, (name for stage in kernel.stages for name in stage.names))
-
-
-def kernel_expressions(
-    kernel: Kernel, known: dict[str, Interval], names: Mapping[str, str]
-) -> Expressions:
-    """What writes the operations of a kernel, whose scalars have these names in the text."""
-    types = {name: machine_type(dtype, known[name]) for name, dtype in kernel.scalars}
-    return Expressions(known, types, {name: names[name] for name, _ in kernel.scalars})
 
 
 def as_tuple(items: list[str]) -> str:

@@ -48,12 +48,6 @@ def in_bins(stage: Histogram, storage: np.dtype) -> bool:
     return storage.kind in "iu" and storage.itemsize <= 2 and len(stage.lines[0]) == 3
 
 
-def bins(storage: np.dtype) -> tuple[int, int]:
-    """How many bins the values of a type need, and how many bits a coarse bin covers."""
-    bits = 1 if storage.kind == "b" else storage.itemsize * 8
-    return 2**bits, bits // 2
-
-
 def histogram_function(
     name: str,
     stage: Histogram,
@@ -66,7 +60,8 @@ def histogram_function(
 
     `fields` maps the names of the fields to those in the text.
     """
-    count, shift = bins(storage)
+    # So many bins, and so many bits of those that a coarse one covers.
+    count, shift = 2 ** (8 * storage.itemsize), 4 * storage.itemsize
     fine, coarse = f"fine_{name}", f"coarse_{name}"
     low = -(count // 2) if storage.kind == "i" else 0
     steps = [o - least for o, least in zip(stage.read.offset, reach.lo, strict=True)]

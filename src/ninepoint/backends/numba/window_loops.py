@@ -33,7 +33,7 @@ from ...loops.nodes import SHORT
 from ...lowering.looping import PIECE, bounds_inside, live, total_type
 from ...lowering.machine import machine_type
 from ...lowering.ranks import quantile_position
-from .expressions import Expressions, literal
+from .expressions import Expressions, number
 
 
 @dataclass
@@ -63,13 +63,8 @@ class WindowLoops:
         own = self.expressions.declare(name, reduce)
         sparse = self._live(name, reduce)
         inner = [line for a in reduce.body for line in self._inside(name, a, reduce, sparse)]
-        items = window_ranges(
-            reduce,
-            self.known,
-            {n: self.known_storage(n) for n in self.storage},
-        )
-        joined = items[0]
-        for item in items[1:]:
+        joined, *items = window_ranges(reduce, self.known, self.stored)
+        for item in items:
             joined = joined | item
         result = self.expressions.atom(reduce.result)
         if reduce.kind == "var":
@@ -117,6 +112,11 @@ class WindowLoops:
             *of_valid(name, reduce, SHORT[own], found, at),
         ]
 
+    @property
+    def stored(self) -> dict[str, Interval]:
+        """What the elements of arrays can be."""
+        return {name: self.known_storage(name) for name in self.storage}
+
     def known_storage(self, array: str) -> Interval:
         return of_storage(self.storage[array])
 
@@ -141,8 +141,7 @@ class WindowLoops:
         types = self.expressions.types
         own = {a.name: a.value for a in reduce.body}
         if inner not in self.known:
-            arrays = {n: self.known_storage(n) for n in self.storage}
-            self.known.update(bounds_inside(reduce, self.known, arrays))
+            self.known.update(bounds_inside(reduce, self.known, self.stored))
         match expr:
             case Tap():
                 places = self._places(f"{inner}_{name}", expr, dims)
@@ -164,7 +163,7 @@ class WindowLoops:
                     table = self.expressions.tables.listed(types[inner], numbers)
                     return [f"{inner} = {table}[{_flat(dims, reduce.shape)}]"]
                 table = f"{inner}_{name}"
-                constants = [literal(Const(expr.dtype, t), types[inner]) for t in expr.texts]
+                constants = [number(types[inner], Const(expr.dtype, t).value) for t in expr.texts]
                 self._table(table, constants, reduce.shape, types[inner])
                 return [f"{inner} = {table}[{', '.join(dims)}]"]
             case Coefficient():
@@ -177,7 +176,7 @@ class WindowLoops:
                 if product and any(
                     zero_product(expr, own, p) for p in range(math.prod(reduce.shape))
                 ):
-                    zero = literal(Const(expr.dtype, "0"), types[inner])
+                    zero = number(types[inner], 0)
                     text = f"({text}) if {sparse}[{', '.join(dims)}] else {zero}"
                 return [f"{inner} = {text}"]
 
@@ -209,29 +208,21 @@ class WindowLoops:
         short, kind = SHORT[own], reduce.kind
         item_type = self.expressions.machine(reduce.result)
         match kind:
-            case "sum":
+            case "sum" | "prod" | "mean":
+                total, op = short, "*" if kind == "prod" else "+"
+                finish = []
+                if kind == "mean":
+                    total = SHORT[total_type(reduce, item, self.expressions.least)]
+                    count = math.prod(reduce.shape)
+                    finish = [f"{name} = {short}({name}) / {short}({count})"]
                 return (
-                    [f"{name} = {short}(0)"],
-                    [f"{name} = {short}({name} + {short}({result}))"],
-                    [],
-                )
-            case "prod":
-                return (
-                    [f"{name} = {short}(1)"],
-                    [f"{name} = {short}({name} * {short}({result}))"],
-                    [],
+                    [f"{name} = {total}({int(kind == 'prod')})"],
+                    [f"{name} = {total}({name} {op} {total}({result}))"],
+                    finish,
                 )
             case "any" | "all":
                 op = "|" if kind == "any" else "&"
                 return [f"{name} = {kind == 'all'}"], [f"{name} = {name} {op} ({result})"], []
-            case "mean":
-                count = math.prod(reduce.shape)
-                total = total_type(reduce, item, self.expressions.least)
-                return (
-                    [f"{name} = {SHORT[total]}(0)"],
-                    [f"{name} = {SHORT[total]}({name} + {SHORT[total]}({result}))"],
-                    [f"{name} = {short}({name}) / {short}({count})"],
-                )
             case "min" | "max":
                 op = "<" if kind == "min" else ">"
                 start = [f"{name} = {self._extreme(kind, item_type)}"]
