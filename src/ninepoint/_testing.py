@@ -29,11 +29,13 @@ import numpy as np
 from . import limits as limit
 from .arrays.cuda import work as device_work
 from .arrays.layout import layout
+from .backends import cache
+from .backends.compiled import Compiled
 from .backends.cuda import cubins, driver
 from .backends.llvm.native import Kind
-from .backends.numba import cache
-from .backends.numba.interpreted import in_numpy
-from .backends.numba.interpreted import interpreted as as_plain_python
+from .backends.numba import cpu
+from .backends.numba.cpu import Loaded, in_numpy
+from .backends.numba.cpu import interpreted as as_plain_python
 from .backends.pipeline import Forms
 from .inspecting.asked import asked
 from .inspecting.explaining import no_chain, notes
@@ -166,38 +168,21 @@ def interpreted(checked: bool = True) -> Iterator[None]:
     Outside
         Where code looked outside an array, or where nothing had been written.
     """
-    compiled = cache.load
+    load = cpu.loaded
 
-    def as_python(
-        text: str,
-        name: str,
-        types: Any,
-        signature: Any,
-        fastmath: bool,
-        kinds: Sequence[Kind] | None = None,
-        elements: bool = False,
-    ) -> Any:
-        if kinds is None:
-            return compiled(text, name, types, signature, fastmath, kinds, elements)
-        texts.add(text)
-        return _Interpreted(text, kinds, checked)
+    def as_python(compiled: Compiled) -> Loaded:
+        if compiled.module.opaque:
+            return load(compiled)
+        return Loaded(_Interpreted(compiled.module.text, cpu.kinds_of(compiled), checked))
 
-    # The same text may have been compiled before, for whole arrays.
-    texts: set[str] = set()
-    takes_commands: Any = cache.takes_commands
-    of_others: Any = lambda text, *rest: text not in texts and takes_commands(text, *rest)  # noqa: E731
-    cache.takes_commands = of_others
-    try:
-        with _loading(as_python):
-            yield
-    finally:
-        cache.takes_commands = takes_commands
+    with _loading(as_python):
+        yield
 
 
 def forget() -> None:
     """Forget machine code that is in memory, as in a new process: it is read from disk again."""
-    cache._loaded.clear()
-    cache._modules.clear()
+    cpu._loaded.clear()
+    cpu._modules.clear()
     cache._refused.clear()
     if cache._fallback.cache_info().currsize:
         shutil.rmtree(cache._fallback())
@@ -220,23 +205,18 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
 
     It is told which arguments the function writes, and whether its floats are exact.
     """
-    load = cache.load
+    load = cpu.loaded
 
-    def loaded(
-        text: str,
-        name: str,
-        types: Any,
-        signature: Callable[[], Any],
-        fastmath: bool,
-        kinds: Sequence[Kind] | None = None,
-        elements: bool = False,
-    ) -> Any:
-        found = load(text, name, types, signature, fastmath, kinds, elements)
+    def loaded(compiled: Compiled) -> Loaded:
+        found, module = load(compiled), compiled.module
         if as_plain_python():
             return found
-        told = signature().args if kinds is None else kinds
-        writes = [bool(getattr(one, "mutable", False)) for one in told]
-        return watch(found, text, writes, not fastmath)
+        writes = [kind.mutable for kind in cpu.kinds_of(compiled)]
+        if module.opaque:
+            # What it notes.
+            writes[-1] = True
+        entry = watch(found.entry, module.text, writes, not compiled.fastmath)
+        return dataclasses.replace(found, entry=entry)
 
     with _loading(loaded):
         yield
@@ -244,12 +224,12 @@ def watched(watch: Callable[[Any, str, list[bool], bool], Any]) -> Iterator[None
 
 @contextmanager
 def _loading(load: Any) -> Iterator[None]:
-    before = cache.load
-    cache.load = load
+    before = cpu.loaded
+    cpu.loaded = load
     try:
         yield
     finally:
-        cache.load = before
+        cpu.loaded = before
 
 
 class _Interpreted:

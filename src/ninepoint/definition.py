@@ -22,7 +22,7 @@ import numpy as np
 from .arrays import accepted
 from .arrays.every import Every, steps_of
 from .arrays.recognise import is_chunked, is_xarray, refuse_foreign
-from .backends import records, tuned
+from .backends import records
 from .backends.compiled import Compiled
 from .language import errors
 from .language.dtypes import DType, value_type
@@ -421,12 +421,12 @@ class Definition:
         kinds = _kinds(types)
         found = self._schedules.get(kinds)
         if found is None:
-            found = self._schedules[kinds] = tuned.load(self.token, kinds) or Schedule()
+            found = self._schedules[kinds] = records.tuned(self.token, kinds) or Schedule()
         return found
 
     def tune(self, types: Sequence[np.dtype], schedule: Schedule) -> Any:
         """Use a schedule for these types from now on; gives the file that keeps it."""
-        path = tuned.store(self.token, _kinds(types), schedule)
+        path = records.keep_tuned(self.token, _kinds(types), schedule)
         self._schedules[_kinds(types)] = schedule
         # What was compiled is of the schedule before.
         self._compiled.clear()

@@ -49,10 +49,9 @@ from ninepoint.arrays.parts import (
 )
 from ninepoint.arrays.recognise import listed
 from ninepoint.arrays.shells import Shell
-from ninepoint.backends.backend import Code
 from ninepoint.backends.compiled import Bound
+from ninepoint.backends.crew import Held
 from ninepoint.backends.memory import LEAST, empty
-from ninepoint.backends.repeated import Held
 from ninepoint.backends.threads import thread_count
 
 # What does calls: fields, numbers, out -> result.  The numbers are coefficient arrays and scalars.
@@ -88,7 +87,7 @@ class Executable:
 
     def __init__(
         self,
-        program: Code,
+        program: Bound,
         fields: Sequence[Array],
         border: Border,
         cval: Any = 0,
@@ -288,7 +287,7 @@ def apply(
 
 
 def machine_of_list(
-    program: Code, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
+    program: Bound, plan: Layout, values: Values, fields: Sequence[Array], outs: Sequence[Array]
 ) -> Machine | None:
     """What one list of commands for a whole call depends on; None if it takes another way."""
     lead = fields[0].shape[: -len(plan.shape)]

@@ -8,7 +8,8 @@ from argparse import Namespace
 import numpy as np
 
 from ..arrays.accepted import native
-from ..backends.numba import cache as kernel_cache
+from ..backends import cache as kernel_cache
+from ..backends.numba import cpu
 from ..inspecting import surroundings
 from ..inspecting.asked import Asked, asked
 from ..inspecting.displays import counted
@@ -77,7 +78,7 @@ def cache(options: Namespace) -> None:
     folder = kernel_cache.folder()
     files, size = surroundings.folder_size(folder)
     if options.clear:
-        kernel_cache.clear()
+        cpu.clear()
         # What is not ours stays.
         left, rest = surroundings.folder_size(folder)
         print(f"removed {files - left} files, {counted(size - rest, 'B')}, from {folder}")

@@ -28,8 +28,8 @@ from numba.core.registry import cpu_target
 from numba.extending import overload
 from numba.np.ufunc.wrappers import _GufuncWrapper
 
-from ..backends.numba import cache
-from ..backends.numba.interpreted import interpreted
+from ..backends import cache
+from ..backends.numba.cpu import interpreted
 from ..backends.patience import announced
 from ..backends.universal import Universal
 from ..language.dtypes import castable, short

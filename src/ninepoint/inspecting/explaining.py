@@ -19,7 +19,7 @@ from ..analysis.ranges import Interval, ranges, words
 from ..arrays import numpy as on_numpy
 from ..arrays.lanes import told, told_copies, told_order
 from ..arrays.recognise import is_dask, is_device, is_xarray
-from ..backends.numba.interpreted import interpreted
+from ..backends.numba.cpu import interpreted
 from ..backends.pipeline import Forms
 from ..calls import Call
 from ..chaining import unfit

@@ -259,11 +259,11 @@ def measured(
         begin = perf_counter()
         for kernel in kernels:
             # The call may use other forms of it only.
-            _ = kernel.entry
+            _ = kernel.loaded
         out = run()
         wait()
         first = perf_counter() - begin
-        made = [not kernel.from_disk() for kernel in kernels]
+        made = [not kernel.loaded.from_disk for kernel in kernels]
         made += [text.made for text in cubins.known() if id(text) not in known]
         copy = _copying(fields, max(1, threads))
         calls, copies = in_turn(lambda: run(out=out), copy, repeat, limit, wait)

@@ -12,7 +12,7 @@ from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
-from ..backends.numba import cache as kernel_cache
+from ..backends import cache as kernel_cache
 from ..backends.threads import thread_count
 from .displays import Explanation, counted
 

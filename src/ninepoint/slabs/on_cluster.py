@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..arrays.recognise import is_dask
-from ..backends.tasks import in_task
+from ..backends.threads import in_task
 from ..iteration import Iteration, iterate
 from ..stepping import Scalars
 from .motion import Motion

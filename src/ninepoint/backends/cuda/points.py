@@ -28,10 +28,10 @@ from ...language.ir import (
     Stage,
     Values,
 )
+from ...loops.nodes import SHORT
 from ...lowering.kept import needed
 from ...lowering.machine import machine_type
 from ..numba.control import Control
-from ..numba.expressions import SHORT
 from ..numba.window_loops import over
 from .bodies import Array, stored
 from .borders import Rules, constants_of, maps

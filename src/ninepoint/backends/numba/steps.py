@@ -24,20 +24,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-import numpy as np
-
-from ...analysis.ranges import Interval, ranges
 from ...language.box import Box
 from ...language.dtypes import computed
 from ...language.ir import Assign, Kernel, Offset, Read, Stage, State, Values
 from ...lowering.chain import Absent, Edges
-from ...lowering.kept import Kept, kept_stages, needed, rolling_axis
+from ...lowering.kept import Kept, needed
 from ...lowering.machine import machine_type
-from ..backend import Module
-from .loops import constant_in_rows, function_lines, once, whole_text
-from .names import as_tuple, kernel_expressions, kernel_names
+from ..generated import Module
+from .bands import Band
+from .expressions import as_tuple
 from .rows import RowFunction, Source, row_function
-from .window_loops import plus
+from .window_loops import indented, plus
 
 # How often each name is added, and the number itself under "".
 Sum: TypeAlias = dict[str, int]
@@ -56,60 +53,30 @@ def module(
     return _Writer(kernel, edges, reach).module(title, fastmath)
 
 
-class _Writer:
+class _Writer(Band):
     def __init__(self, kernel: Kernel, edges: Edges, reach: Box) -> None:
-        self.kernel = kernel
+        super().__init__(kernel, reach)
         self.edges = edges
-        self.reach = reach
-        self.known: dict[str, Interval] = ranges(kernel)
-        self.names = kernel_names(kernel)
-        self.expressions = kernel_expressions(kernel, self.known, self.names)
-        self.kept = kept_stages(kernel)
-        self.axis = rolling_axis(kernel)
-        self.indices = [*(f"i{axis}" for axis in range(kernel.ndim - 2)), "i"]
-        self.by_name = {name: kept for kept in self.kept for name in kept.stage.names}
-        self.constant = constant_in_rows(kernel)
         self.ends = needed(kernel, stored=True)
         self.axes = edges.axes
         boxes = [(kept.low, kept.high) for kept in self.kept] + list(self.ends.values())
         self.low = tuple(min(axis) for axis in zip(*(low for low, _ in boxes), strict=True))
         self.high = tuple(max(axis) for axis in zip(*(high for _, high in boxes), strict=True))
-        least = min(np.dtype(self._type(name)).itemsize for name in self.by_name)
+        least = min(map(self.item_size, self.by_name))
         # The element at which column 0 is kept.
         self.first = -(self.low[-1] * least // LINE) * LINE // least
 
     def module(self, title: str, fastmath: bool) -> Module:
         kernel = self.kernel
-        outs = [f"out{k}" for k in range(len(kernel.outputs))]
-        written: dict[tuple[str, ...], RowFunction] = {}
         functions = [
-            once(self._function(f"{self.names[kept.stage.names[0]]}_row", kept.stage), written)
+            self.once(self._function(f"{self.names[kept.stage.names[0]]}_row", kept.stage))
             for kept in self.kept
         ]
-        last = Values(tuple(outs), kernel.body, kernel.outputs)
-        final = once(self._function("band_row", last), written)
-        fields, scalars = (tuple(n for n, _ in p) for p in (kernel.fields, kernel.scalars))
-        coefficients = tuple(n for n, *_ in kernel.coefficients)
-        arguments = [
-            *(self.names[n] for n in fields),
-            *outs,
-            *(self.names[n] for n in coefficients),
-            *(name for name, _ in self.edges.tables),
-            *(self.names[n] for n in scalars),
-        ]
-        lines = function_lines(written.values(), fastmath=fastmath)
-        if tables := self.expressions.tables.lines():
-            lines += ["", "", *tables]
-        lines += ["", "", f"def band({', '.join(arguments)}):"]
-        lines += ["    " + line for line in self._band(functions, final, last)]
-        text = whole_text(title, lines)
-        sizes = {name: np.dtype(self._type(name)).itemsize for name in self.by_name}
-        kept = sum(self.by_name[name].count * size for name, size in sizes.items())
-        return Module(text, self.warm, kept)
-
-    @property
-    def warm(self) -> int:
-        return max(kept.warm for kept in self.kept)
+        last = Values(tuple(self.outs), kernel.body, kernel.outputs)
+        final = self.once(self._function("band_row", last))
+        tables = [name for name, _ in self.edges.tables]
+        text = self.text(title, fastmath, self._band(functions, final, last), tables)
+        return Module(text, self.warm, self.bytes_kept)
 
     def _function(self, name: str, stage: Stage) -> RowFunction:
         low = _lowest_columns(stage.body)
@@ -117,13 +84,15 @@ class _Writer:
             n: Source(self.names[n], computed(d).name, low.get(n, 0), constant=n in self.constant)
             for n, d in self.kernel.fields
         }
-        sources |= {n: Source(self.names[n], self._type(n), low.get(n, 0)) for n in self.by_name}
+        sources |= {
+            n: Source(self.names[n], self.stage_type(n), low.get(n, 0)) for n in self.by_name
+        }
         return row_function(
             name, stage.body, stage.values, 0, sources, self.kernel, self.names,
             self.expressions, self.reach,
         )  # fmt: skip
 
-    def _type(self, name: str) -> str:
+    def stage_type(self, name: str) -> str:
         stage = self.by_name[name].stage
         k = stage.names.index(name)
         if isinstance(stage, State):
@@ -143,10 +112,9 @@ class _Writer:
     # The loops.
 
     def _band(self, functions: list[RowFunction], final: RowFunction, last: Values) -> list[str]:
-        ndim = self.kernel.ndim
-        lines = [f"n1 = out0.shape[{ndim}]"]
+        lines = [f"n1 = {self.length(-1)}"]
         if -2 in self.axes:
-            lines.append(f"n2 = out0.shape[{ndim - 1}]")
+            lines.append(f"n2 = {self.length(-2)}")
         for axis in self.axes:
             # 1 where the array goes on, which it does for all borders or for none.
             ends = f"ends{-axis}_{self.edges.borders[0]}"
@@ -156,28 +124,22 @@ class _Writer:
         for kept in self.kept:
             for name in kept.stage.names:
                 shape = self._shape(kept, name)
-                lines.append(f"{self.names[name]} = aligned({shape}, np.{self._type(name)})")
+                lines.append(f"{self.names[name]} = aligned({shape}, np.{self.stage_type(name)})")
         lines.append("for b in range(out0.shape[0]):")
-        outer = self.indices[: len(self.indices) + self.axis + 2]
-        depth = 1
-        for axis, index in enumerate(outer):
-            start = f"{-self.warm}, " if self.warm and index == outer[-1] else ""
-            lines.append("    " * depth + f"for {index} in range({start}out0.shape[{axis + 1}]):")
-            depth += 1
+        for axis, index in enumerate(self.outer):
+            start = f"{-self.warm}, " if self.warm and index == self.outer[-1] else ""
+            loop = f"for {index} in range({start}out0.shape[{axis + 1}]):"
+            lines += indented([loop], axis + 1)
         stages = [self._stage(*pair) for pair in zip(self.kept, functions, strict=True)]
         result = self._result(final, last)
-        turn = self._turn(stages, result)
-        return lines + _indented(turn, depth)
+        return lines + indented(self._turn(stages, result), len(self.outer) + 1)
 
     def _shape(self, kept: Kept, name: str) -> str:
         """How much is kept of a stage: planes, rows and columns of the same size for all."""
-        size = np.dtype(self._type(name)).itemsize
-        ndim = self.kernel.ndim
+        size = self.item_size(name)
         lengths = [str(kept.count)]
         for axis in range(self.axis + 1, -1):
-            lengths.append(
-                plus(f"out0.shape[{ndim + axis + 1}]", self.high[axis] - self.low[axis])
-            )
+            lengths.append(plus(self.length(axis), self.high[axis] - self.low[axis]))
         if self.axis < -2:
             # An odd number of rows, so that planes are no multiple of 4096 bytes apart either.
             lengths[-1] += " | 1"
@@ -192,10 +154,10 @@ class _Writer:
             made = self._volumes([*self._rows(lines, kept), *self._beyond(kept)], kept)
             first = kept.low[self.axis] - kept.high[self.axis]
             if first > -self.warm:
-                made = [f"if {index} >= {first}:", *_indented(made)]
+                made = [f"if {index} >= {first}:", *indented(made)]
             turn += made
         made = self._volumes(self._rows(result))
-        return turn + ([f"if {index} >= 0:", *_indented(made)] if self.warm else made)
+        return turn + ([f"if {index} >= 0:", *indented(made)] if self.warm else made)
 
     def _stage(self, kept: Kept, function: RowFunction) -> list[str]:
         """One row of a stage."""
@@ -237,20 +199,20 @@ class _Writer:
             return lines
         first = _text(self._start(kept, -2)) if kept else "0"
         stop = _text(self._stop(kept, -2)) if kept else "n2"
-        return [f"for i in range({first}, {stop}):", *_indented(lines)]
+        return [f"for i in range({first}, {stop}):", *indented(lines)]
 
     def _volumes(self, lines: list[str], kept: Kept | None = None) -> list[str]:
         """Lines for a plane, done for all that lie between it and the axis that rolls."""
         for axis in reversed(range(self.axis + 1, -2)):
             low, high = (kept.low[axis], kept.high[axis]) if kept else (0, 0)
-            length = plus(f"out0.shape[{self.kernel.ndim + axis + 1}]", high)
-            lines = [f"for {self.indices[axis + 1]} in range({low}, {length}):", *_indented(lines)]
+            length = plus(self.length(axis), high)
+            lines = [f"for {self.indices[axis + 1]} in range({low}, {length}):", *indented(lines)]
         return lines
 
     # What the border's rule asks for.
 
     def _guarded(self, axis: int, calls: list[str]) -> list[str]:
-        return [f"if ended{axis}:", *_indented(calls)] if calls else []
+        return [f"if ended{axis}:", *indented(calls)] if calls else []
 
     def _absent(
         self, rows: list[str], at: int, absent: Sequence[Absent | None], place: Offset, first: int
@@ -311,9 +273,7 @@ class _Writer:
         return as_tuple(index)
 
     def _plane(self, kept: Kept, row: Offset) -> str:
-        turn = plus(self.indices[self.axis + 1], row[self.axis + 1] - kept.low[self.axis])
-        turn = f"({turn})" if " " in turn else turn
-        index = [f"{turn} % {kept.count}" if kept.count > 1 else "0"]
+        index = [self.ring(kept, row)]
         for axis in range(self.axis + 1, -2):
             index.append(plus(self.indices[axis + 1], row[axis + 1] - self.low[axis]))
         return ", ".join(index)
@@ -329,23 +289,22 @@ class _Writer:
     ) -> str:
         """Call a row function for the columns from `start` on."""
         low = _lowest_columns(body)
-        arguments: list[str] = []
+        rows: list[str] = []
         for source, offset, _ in function.rows:
             at = tuple(a + b for a, b in zip(row, offset, strict=True))
             kept = self.by_name.get(source)
             if kept is not None:
                 first = _text(start, {"": self.first + low[source]})
                 place = self._place(kept, at)
-                arguments.append(f"row_from({self.names[source]}, {place}, {first})")
+                rows.append(f"row_from({self.names[source]}, {place}, {first})")
                 continue
             first = _text(start, {"": low[source], "before1": -self.reach.lo[-1]})
             index = [self._index(axis, at) for axis in range(-self.kernel.ndim, -1)]
             if source in self.constant:
-                arguments.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
+                rows.append(f"row({self.names[source]}, {as_tuple(['b', *index])})")
                 continue
-            arguments.append(f"row_from({self.names[source]}, {as_tuple(['b', *index])}, {first})")
-        arguments += [*results, count, *(self.names[n] for n in function.others)]
-        return f"{function.name}({', '.join(arguments)})"
+            rows.append(f"row_from({self.names[source]}, {as_tuple(['b', *index])}, {first})")
+        return self.call(function, rows, row, results, count)
 
     def _index(self, axis: int, at: Offset) -> str:
         """The index of a row in a field: from where the block begins that the fields hold."""
@@ -384,7 +343,3 @@ def _text(*sums: Sum) -> str:
         term = term if name else str(abs(times))
         text += f" {'-' if times < 0 else '+'} {term}" if text else "-" * (times < 0) + term
     return text or "0"
-
-
-def _indented(lines: list[str], depth: int = 1) -> list[str]:
-    return ["    " * depth + line for line in lines]

@@ -1,4 +1,6 @@
-"""Tables of numbers in a generated text: data, which is no part of what is compiled of it.
+"""Generated text: what machine code needs to know of it besides, and its tables of numbers.
+
+The numbers in tables are data, which is no part of what is compiled of a text:
 
     t2 = x * 0.3, float32     ->     f32_0 = numbers_float32[0]
                                      t2 = x * f32_0
@@ -14,6 +16,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +25,30 @@ import numpy as np
 Numbers: TypeAlias = Mapping[str, np.ndarray]
 
 _TABLE = re.compile(r"(numbers\d*_(float32|float64)) = np\.array\(\[(.*)\], dtype=.*\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """Generated text with one function, `band`, that computes a block.
+
+    `warm` is how many rows (or planes) of stages are made before the first of the result; where
+    it is 0, a row costs the same whether it is the first or the hundredth.  `kept` is how many
+    bytes of stages are kept for each column.  Text that is `checked` tells in a last argument
+    that it read outside its neighborhood; `places` says where each of its reads stands.  It
+    takes `shorts`, floats of 16 bits, as they are, or else as float32.  What is `opaque` is left
+    to Numba.
+    """
+
+    text: str
+    warm: int = 0
+    kept: int = 0
+    checked: bool = False
+    places: tuple[str, ...] = ()
+    shorts: bool = False
+    opaque: bool = False
+
+
+# Tables.
 
 
 def varies(machine: str, value: complex) -> bool:
